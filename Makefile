@@ -1,0 +1,53 @@
+# `make run` and `make test` need git, make and Python 3.11 with venv; each brings the rest.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench lock clean tools
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
+	$(BIN)/neardup backfill
+
+test: $(VENV)/test.stamp tools check  ## every check and every test
+	$(BIN)/pytest
+
+check: $(VENV)/test.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/test.stamp tools  ## microseconds a story, beside a plain reference flow
+	$(BIN)/python -m tests.bench.throughput
+
+# redis-server for the contract and system tests, promtool for the alert rules
+tools:
+	@command -v redis-server promtool systemd-analyze >/dev/null || { \
+	  $(SUDO) apt-get update -q && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+	    redis-server prometheus systemd; }
+
+$(VENV)/run.stamp: deploy/requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements.lock
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/test.stamp: $(VENV)/run.stamp deploy/requirements-test.lock
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements-test.lock
+	touch $@
+
+lock:  ## choose the versions anew (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --upgrade \
+	  --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
+
+clean:  ## drop the environment and the embedded ledger
+	rm -rf $(VENV) var

@@ -1,0 +1,72 @@
+"""The one place where parts are wired."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from daemon.config import Config
+from daemon.core import golden
+from daemon.core.html import Extraction
+from daemon.fetch import Fetcher, open_range_reader
+from daemon.index import Distances, Index
+from daemon.index.redis import open_redis
+from daemon.index.sqlite import SqliteIndex
+from daemon.ledger import Ledger, connect, read
+from daemon.records import Checkpoint, Language
+from daemon.source import Source
+from daemon.source.athena import Athena
+from daemon.source.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """The parts of an open neardup."""
+
+    config: Config
+    ledger: Ledger
+    reader: sqlite3.Connection
+    index: Index
+    version: str
+
+
+@asynccontextmanager
+async def open_app(config: Config) -> AsyncIterator[App]:
+    """Open ledger and index.  Raises Transient where Redis does not answer, else Fatal."""
+    connect(config.ledger.path).close()
+    ledger = Ledger(config.ledger.path)
+    reader = read(config.ledger.path)
+    try:
+        index = await open_index(config)
+        try:
+            yield App(config, ledger, reader, index, golden.version())
+        finally:
+            await index.close()
+    finally:
+        reader.close()
+        ledger.close()
+
+
+async def open_index(config: Config) -> Index:
+    """The index that [index] names."""
+    distances: Distances = {language: config.detection.of(language).hamming for language in Language}
+    if config.index.url == "sqlite:":
+        return SqliteIndex(config.ledger.path, distances)
+    return await open_redis(config.index.url, distances)
+
+
+def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:
+    """The lister that [source] names; `began` is told of a listing that can be resumed."""
+    if config.source.kind == "athena":
+        content = config.content
+        return Athena(config.source, content.region, lambda url: open_range_reader(url, content), began)
+    assert config.source.manifest is not None
+    return Manifest(config.source.manifest)
+
+
+def open_fetcher(config: Config) -> Fetcher:
+    return Fetcher(config.content)
+
+
+def extraction(config: Config) -> Extraction:
+    return Extraction(config.extract.body, config.extract.strip)

@@ -1,0 +1,153 @@
+"""Probes each part in order; a finding each."""
+
+import unicodedata
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import numpy as np
+import xxhash
+
+from daemon.app import open_fetcher, open_index, open_source
+from daemon.config import Config
+from daemon.core import golden
+from daemon.errors import Fatal, Gone, NeardupError
+from daemon.fetch import Forbidden, TooLarge
+from daemon.index import Index
+from daemon.ledger import connect, now_ms, runs, stories, transaction
+from daemon.records import Banded, Change, Checkpoint, Language, Story
+from daemon.review.export import rfc3339
+from daemon.source.athena import Athena
+from daemon.source.rows import REQUIRED
+
+PROBE_ID = -1  # no story has it
+PROBE = Banded(Language.ENGLISH, bytes(range(16)))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe found: what is there, or what to mend."""
+
+    part: str
+    good: bool
+    said: str
+
+
+async def examine(config: Config) -> AsyncIterator[Finding]:
+    """Probe ledger, index, source, object store, clock and fingerprints, in this order."""
+    probes = {
+        "ledger": _ledger,
+        "index": _index,
+        "source": _source,
+        "object store": _store,
+        "clock": _clock,
+        "fingerprints": _fingerprints,
+    }
+    yield Finding("config", True, "every key is known")
+    for part, probe in probes.items():
+        try:
+            yield Finding(part, True, await probe(config))
+        except (NeardupError, Forbidden, TooLarge) as error:
+            yield Finding(part, False, str(error) or type(error).__name__)
+
+
+async def _ledger(config: Config) -> str:
+    db = connect(config.ledger.path)
+    try:
+        with transaction(db):
+            runs.put(db, "doctor", str(now_ms()))
+        version = runs.get(db, "fingerprint_version")
+        if version not in (None, golden.version()):
+            raise Fatal(f"holds fingerprints of version {version}: `neardup backfill --refingerprint`")
+        return f"{config.ledger.path}, {sum(runs.stories_by_language(db).values())} stories, writable"
+    finally:
+        db.close()
+
+
+async def _index(config: Config) -> str:
+    index = await open_index(config)
+    try:
+        await _round_trip(index)
+        trouble = await index.trouble()
+        if trouble:
+            raise Fatal(trouble)
+        return f"{sum((await index.sizes()).values())} stories, a probe was written, found and removed"
+    finally:
+        await index.close()
+
+
+async def _round_trip(index: Index) -> None:
+    await index.apply([Change(0, PROBE_ID, None, PROBE)], None)
+    try:
+        _, [found] = await index.lookup([PROBE])
+    finally:
+        await index.apply([Change(0, PROBE_ID, PROBE, None)], None)
+    if PROBE_ID not in found:
+        raise Fatal("a probe was written and not found again")
+
+
+async def _source(config: Config) -> str:
+    source = open_source(config, _unheard)
+    if isinstance(source, Athena):
+        columns = await source.columns()
+        missing = [column for column in REQUIRED if column not in columns]
+        if missing:
+            raise Fatal(f"backfill_sql lists no column {' and no column '.join(missing)}")
+        return f"Athena lists the columns {', '.join(columns)}"
+    story = await _first_listed(config)
+    return f"{config.source.manifest}, its first story is {story.id}" if story else "lists no story"
+
+
+async def _store(config: Config) -> str:
+    fetcher = open_fetcher(config)
+    story = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
+    story = story or Story(0, Language.ENGLISH)
+    path = f"{config.content.url}/{fetcher.path_of(story)}"
+    try:
+        document = await fetcher.get(story)
+    except Gone:
+        return f"answers, but has no object {path}"
+    return f"{path}, {len(document.body) if document else 0} bytes"
+
+
+async def _first_listed(config: Config) -> Story | None:
+    async with aclosing(open_source(config, _unheard).stories(since=None, resume=None)) as listing:  # type: ignore[type-var]
+        async for story in listing:
+            if isinstance(story, Story):
+                return story
+    return None
+
+
+def _first_known(config: Config) -> Story | None:
+    db = connect(config.ledger.path)
+    try:
+        for story_id, banded in stories.stories_after(db, -1, 1):
+            return Story(story_id, banded.language, stories.describe(db, [story_id])[story_id]["path"])
+        return None
+    finally:
+        db.close()
+
+
+async def _clock(config: Config) -> str:
+    db = connect(config.ledger.path)
+    try:
+        for run in runs.latest(db, 1):
+            if run["started_at"] > now_ms():
+                raise Fatal(f"the last run began at {rfc3339(run['started_at'])}, after now: the clock was set back")
+        return str(rfc3339(now_ms()))
+    finally:
+        db.close()
+
+
+async def _fingerprints(config: Config) -> str:
+    made = golden.version()
+    if made != golden.PINNED:
+        raise Fatal(
+            f"makes fingerprints of version {made}, this release was pinned to {golden.PINNED} (numpy "
+            f"{np.__version__}, xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): use the lock file"
+        )
+    return f"version {made}, the golden vectors agree"
+
+
+async def _unheard(_: Checkpoint) -> None:
+    """The doctor resumes no listing."""

@@ -1,0 +1,34 @@
+"""The errors neardup raises: foreign ones are translated into these once, at the border."""
+
+
+class NeardupError(Exception):
+    """Anything an operator can act on; its text is one clear line."""
+
+    exit_code = 1
+
+
+class Transient(NeardupError):
+    """May work when tried again: the network, a busy server, another command at work.
+
+    `reason` is a short, bounded word: a metric label.
+    """
+
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h
+
+    def __init__(self, message: str, reason: str = "unavailable") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Gone(NeardupError):
+    """What was asked for is not there, and asking again will not bring it."""
+
+
+class Fatal(NeardupError):
+    """Trying again cannot help: somebody has to mend something first."""
+
+
+class Misuse(Fatal):
+    """A wrong command line or a wrong configuration."""
+
+    exit_code = 2

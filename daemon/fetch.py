@@ -1,0 +1,189 @@
+"""Object store reads: S3 and local files through one client, obstore.
+
+obstore's own retries are off: `Fetcher.get` is the one place where a read is tried again.
+"""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import stamina
+from obstore.auth.boto3 import Boto3CredentialProvider
+from obstore.exceptions import (
+    BaseError,
+    NotFoundError,
+    NotModifiedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import LocalStore, S3Store
+
+from daemon.config import Content
+from daemon.errors import Fatal, Gone, Transient
+from daemon.metrics import RETRIES
+from daemon.records import Document, Story
+
+if TYPE_CHECKING:  # obstore's types are not there at run time
+    from obstore.store import ClientConfig, S3Config
+
+Store = S3Store | LocalStore
+ATTEMPTS = 5
+GIVE_UP_SECONDS = 60
+REQUEST_TIMEOUT = timedelta(seconds=30)
+CONNECT_TIMEOUT = timedelta(seconds=5)
+
+
+class TooLarge(Exception):
+    """The object is larger than content.max_bytes."""
+
+
+class Forbidden(Exception):
+    """The store knows who asks, and refuses."""
+
+
+def open_store(url: str, content: Content) -> Store:
+    """file:PATH or s3://BUCKET/PREFIX -> a store, with the endpoint and region of [content].
+
+    Raises Fatal where there is no such folder, or no AWS credentials.
+    """
+    parts = urlsplit(url)
+    try:
+        if parts.scheme == "file":
+            root = Path(parts.path)
+            if not root.is_dir():
+                raise Fatal(f"content.url: no folder {root}")
+            return LocalStore(root)
+        return _s3(parts.netloc, parts.path.strip("/"), content)
+    except (BaseError, ValueError) as error:
+        raise Fatal(f"cannot open {url}: {_first_line(error)}") from error
+
+
+def _s3(bucket: str, prefix: str, content: Content) -> S3Store:
+    config: "S3Config" = {"virtual_hosted_style_request": not content.path_style}
+    if content.region:
+        config["region"] = content.region
+    if content.endpoint:
+        scheme, _, host = content.endpoint.partition("://")
+        config["endpoint"] = content.endpoint if content.path_style else f"{scheme}://{bucket}.{host}"
+    client: "ClientConfig" = {
+        "timeout": REQUEST_TIMEOUT,
+        "connect_timeout": CONNECT_TIMEOUT,
+        "allow_http": (content.endpoint or "").startswith("http://"),
+    }
+    try:
+        credentials = Boto3CredentialProvider()
+    except ValueError as error:
+        raise Fatal("no AWS credentials found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or an instance role") from error
+    return S3Store(
+        bucket,
+        prefix=prefix or None,
+        config=config,
+        client_options=client,
+        retry_config={"max_retries": 0},
+        credential_provider=credentials,
+    )
+
+
+class Fetcher:
+    """Reads the pages of stories."""
+
+    def __init__(self, content: Content) -> None:
+        self._store = open_store(content.url, content)
+        self._key = content.key
+        self._max_bytes = content.max_bytes
+
+    def path_of(self, story: Story) -> str:
+        """Where the story's page is, below content.url."""
+        return story.path or self._key.format(language=story.language, id=story.id)
+
+    async def get(self, story: Story, etag: str | None = None) -> Document | None:
+        """A story's page; None where it still has this ETag.
+
+        Raises Gone, TooLarge, Forbidden, and Transient when the attempts are used up.
+        """
+        path = self.path_of(story)
+        async for attempt in stamina.retry_context(on=_again, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS):
+            with attempt:
+                return await self._get(path, etag)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _get(self, path: str, etag: str | None) -> Document | None:
+        try:
+            with translated():
+                result = await self._store.get_async(path, options={"if_none_match": etag} if etag else None)
+                if result.meta["size"] > self._max_bytes:
+                    raise TooLarge
+                body = bytes(await result.bytes_async())
+        except NotModifiedError:
+            return None
+        attributes = result.attributes
+        if attributes.get("Content-Encoding") == "gzip":
+            body = _gunzip(body, self._max_bytes)
+        return Document(body, attributes.get("Content-Type"), result.meta["e_tag"])
+
+
+def _again(error: Exception) -> bool:
+    if not isinstance(error, Transient):
+        return False
+    RETRIES.labels(stage="fetch", reason=error.reason).inc()
+    return True
+
+
+def _gunzip(body: bytes, limit: int) -> bytes:
+    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        out = inflater.decompress(body, limit + 1)
+    except zlib.error:
+        return body  # the label lies; what the bytes are is for `extract` to say
+    if len(out) > limit:
+        raise TooLarge
+    return out
+
+
+class RangeReader:
+    """Reads one object by byte ranges, each a request of its own."""
+
+    def __init__(self, store: Store, path: str, size: int) -> None:
+        self.size = size
+        self._store = store
+        self._path = path
+
+    async def __call__(self, start: int, end: int) -> bytes:
+        """Bytes [start, end) of the object.  Raises Gone, Forbidden, Transient."""
+        async for attempt in stamina.retry_context(on=_again, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS):
+            with attempt, translated():
+                return bytes(await self._store.get_range_async(self._path, start=start, end=end))
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+async def open_range_reader(url: str, content: Content) -> RangeReader:
+    """A reader of the object at file:PATH or s3://BUCKET/KEY.  Raises Gone where there is none."""
+    folder, _, name = url.rpartition("/")
+    store = open_store(folder, content)
+    with translated():
+        meta = await store.head_async(name)
+    return RangeReader(store, name, meta["size"])
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Obstore's errors -> ours; NotModifiedError passes."""
+    try:
+        yield
+    except NotModifiedError:
+        raise
+    except (NotFoundError, FileNotFoundError, ValueError) as error:  # ValueError: no store has such a path
+        raise Gone(_first_line(error)) from error
+    except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
+        raise Forbidden(_first_line(error)) from error
+    except (BaseError, OSError) as error:
+        message = _first_line(error)
+        raise Transient(message, "timeout" if "timed out" in message else "store_error") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,39 @@
+"""The gauges that are read off the ledger and the index, at the end of a run."""
+
+from daemon.app import App
+from daemon.ledger import runs, stories
+from daemon.metrics import DEAD_LETTERS, INDEX_LAG, INDEX_STORIES, LARGEST_BUCKET, LAST_SUCCESS
+
+# A bucket is met as often as it is full: one that holds a share p of the stories is missed by n of
+# them with probability (1 - p)^n.
+SAMPLE = 500
+
+
+async def refresh_gauges(app: App) -> None:
+    """Set them.  Raises Transient where the index does not answer."""
+    for language, n in (await app.index.sizes()).items():
+        INDEX_STORIES.labels(language).set(n)
+    for name, n in largest_buckets(await bucket_sample(app)).items():
+        LARGEST_BUCKET.labels(name.partition(":")[0]).set(n)
+    applied = (await app.index.mark()).applied or 0
+    INDEX_LAG.set(await app.ledger.do(stories.last_seq) - applied)
+    DEAD_LETTERS.clear()
+    for reason, n in (await app.ledger.do(runs.dead_letters)).items():
+        DEAD_LETTERS.labels(reason).set(n)
+    for command, at in (await app.ledger.do(runs.last_success)).items():
+        LAST_SUCCESS.labels(command).set(at / 1000)
+
+
+async def bucket_sample(app: App) -> dict[str, int]:
+    """Bucket name -> members, for the buckets of the stories that changed last."""
+    return await app.index.bucket_sizes(await app.ledger.do(stories.recent, SAMPLE))
+
+
+def largest_buckets(sizes: dict[str, int]) -> dict[str, int]:
+    """The largest bucket of each language."""
+    largest: dict[str, tuple[str, int]] = {}
+    for name, n in sizes.items():
+        language = name.partition(":")[0]
+        if n > largest.get(language, ("", 0))[1]:
+            largest[language] = (name, n)
+    return dict(largest.values())

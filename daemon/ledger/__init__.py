@@ -1,0 +1,113 @@
+"""The ledger: one SQLite file that is the durable truth.
+
+A write-ahead log keeps readers and the one writer out of each other's way; synchronous=FULL makes
+every committed batch survive a power cut.  The functions of this package take a connection and are
+synchronous; `Ledger` gives the pipeline one connection on one thread of its own.
+"""
+
+import asyncio
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from daemon.errors import Fatal
+from daemon.ledger.schema import MIGRATIONS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+BUSY_SECONDS = 30
+
+
+def now_ms() -> int:
+    """The wall clock, in whole milliseconds since 1970 in UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the ledger for reading and writing, made or migrated where needed.  Raises Fatal."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA cache_size = -32000")
+        _migrate(db, path)
+    except (sqlite3.Error, OSError) as error:
+        raise Fatal(f"cannot open the ledger {path}: {error}") from error
+    return db
+
+
+def read(path: Path) -> sqlite3.Connection:
+    """Open the ledger for reading only.  Raises Fatal, also where there is none yet."""
+    if not path.exists():
+        raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
+    try:
+        db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+        )
+        _refuse_other_schemas(db.execute("PRAGMA user_version").fetchone()[0], path, may_migrate=False)
+    except sqlite3.Error as error:
+        raise Fatal(f"cannot read the ledger {path}: {error}") from error
+    return db
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    with transaction(db):
+        have = db.execute("PRAGMA user_version").fetchone()[0]
+        _refuse_other_schemas(have, path, may_migrate=True)
+        for script in MIGRATIONS[have:]:
+            for statement in script.split(";\n"):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute("INSERT OR IGNORE INTO meta VALUES ('ledger_id', ?)", (uuid.uuid4().hex,))
+
+
+def _refuse_other_schemas(have: int, path: Path, *, may_migrate: bool) -> None:
+    if have > len(MIGRATIONS):
+        raise Fatal(
+            f"the ledger {path} was written by a newer neardup (schema {have}, this one knows {len(MIGRATIONS)})"
+        )
+    if have < len(MIGRATIONS) and not may_migrate:
+        raise Fatal(f"the ledger {path} has schema {have}; the next run will bring it to {len(MIGRATIONS)}")
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All of it or nothing."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+class Ledger:
+    """The pipeline's connection, used by one call at a time on a thread of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db = connect(path)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+
+    async def do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `work(connection, ...)` off the event loop.  Raises Fatal for what SQLite refuses."""
+
+        def call() -> T:
+            try:
+                return work(self._db, *args, **kwargs)
+            except sqlite3.Error as error:
+                raise Fatal(f"the ledger {self.path} failed: {error}") from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def close(self) -> None:
+        """Wait for the call under way, then close the file."""
+        self._thread.shutdown(wait=True)
+        self._db.close()

@@ -1,0 +1,91 @@
+"""Runs, watermarks, checkpoints and what the ledger knows of itself."""
+
+import json
+import sqlite3
+from typing import Any
+
+from daemon.ledger import now_ms, transaction
+from daemon.records import Checkpoint
+
+
+def begin(db: sqlite3.Connection, command: str) -> int:
+    """Put a run on record; runs that never ended are marked as crashed."""
+    with transaction(db):
+        db.execute("UPDATE runs SET status = 'crashed' WHERE status = 'running'")
+        cursor = db.execute("INSERT INTO runs (command, started_at) VALUES (?, ?)", (command, now_ms()))
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
+
+
+def finish(
+    db: sqlite3.Connection,
+    run_id: int,
+    status: str,
+    *,
+    counts: dict[str, object],
+    error: str | None = None,
+    watermark: int | None = None,
+) -> None:
+    """Close a run's record; one that is `done` moves the watermark, and a backfill drops its checkpoint."""
+    with transaction(db):
+        db.execute(
+            "UPDATE runs SET status = ?, ended_at = ?, error = ?, counts = ? WHERE run_id = ?",
+            (status, now_ms(), error, json.dumps(counts), run_id),
+        )
+        if status == "done":
+            db.execute(
+                "DELETE FROM meta WHERE key = 'checkpoint' AND"
+                " 'backfill' = (SELECT command FROM runs WHERE run_id = ?)",
+                (run_id,),
+            )
+            if watermark is not None and watermark > int(get(db, "watermark") or 0):
+                put(db, "watermark", str(watermark))
+
+
+def put(db: sqlite3.Connection, key: str, value: str) -> None:
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
+def get(db: sqlite3.Connection, key: str) -> str | None:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return row[0] if row else None
+
+
+def watermark(db: sqlite3.Connection) -> int | None:
+    """Up to when, by `updated_at` in milliseconds, every story has been listed."""
+    value = get(db, "watermark")
+    return int(value) if value else None
+
+
+def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
+    """Where the backfill that was cut short goes on."""
+    value = get(db, "checkpoint")
+    return Checkpoint(*json.loads(value)) if value else None
+
+
+def put_checkpoint(db: sqlite3.Connection, checkpoint: Checkpoint) -> None:
+    put(db, "checkpoint", json.dumps([checkpoint.listing, checkpoint.position]))
+
+
+def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
+    """The last runs, newest first."""
+    rows = db.execute(
+        "SELECT run_id, command, started_at, ended_at, status, error, counts FROM runs ORDER BY run_id DESC LIMIT ?",
+        (limit,),
+    )
+    names = ("run_id", "command", "started_at", "ended_at", "status", "error")
+    return [{**dict(zip(names, row, strict=False)), "counts": json.loads(row[-1])} for row in rows]
+
+
+def last_success(db: sqlite3.Connection) -> dict[str, int]:
+    """Command -> when it last ended well, in milliseconds."""
+    return dict(db.execute("SELECT command, max(ended_at) FROM runs WHERE status = 'done' GROUP BY command"))
+
+
+def dead_letters(db: sqlite3.Connection) -> dict[str, int]:
+    """Dead letters by reason."""
+    return dict(db.execute("SELECT reason, count(*) FROM dead_letters GROUP BY reason ORDER BY reason"))
+
+
+def stories_by_language(db: sqlite3.Connection) -> dict[str, int]:
+    return dict(db.execute("SELECT language, count(*) FROM stories GROUP BY language ORDER BY language"))

@@ -1,0 +1,215 @@
+"""Stories, their changes and their candidates: what one batch writes, and what a run asks."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from daemon.ledger import now_ms, transaction
+from daemon.ledger.runs import put_checkpoint
+from daemon.records import (
+    Banded,
+    Change,
+    Checkpoint,
+    DeadLettered,
+    Fingerprinted,
+    Known,
+    Language,
+    Outcome,
+    Skip,
+    Skipped,
+    Story,
+)
+
+# The page as it now is has no story on it, so the fingerprint of the one it had is withdrawn.  A
+# missing or oversized object says nothing of the text.
+TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one transaction writes: outcomes of distinct stories, nominated pairs, the run's standing."""
+
+    outcomes: Sequence[Outcome]
+    pairs: Iterable[tuple[int, int]]
+    run_id: int
+    counts: dict[str, object]
+    checkpoint: Checkpoint | None
+
+
+def known(db: sqlite3.Connection, story_id: int) -> Known | None:
+    """What the ledger knows of a story, or None."""
+    row = db.execute("SELECT language, text_hash, etag, updated_at FROM stories WHERE id = ?", (story_id,)).fetchone()
+    return Known(Language(row[0]), *row[1:]) if row else None
+
+
+def simhashes(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[Language, bytes]]:
+    """Story ids -> language and SimHash of those that the ledger holds."""
+    rows = db.execute(
+        "SELECT id, language, simhash FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {story_id: (Language(language), simhash) for story_id, language, simhash in rows}
+
+
+def commit(db: sqlite3.Connection, batch: Batch) -> None:
+    """Write one batch in one transaction."""
+    with transaction(db):
+        for outcome in batch.outcomes:
+            match outcome:
+                case Fingerprinted():
+                    _put(db, outcome)
+                case Skipped(reason=Skip.UNCHANGED):
+                    _touch(db, outcome)
+                case Skipped(reason=reason) if reason in TEXT_IS_GONE:
+                    remove(db, outcome.story.id)
+            _settle(db, outcome)
+        db.executemany("INSERT OR IGNORE INTO candidates VALUES (?, ?)", batch.pairs)
+        db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
+        if batch.checkpoint is not None:
+            put_checkpoint(db, batch.checkpoint)
+
+
+def _put(db: sqlite3.Connection, outcome: Fingerprinted) -> None:
+    story, made = outcome.story, outcome.fingerprint
+    old = _leave(db, story.id)
+    db.execute(
+        "INSERT OR REPLACE INTO stories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            story.id,
+            story.language,
+            made.text_hash,
+            made.simhash,
+            made.words,
+            story.path,
+            outcome.etag,
+            story.author_id,
+            story.title,
+            story.published_at,
+            story.updated_at,
+        ),
+    )
+    _log(db, story.id, old, Banded(story.language, made.simhash))
+
+
+def _touch(db: sqlite3.Connection, outcome: Skipped) -> None:
+    """The text is as it was; what is told of it may have changed."""
+    story = outcome.story
+    db.execute(
+        "UPDATE stories SET path = ?, etag = coalesce(?, etag), author_id = ?, title = ?, published_at = ?,"
+        " updated_at = ? WHERE id = ?",
+        (story.path, outcome.etag, story.author_id, story.title, story.published_at, story.updated_at, story.id),
+    )
+
+
+def remove(db: sqlite3.Connection, story_id: int) -> bool:
+    """Take a story out of the ledger, within the caller's transaction; whether it was there."""
+    old = _leave(db, story_id)
+    if old is None:
+        return False
+    db.execute("DELETE FROM stories WHERE id = ?", (story_id,))
+    _log(db, story_id, old, None)
+    return True
+
+
+def forget(db: sqlite3.Connection, story_id: int) -> bool:
+    """Remove a story everywhere in the ledger; whether anything of it was there."""
+    with transaction(db):
+        there = remove(db, story_id)
+        flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
+        letters = db.execute("DELETE FROM dead_letters WHERE key = ?", (str(story_id),)).rowcount
+    return there or flags + letters > 0
+
+
+def _leave(db: sqlite3.Connection, story_id: int) -> Banded | None:
+    """A story's text is about to change or go: what was said of its pairs holds no longer."""
+    row = db.execute("SELECT language, simhash FROM stories WHERE id = ?", (story_id,)).fetchone()
+    if row is None:
+        return None
+    db.execute("DELETE FROM candidates WHERE a = ?1 OR b = ?1", (story_id,))
+    db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", (story_id,))
+    return Banded(Language(row[0]), row[1])
+
+
+def _log(db: sqlite3.Connection, story_id: int, old: Banded | None, new: Banded | None) -> None:
+    db.execute(
+        "INSERT INTO changes (story_id, old_language, old_simhash, new_language, new_simhash) VALUES (?, ?, ?, ?, ?)",
+        (story_id, old and old.language, old and old.simhash, new and new.language, new and new.simhash),
+    )
+
+
+def _settle(db: sqlite3.Connection, outcome: Outcome) -> None:
+    """Put a dead letter on record, or strike the one of a story that has recovered."""
+    key = outcome.story.key
+    if not isinstance(outcome, DeadLettered):
+        db.execute("DELETE FROM dead_letters WHERE key = ?", (key,))
+        return
+    letter = json.dumps(asdict(outcome.story), ensure_ascii=False) if isinstance(outcome.story, Story) else None
+    db.execute(
+        "INSERT INTO dead_letters (key, reason, error, story, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
+        " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
+        (key, outcome.reason, outcome.error, letter, now_ms()),
+    )
+
+
+def last_seq(db: sqlite3.Connection) -> int:
+    """The number of the last change ever written; 0 before the first."""
+    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+    return row[0] if row else 0
+
+
+def changes_after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
+    """The next changes after `seq`, in order."""
+    rows = db.execute("SELECT * FROM changes WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit))
+    return [Change(n, story_id, _banded(*old_new[:2]), _banded(*old_new[2:])) for n, story_id, *old_new in rows]
+
+
+def _banded(language: str | None, simhash: bytes | None) -> Banded | None:
+    return Banded(Language(language), simhash) if language and simhash else None
+
+
+def prune_changes(db: sqlite3.Connection, keep: int) -> None:
+    """Drop all but the last `keep` changes."""
+    db.execute("DELETE FROM changes WHERE seq <= ?", (last_seq(db) - keep,))
+
+
+def oldest_change(db: sqlite3.Connection) -> int:
+    """The number of the oldest change still held; one past the last where none is."""
+    return int(db.execute("SELECT min(seq) FROM changes").fetchone()[0] or last_seq(db) + 1)
+
+
+def stories_after(db: sqlite3.Connection, story_id: int, limit: int) -> list[tuple[int, Banded]]:
+    """The next stories by id, for a rebuild of the index."""
+    rows = db.execute("SELECT id, language, simhash FROM stories WHERE id > ? ORDER BY id LIMIT ?", (story_id, limit))
+    return [(n, Banded(Language(language), simhash)) for n, language, simhash in rows]
+
+
+def recent(db: sqlite3.Connection, limit: int) -> list[Banded]:
+    """A sample of stories: those whose fingerprints changed last."""
+    rows = db.execute(
+        "SELECT new_language, new_simhash FROM changes WHERE new_simhash NOT NULL ORDER BY seq DESC LIMIT ?", (limit,)
+    )
+    return [Banded(Language(language), simhash) for language, simhash in rows]
+
+
+def restart(db: sqlite3.Connection, version: str) -> None:
+    """Empty the ledger of fingerprints, so that a backfill makes them all anew, as `version`.
+
+    Flags stay on record, withdrawn until their pairs are verified again.
+    """
+    with transaction(db):
+        for table in ("stories", "changes", "candidates"):
+            db.execute(f"DELETE FROM {table}")
+        db.execute("UPDATE flags SET status = 'withdrawn'")
+        db.execute("DELETE FROM meta WHERE key = 'checkpoint'")
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('fingerprint_version', ?)", (version,))
+
+
+def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:
+    """Story ids -> all that the ledger knows of them."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    rows = cursor.execute(
+        "SELECT * FROM stories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    return {row["id"]: row for row in rows}

@@ -1,0 +1,26 @@
+"""Every metric, declared once."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+_COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
+
+STORIES = Counter("neardup_stories_total", "Stories that ended, by outcome", ["language", "outcome", "reason"])
+FLAGS = Counter("neardup_flags_total", "Pairs flagged", ["language", "kind"])
+STAGE_SECONDS = Histogram(
+    "neardup_stage_seconds",
+    "Time a stage took: fetch, extract and fingerprint a story; look_up, commit, index and verify a batch",
+    ["stage"],
+    buckets=_STAGE_SECONDS,
+)
+CANDIDATES = Histogram("neardup_candidates", "Candidates a lookup nominated", ["language"], buckets=_COUNTS)
+CAPPED = Counter("neardup_capped_matches_total", "Matches left out by detection.max_matches", ["language"])
+RETRIES = Counter("neardup_retries_total", "Attempts that failed and were tried again", ["stage", "reason"])
+QUEUE_DEPTH = Gauge("neardup_queue_depth", "Items waiting in a queue", ["queue"])
+INDEX_STORIES = Gauge("neardup_index_stories", "Stories in the index", ["language"])
+INDEX_LAG = Gauge("neardup_index_lag", "Changes in the ledger that the index has not applied")
+LARGEST_BUCKET = Gauge("neardup_largest_bucket", "Members of the largest band bucket met by a sample", ["language"])
+DEAD_LETTERS = Gauge("neardup_dead_letters", "Dead letters on record", ["reason"])
+LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run last ended well", ["command"])
+RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
+RUNNING = Gauge("neardup_running", "1 while a run is under way", ["command"])

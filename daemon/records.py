@@ -1,0 +1,227 @@
+"""The records that flow through the pipeline: frozen, slotted, free of behaviour.
+
+Times are whole milliseconds since 1970 in UTC.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Language(StrEnum):
+    """The languages of the platform, by the names used in keys, tables and exports."""
+
+    HINDI = "HINDI"
+    MALAYALAM = "MALAYALAM"
+    BENGALI = "BENGALI"
+    MARATHI = "MARATHI"
+    TAMIL = "TAMIL"
+    TELUGU = "TELUGU"
+    GUJARATI = "GUJARATI"
+    ENGLISH = "ENGLISH"
+    ODIA = "ODIA"
+    PUNJABI = "PUNJABI"
+
+
+ISO_CODES = {
+    "hi": Language.HINDI,
+    "ml": Language.MALAYALAM,
+    "bn": Language.BENGALI,
+    "mr": Language.MARATHI,
+    "ta": Language.TAMIL,
+    "te": Language.TELUGU,
+    "gu": Language.GUJARATI,
+    "en": Language.ENGLISH,
+    "or": Language.ODIA,
+    "pa": Language.PUNJABI,
+}
+
+
+def language_of(name: str) -> Language:
+    """A language's name or ISO 639-1 code, in any case.  Raises ValueError."""
+    word = name.strip()
+    iso = ISO_CODES.get(word.lower())
+    return iso if iso is not None else Language(word.upper())
+
+
+class Skip(StrEnum):
+    """Why a story was left without a new fingerprint.  The value is metric label and log word."""
+
+    UNCHANGED = "unchanged"
+    SUPERSEDED = "superseded"  # the ledger holds a later version of the story
+    MISSING = "missing"  # no such object
+    TOO_LARGE = "too_large"
+    EMPTY = "empty"  # an object of no bytes, or a page without a word
+    NOT_TEXT = "not_text"  # a picture, an archive, ... under a page's name
+    NO_BODY = "no_body"  # nothing on the page matches extract.body
+    TOO_SHORT = "too_short"
+
+
+class Dead(StrEnum):
+    """Why a row or a story was dead-lettered.  The value is metric label and log word."""
+
+    BAD_ROW = "bad_row"
+    BAD_ID = "bad_id"
+    BAD_LANGUAGE = "bad_language"
+    BAD_TIME = "bad_time"
+    BAD_PATH = "bad_path"
+    STORE_ERROR = "store_error"
+    FORBIDDEN = "forbidden"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One listed story.
+
+    `path` is its object's, where the listing names one; `position` is the byte offset of its row.
+    """
+
+    id: int
+    language: Language
+    path: str | None = None
+    author_id: str | None = None
+    title: str | None = None
+    published_at: int | None = None
+    updated_at: int | None = None
+    position: int = 0
+
+    @property
+    def key(self) -> str:
+        """What it is known by among the stories under way and the dead letters."""
+        return str(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A listed row that names no story that could be processed."""
+
+    key: str
+    reason: Dead
+    error: str
+    position: int = 0
+
+
+Listed = Story | BadRow
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A fetched page: its bytes, and what the store says of it."""
+
+    body: bytes
+    content_type: str | None
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """`text_hash` and `simhash` are 16 bytes each; `words` counts the tokens."""
+
+    text_hash: bytes
+    simhash: bytes
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprinted:
+    """The story is new or its text has changed."""
+
+    story: Story
+    fingerprint: Fingerprint
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The story has no new fingerprint, for a named reason."""
+
+    story: Story
+    reason: Skip
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLettered:
+    """The story or row could not be processed, for a named reason."""
+
+    story: Listed
+    reason: Dead
+    error: str
+
+
+Outcome = Fingerprinted | Skipped | DeadLettered
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger knows of a story that helps to tell whether it changed."""
+
+    language: Language
+    text_hash: bytes
+    etag: str | None
+    updated_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Banded:
+    """A SimHash (16 bytes) and the language whose bands it stands in."""
+
+    language: Language
+    simhash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of the ledger's outbox: the bands a story leaves and the bands it enters."""
+
+    seq: int
+    story_id: int
+    old: Banded | None
+    new: Banded | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A nominated pair, `a` < `b`, with what is needed to judge it."""
+
+    a: int
+    b: int
+    language: Language
+    text_hash_a: bytes
+    text_hash_b: bytes
+    simhash_a: bytes
+    simhash_b: bytes
+    words: int
+
+
+class Kind(StrEnum):
+    """How two stories are alike: a pair gets the first that holds."""
+
+    EXACT = "exact"
+    NEAR = "near"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A verified pair, `a` < `b`.
+
+    `containment_a` is the share of a's shingles that stand in b.  A score is None where the
+    kind was decided without computing it.
+    """
+
+    a: int
+    b: int
+    kind: Kind
+    hamming: int
+    jaccard: float | None = None
+    containment_a: float | None = None
+    containment_b: float | None = None
+    longest_run_words: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a backfill came: the listing's name for itself, and a byte offset within it."""
+
+    listing: str
+    position: int

@@ -1,0 +1,115 @@
+"""The flagged pairs as files for review."""
+
+import csv
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from daemon.errors import Fatal
+from daemon.ledger import flags
+
+Format = Literal["csv", "jsonl"]
+COLUMNS = (
+    "flag_id",
+    "kind",
+    "language",
+    "story_id",
+    "matched_id",
+    "hamming",
+    "jaccard",
+    "containment",
+    "matched_containment",
+    "longest_run_words",
+    "story_title",
+    "matched_title",
+    "story_author_id",
+    "matched_author_id",
+    "same_author",
+    "story_published_at",
+    "matched_published_at",
+    "earlier_id",
+    "status",
+    "flagged_at",
+    "fingerprint_version",
+)
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def record(row: sqlite3.Row) -> dict[str, Any]:
+    """A pair from the ledger -> the export's columns, in order; None where a thing is not known."""
+    pair = dict(row)
+    authors = pair["story_author_id"], pair["matched_author_id"]
+    times = pair["story_published_at"], pair["matched_published_at"]
+    pair["same_author"] = authors[0] == authors[1] if None not in authors else None
+    pair["earlier_id"] = pair["matched_id"] if None not in times and times[0] != times[1] else None
+    for column in ("story_published_at", "matched_published_at", "flagged_at"):
+        pair[column] = rfc3339(pair[column])
+    return {column: pair[column] for column in COLUMNS}
+
+
+def rfc3339(milliseconds: int | None) -> str | None:
+    """Milliseconds since 1970 -> 2026-11-20T02:00:00Z, with milliseconds where there are any."""
+    if milliseconds is None:
+        return None
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def write_csv(records: Iterable[dict[str, Any]], out: IO[str]) -> None:
+    """RFC 4180, UTF-8; a cell that a spreadsheet would run as a formula is led by an apostrophe."""
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    for one in records:
+        writer.writerow([_cell(value) for value in one.values()])
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+        return f"'{value}"
+    return value
+
+
+def write_jsonl(records: Iterable[dict[str, Any]], out: IO[str]) -> None:
+    for one in records:
+        out.write(json.dumps(one, ensure_ascii=False) + "\n")
+
+
+def write(db: sqlite3.Connection, out: IO[str], file_format: Format, *, only_new: bool = False) -> list[int]:
+    """Write the open flags, worst first; returns the flag ids given, for `flags.mark_exported`."""
+    given: list[int] = []
+
+    def records() -> Iterator[dict[str, Any]]:
+        for row in flags.open_pairs(db, only_new=only_new):
+            given.append(row["flag_id"])
+            yield record(row)
+
+    (write_csv if file_format == "csv" else write_jsonl)(records(), out)
+    return given
+
+
+def write_file(db: sqlite3.Connection, path: Path, file_format: Format, *, only_new: bool = False) -> list[int]:
+    """Write a file whole or not at all.  Raises Fatal where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", newline="", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as out:
+            try:
+                given = write(db, out, file_format, only_new=only_new)
+                out.flush()
+                os.fsync(out.fileno())
+                Path(out.name).chmod(0o644)
+                Path(out.name).replace(path)
+            except BaseException:
+                Path(out.name).unlink()
+                raise
+    except OSError as error:
+        raise Fatal(f"cannot write {path}: {error.strerror}") from error
+    return given

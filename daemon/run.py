@@ -1,0 +1,201 @@
+"""One run, from its listing to its watermark.  Backfill and daily are the same run over another listing."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from daemon.app import App, extraction, open_fetcher, open_source
+from daemon.config import Config
+from daemon.errors import Misuse, NeardupError
+from daemon.ledger import flags, now_ms, runs, stories
+from daemon.ledger.lock import only_one
+from daemon.metrics import LAST_SUCCESS, QUEUE_DEPTH, RUN_FAILURES, RUNNING
+from daemon.pipeline import Pipeline
+from daemon.records import Checkpoint, Listed, Outcome, Story
+from daemon.review.export import write_file
+from daemon.source import Source
+from daemon.summary import Counts, Summary
+from daemon.sync import KEEP_CHANGES, catch_up, ledger_id, refuse_strangers
+from daemon.verifier import News, Verifier
+from daemon.worker import Worker
+from daemon.writer import Writer
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is: its counts, and the bytes of the listing that it has come through."""
+
+    counts: Counts = field(default_factory=Counts)
+    position: int = 0
+    size: int = 0
+
+
+Watch = Callable[[Progress], None]
+
+
+async def run_once(
+    app: App,
+    command: str,
+    stop: asyncio.Event,
+    watch: Watch = lambda progress: None,
+    *,
+    since: int | None = None,
+    refingerprint: bool = False,
+) -> Summary:
+    """Run `backfill` or `daily` until its listing ends or `stop` is set.
+
+    `watch` is told of the progress after each batch.  `since` (milliseconds) overrides a daily
+    run's watermark.  Raises Transient where the ledger is in use or the index away at start,
+    Misuse for a daily Athena run without a watermark, Fatal for what somebody has to mend.
+    """
+    with only_one(app.config.ledger.path, command):
+        if refingerprint:
+            await app.ledger.do(stories.restart, app.version)
+            await app.index.clear(await ledger_id(app.ledger), app.version)
+        await refuse_strangers(app.index, app.ledger, app.version)
+        await catch_up(app.index, app.ledger, app.version)
+        mark = await app.ledger.do(runs.watermark)
+        if command == "daily" and since is None:
+            since = _looking_back(app.config, mark)
+        covers = since is None or (mark is not None and since <= mark)
+        run_id = await app.ledger.do(runs.begin, command)
+        RUNNING.labels(command).set(1)
+        run = _Run(app, command, run_id, stop, watch)
+        try:
+            return await run.go(since, moves_watermark=covers)
+        except BaseException as error:  # noqa: BLE001 - put on record and raised again
+            RUN_FAILURES.labels(command).inc()
+            cause = _cause(error)
+            why = str(cause) if isinstance(cause, NeardupError) else repr(cause)
+            await app.ledger.do(runs.finish, run_id, "failed", counts=run.counts.as_dict(), error=why)
+            raise cause from None
+        finally:
+            RUNNING.labels(command).set(0)
+
+
+def _looking_back(config: Config, watermark: int | None) -> int | None:
+    if watermark is not None:
+        return watermark - int(config.run.overlap.total_seconds() * 1000)
+    if config.source.kind == "athena":
+        raise Misuse("no watermark yet: run `neardup backfill` first, or give --since")
+    return None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error that ended the stages; the others were cancelled for it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class _Run:
+    """The wiring of one run."""
+
+    def __init__(self, app: App, command: str, run_id: int, stop: asyncio.Event, watch: Watch) -> None:
+        self._app = app
+        self._command = command
+        self._run_id = run_id
+        self._stop = stop
+        self._watch = watch
+        self._progress = Progress()
+        self._started_at = now_ms()
+        self._newest: int | None = None
+        self.counts = self._progress.counts
+
+    async def go(self, since: int | None, *, moves_watermark: bool) -> Summary:
+        """List, process and verify; then close the run's record."""
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(None) as deadline:
+                watching = asyncio.create_task(self._limit(deadline))
+                try:
+                    ended = await self._process(since)
+                finally:
+                    watching.cancel()
+        except TimeoutError:
+            log.warning("not drained in time; the next run does what is left")
+            ended = False
+        return await self._finish(time.perf_counter() - began, ended, moves_watermark=moves_watermark)
+
+    async def _limit(self, deadline: asyncio.Timeout) -> None:
+        await self._stop.wait()
+        deadline.reschedule(asyncio.get_running_loop().time() + self._app.config.run.shutdown_seconds)
+
+    async def _process(self, since: int | None) -> bool:
+        app, config = self._app, self._app.config
+        source = open_source(config, self._began)
+        verifier = Verifier(app.ledger, config.detection, app.version, self._flagged)
+        writer = Writer(
+            app.ledger,
+            app.index,
+            config.detection,
+            app.version,
+            run_id=self._run_id,
+            counts=self.counts,
+            listing=(lambda: source.name) if self._command == "backfill" else None,
+            committed=verifier.wake,
+        )
+
+        async def write(batch: Sequence[Outcome], resume: int) -> None:
+            await writer.write(batch, resume)
+            self._progress.position, self._progress.size = resume, source.size
+            self._watch(self._progress)
+
+        worker = Worker(lambda story_id: stories.known(app.reader, story_id), open_fetcher(config), extraction(config))
+        pipeline: Pipeline[Listed, Outcome] = Pipeline(
+            worker.process,
+            write,
+            workers=config.run.workers,
+            depth=config.run.queue,
+            batch=config.run.batch,
+            stop=self._stop,
+        )
+        QUEUE_DEPTH.labels("jobs").set_function(pipeline.jobs.qsize)
+        QUEUE_DEPTH.labels("outcomes").set_function(pipeline.outcomes.qsize)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(verifier.run(), name="verifier")
+            ended = await pipeline.run(self._noting_times(source, since))
+            verifier.finish()
+        return ended
+
+    async def _noting_times(self, source: Source, since: int | None) -> AsyncIterator[Listed]:
+        resume = await self._app.ledger.do(runs.checkpoint) if self._command == "backfill" else None
+        async for story in source.stories(since=since, resume=resume):
+            if isinstance(story, Story) and story.updated_at is not None:
+                self._newest = max(self._newest or 0, story.updated_at)
+            yield story
+
+    async def _began(self, checkpoint: Checkpoint) -> None:
+        if self._command == "backfill":
+            await self._app.ledger.do(runs.put_checkpoint, checkpoint)
+
+    def _flagged(self, news: News) -> None:
+        self.counts.add_flags(news.items())
+        self._watch(self._progress)
+
+    async def _finish(self, working_seconds: float, ended: bool, *, moves_watermark: bool) -> Summary:
+        status = "done" if ended else "stopped"
+        mark = None
+        if moves_watermark and self._newest is not None:
+            # Never past the start: a story dated in the future must not hide those before it.
+            mark = min(self._newest, self._started_at)
+        await self._app.ledger.do(runs.finish, self._run_id, status, counts=self.counts.as_dict(), watermark=mark)
+        await self._app.ledger.do(stories.prune_changes, KEEP_CHANGES)
+        if ended:
+            LAST_SUCCESS.labels(self._command).set(now_ms() / 1000)
+        exported = await self._export()
+        seconds = (now_ms() - self._started_at) / 1000
+        return Summary(self._command, status, self.counts, self._started_at, seconds, working_seconds, exported)
+
+    async def _export(self) -> Path | None:
+        path = self._app.config.export.path
+        if path is not None:
+            given = await self._app.ledger.do(write_file, path, self._app.config.export.format)
+            await self._app.ledger.do(flags.mark_exported, given)
+        return path

@@ -1,0 +1,69 @@
+"""Durations and schedules, and when the next daily run is due."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+@dataclass(frozen=True, slots=True)
+class Daily:
+    """At this wall-clock time, every day; without a zone, the machine's own."""
+
+    at: time
+    zone: ZoneInfo | None = None
+
+
+Schedule = Daily | timedelta
+
+
+def duration(value: object) -> object:
+    """Text such as 90s, 15m, 1h or 2d -> timedelta; what is not text is given back.  Raises ValueError."""
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"(\d+)\s*([smhd])", value.strip())
+    if not found:
+        raise ValueError(f"not a duration: {value!r} (write 90s, 15m, 1h or 2d)")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
+def parse_schedule(value: object) -> object:
+    """Text such as 02:00, 02:00 Asia/Kolkata or every 1h -> Schedule.  Raises ValueError."""
+    if not isinstance(value, str):
+        return value
+    if value.startswith("every "):
+        every = duration(value.removeprefix("every "))
+        if not every:
+            raise ValueError("an interval must be longer than nothing")
+        return every
+    at, _, zone = value.partition(" ")
+    try:
+        return Daily(time.fromisoformat(at), ZoneInfo(zone.strip()) if zone else None)
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        raise ValueError(f'not a schedule: {value!r} (write "02:00", "02:00 Asia/Kolkata" or "every 1h")') from None
+
+
+def due(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:
+    """When to run next, given when a run last ended well; `now` where one was missed.
+
+    Times are aware.  A wall-clock time that a clock change skips or repeats counts once.
+    """
+    if isinstance(schedule, timedelta):
+        return now if last_success is None else max(last_success + schedule, now)
+    previous, following = _slots(schedule, now)
+    return now if last_success is None or last_success < previous else following
+
+
+def _slots(schedule: Daily, now: datetime) -> tuple[datetime, datetime]:
+    """The last slot up to `now`, and the one after it."""
+    today = now.astimezone(schedule.zone).date()
+    slots = [_slot(schedule, today + timedelta(days=days)) for days in (-1, 0, 1)]
+    first = 1 if slots[1] <= now else 0
+    return slots[first], slots[first + 1]
+
+
+def _slot(schedule: Daily, day: date) -> datetime:
+    local = datetime.combine(day, schedule.at, schedule.zone)  # without a zone, astimezone takes the machine's
+    return local.astimezone(UTC)

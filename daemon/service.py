@@ -1,0 +1,102 @@
+"""The daemon: daily runs on a schedule, /metrics and /healthz, systemd's notifications."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from daemon.app import App, open_app
+from daemon.config import Config
+from daemon.errors import NeardupError, Transient
+from daemon.gauges import refresh_gauges
+from daemon.http import served
+from daemon.ledger import runs
+from daemon.notify import notify, watchdog_seconds
+from daemon.run import Progress, run_once
+from daemon.schedule import due
+
+RETRY_FIRST = timedelta(minutes=1)
+RETRY_MAX = timedelta(hours=1)
+OPEN_RETRY_SECONDS = 5.0
+
+log = structlog.get_logger()
+
+
+class Service:
+    """`neardup run`."""
+
+    def __init__(self, config: Config, stop: asyncio.Event) -> None:
+        self._config = config
+        self._stop = stop
+        self._doing = "starting"
+        self._failure: str | None = None
+
+    async def run(self) -> None:
+        """Serve until `stop` is set; a run under way is drained."""
+        async with served(self._config.metrics.listen, self._health), asyncio.TaskGroup() as group:
+            beating = group.create_task(self._beat(), name="watchdog")
+            notify("READY=1", "STATUS=starting")
+            with suppress(asyncio.CancelledError):
+                await self._serve()
+            notify("STOPPING=1")
+            beating.cancel()
+
+    async def _serve(self) -> None:
+        while not self._stop.is_set():
+            try:
+                async with open_app(self._config) as app:
+                    await self._keep_schedule(app)
+            except Transient as error:
+                self._say(f"waiting: {error}")
+                log.warning("waiting", why=str(error))
+                await self._pause(OPEN_RETRY_SECONDS)
+
+    async def _keep_schedule(self, app: App) -> None:
+        retry = RETRY_FIRST
+        not_before = datetime.now(UTC)
+        while not self._stop.is_set():
+            await refresh_gauges(app)
+            last = (await app.ledger.do(runs.last_success)).get("daily")
+            now = datetime.now(UTC)
+            success = datetime.fromtimestamp(last / 1000, UTC) if last else None
+            at = max(due(self._config.run.schedule, success, now), not_before)
+            if at > now:
+                self._say(f"next run at {at.astimezone():%Y-%m-%d %H:%M:%S %Z}")
+                await self._pause((at - now).total_seconds())
+                continue
+            try:
+                await self._run_daily(app)
+                retry, not_before, self._failure = RETRY_FIRST, now, None
+            except NeardupError as error:
+                self._failure = str(error)
+                log.error("the run failed", why=str(error), again_in=str(retry))
+                not_before = datetime.now(UTC) + retry
+                retry = min(2 * retry, RETRY_MAX)
+
+    async def _run_daily(self, app: App) -> None:
+        self._say("daily run")
+        summary = await run_once(app, "daily", self._stop, self._progressed)
+        log.info("run ended", status=summary.status, exported=summary.exported, **summary.as_dict())
+
+    def _progressed(self, progress: Progress) -> None:
+        counts = progress.counts
+        self._say(f"daily run: {counts.listed} listed, {counts.flagged.total()} flagged")
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+
+    async def _beat(self) -> None:
+        every = watchdog_seconds()
+        while every is not None:
+            notify("WATCHDOG=1")
+            await asyncio.sleep(every)
+
+    def _say(self, doing: str) -> None:
+        self._doing = doing
+        notify(f"STATUS={doing}")
+
+    def _health(self) -> dict[str, object]:
+        healthy = self._failure is None and not self._doing.startswith("waiting")
+        return {"healthy": healthy, "doing": self._doing, "last_failure": self._failure}

@@ -1,0 +1,85 @@
+"""A row of a listing -> a Story, or a BadRow that says what is wrong with it."""
+
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+import xxhash
+
+from daemon.records import BadRow, Dead, Language, Listed, Story, language_of
+from daemon.source.rows import Row
+
+MAX_ID = 2**63 - 1
+
+
+class _Bad(ValueError):
+    def __init__(self, reason: Dead, error: str) -> None:
+        super().__init__(error)
+        self.reason = reason
+
+
+def listed(row: Row) -> Listed:
+    """The story that a row names."""
+    try:
+        if row.error:
+            raise _Bad(Dead.BAD_ROW, row.error)
+        text = {name: _text(value) for name, value in row.values.items()}
+        return Story(
+            id=_id(text.get("id")),
+            language=_language(text.get("language")),
+            path=_path(text.get("path")),
+            author_id=text.get("author_id"),
+            title=text.get("title"),
+            published_at=_time(text.get("published_at"), "published_at"),
+            updated_at=_time(text.get("updated_at"), "updated_at"),
+            position=row.position,
+        )
+    except _Bad as bad:
+        key = f"row:{xxhash.xxh3_64_hexdigest(row.raw.encode())}"
+        return BadRow(key, bad.reason, f"{bad}, in the row {row.raw[:200]!r}", row.position)
+
+
+def _text(value: object) -> str | None:
+    return str(value).strip() or None if value is not None else None
+
+
+def _id(value: str | None) -> int:
+    if value is None:
+        raise _Bad(Dead.BAD_ID, "no id")
+    try:
+        number = int(value) if value.isascii() else -1
+    except ValueError:
+        number = -1
+    if not 0 <= number <= MAX_ID:
+        raise _Bad(Dead.BAD_ID, f"the id {value!r} is not an integer from 0 to {MAX_ID}")
+    return number
+
+
+def _language(value: str | None) -> Language:
+    try:
+        return language_of(value or "")
+    except ValueError:
+        raise _Bad(Dead.BAD_LANGUAGE, f"unknown language {value or ''!r}") from None
+
+
+def _path(value: str | None) -> str | None:
+    if value is not None and (value.startswith("/") or ".." in PurePosixPath(value).parts or "\0" in value):
+        raise _Bad(Dead.BAD_PATH, f"the path {value!r} leads out of content.url")
+    return value
+
+
+def _time(value: str | None, column: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        return moment(value)
+    except (ValueError, OverflowError):
+        raise _Bad(Dead.BAD_TIME, f"{column} {value!r} is not an RFC 3339 time") from None
+
+
+def moment(value: str) -> int:
+    """RFC 3339, or Athena's `2026-11-19 02:00:00.000 UTC`; without a zone it is UTC -> milliseconds.
+
+    Raises ValueError or OverflowError.
+    """
+    parsed = datetime.fromisoformat(value.removesuffix(" UTC"))
+    return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)

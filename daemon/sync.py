@@ -1,0 +1,88 @@
+"""Keeps the index in step with the ledger: one mechanism for every way in which it can fall behind.
+
+The ledger numbers its changes; the index remembers the last one it applied.  An index that is
+behind is replayed the changes it lacks: after each batch, after a crash between the two, after a
+Redis that went back to an older snapshot.  An index that knows of no change, of one the ledger never
+made, or of one so old that its successors are gone, is cleared and rebuilt from the stories.
+"""
+
+from collections.abc import Callable
+
+import structlog
+
+from daemon.errors import Fatal
+from daemon.index import Index
+from daemon.ledger import Ledger, runs, stories
+from daemon.metrics import INDEX_LAG
+from daemon.records import Change
+
+REPLAY_CHANGES = 1000
+REBUILD_STORIES = 2000
+KEEP_CHANGES = 100_000
+
+log = structlog.get_logger()
+
+
+async def refuse_strangers(index: Index, ledger: Ledger, version: str) -> None:
+    """Make sure that ledger, index and this program speak of the same fingerprints.
+
+    Raises Fatal, naming the way out, where they don't.
+    """
+    written = await ledger.do(runs.get, "fingerprint_version")
+    if written is None:
+        await ledger.do(runs.put, "fingerprint_version", version)
+    elif written != version:
+        raise Fatal(
+            f"the ledger holds fingerprints of version {written}, this program makes {version}: "
+            "they cannot be compared; `neardup backfill --refingerprint` makes them all anew"
+        )
+    mark = await index.mark()
+    if mark.ledger_id not in (None, await ledger_id(ledger)):
+        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
+    if mark.version not in (None, version):
+        raise Fatal(
+            f"the index holds fingerprints of version {mark.version}, this program makes {version}; "
+            "`neardup reindex` rebuilds it"
+        )
+
+
+async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
+    """Bring the index to the ledger's last change, by replay where that can do, else by a rebuild."""
+    applied = (await index.mark()).applied
+    last = await ledger.do(stories.last_seq)
+    if applied is None or applied > last or applied + 1 < await ledger.do(stories.oldest_change):
+        if applied is not None or last:
+            log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last)
+        await rebuild(index, ledger, version)
+        return
+    while applied < last:
+        INDEX_LAG.set(last - applied)
+        changes = await ledger.do(stories.changes_after, applied, REPLAY_CHANGES)
+        applied = changes[-1].seq
+        await index.apply(changes, applied)
+    INDEX_LAG.set(0)
+
+
+async def rebuild(
+    index: Index, ledger: Ledger, version: str, progress: Callable[[int], None] = lambda done: None
+) -> int:
+    """Clear the index and fill it from the ledger, with no read of the object store.
+
+    `progress` is told how many stories are in.  Cut short, the index has no mark, and the next run
+    begins again.  Returns the number of stories.
+    """
+    last = await ledger.do(stories.last_seq)
+    await index.clear(await ledger_id(ledger), version)
+    done, after = 0, -1
+    while page := await ledger.do(stories.stories_after, after, REBUILD_STORIES):
+        await index.apply([Change(0, story_id, None, banded) for story_id, banded in page], None)
+        done, after = done + len(page), page[-1][0]
+        progress(done)
+    await index.apply([], last)
+    INDEX_LAG.set(0)
+    return done
+
+
+async def ledger_id(ledger: Ledger) -> str:
+    """What an index knows its ledger by."""
+    return await ledger.do(runs.get, "ledger_id") or ""

@@ -1,0 +1,99 @@
+"""One story's life: known? -> fetch -> extract -> fingerprint -> outcome."""
+
+import time
+from collections.abc import Callable
+
+import structlog
+
+from daemon.core.html import Extraction, Unreadable, page_text
+from daemon.core.simhash import fingerprint
+from daemon.core.text import tokens
+from daemon.errors import Gone, Transient
+from daemon.fetch import Fetcher, Forbidden, TooLarge
+from daemon.metrics import STAGE_SECONDS
+from daemon.records import (
+    BadRow,
+    Dead,
+    DeadLettered,
+    Fingerprint,
+    Fingerprinted,
+    Known,
+    Listed,
+    Outcome,
+    Skip,
+    Skipped,
+    Story,
+)
+
+MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, none of them copied
+
+log = structlog.get_logger()
+
+
+class Worker:
+    """Turns listed stories into outcomes.
+
+    `known` asks the ledger for what it holds of a story id.
+    """
+
+    def __init__(self, known: Callable[[int], Known | None], fetcher: Fetcher, extraction: Extraction) -> None:
+        self._known = known
+        self._fetcher = fetcher
+        self._extraction = extraction
+
+    async def process(self, job: Listed) -> tuple[Listed, Outcome]:
+        """The one outcome of a listed row.  Raises nothing but what ends the whole run."""
+        if isinstance(job, BadRow):
+            return job, DeadLettered(job, job.reason, job.error)
+        try:
+            outcome = await self._outcome(job)
+        except Gone:
+            outcome = Skipped(job, Skip.MISSING)
+        except TooLarge:
+            outcome = Skipped(job, Skip.TOO_LARGE)
+        except Unreadable as unreadable:
+            outcome = Skipped(job, unreadable.reason)
+        except Forbidden as error:
+            outcome = DeadLettered(job, Dead.FORBIDDEN, str(error))
+        except Transient as error:
+            outcome = DeadLettered(job, Dead.STORE_ERROR, str(error))
+        except Exception as error:
+            log.exception("a story could not be processed", story=job.id)
+            outcome = DeadLettered(job, Dead.CRASHED, f"{type(error).__name__}: {error}")
+        return job, outcome
+
+    async def _outcome(self, story: Story) -> Outcome:
+        known = self._known(story.id)
+        if known is not None and known.updated_at is not None and story.updated_at is not None:
+            if story.updated_at < known.updated_at:
+                return Skipped(story, Skip.SUPERSEDED)
+            if story.updated_at == known.updated_at and story.language == known.language:
+                return Skipped(story, Skip.UNCHANGED)
+        same_place = known is not None and known.language == story.language
+        with STAGE_SECONDS.labels("fetch").time():
+            document = await self._fetcher.get(story, known.etag if known and same_place else None)
+        if document is None:
+            return Skipped(story, Skip.UNCHANGED)
+        made = read_page(document.body, document.content_type, self._extraction)
+        if known is not None and same_place and made.text_hash == known.text_hash:
+            return Skipped(story, Skip.UNCHANGED, document.etag)
+        return Fingerprinted(story, made, document.etag)
+
+
+def read_page(body: bytes, content_type: str | None, extraction: Extraction) -> Fingerprint:
+    """A page's bytes -> the fingerprint of its story.  Raises Unreadable."""
+    started = time.perf_counter()
+    text = page_text(body, content_type, extraction)
+    extracted = time.perf_counter()
+    made = fingerprint_text(text)
+    STAGE_SECONDS.labels("extract").observe(extracted - started)
+    STAGE_SECONDS.labels("fingerprint").observe(time.perf_counter() - extracted)
+    return made
+
+
+def fingerprint_text(text: str) -> Fingerprint:
+    """A story's text -> its fingerprint.  Raises Unreadable where it is too short to have one."""
+    words = tokens(text)
+    if len(words) < MIN_WORDS:
+        raise Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY)
+    return fingerprint(words)

@@ -1,0 +1,144 @@
+"""One batch: look up, commit stories and candidates to the ledger, insert in the index.
+
+The ledger commits first.  The index then catches up by the same replay that heals it after a crash
+(daemon.sync), so there is one way to write to it, and a batch whose index insert failed is not lost.
+"""
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import stamina
+import structlog
+
+from daemon.config import Detection
+from daemon.core.nominate import Nominee, nominate, together
+from daemon.errors import Transient
+from daemon.index import Distances, Index
+from daemon.ledger import Ledger, stories
+from daemon.metrics import CANDIDATES, CAPPED, RETRIES, STAGE_SECONDS, STORIES
+from daemon.records import Banded, Checkpoint, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
+from daemon.summary import Counts
+from daemon.sync import catch_up
+
+T = TypeVar("T")
+WAIT_MAX_SECONDS = 30.0
+
+log = structlog.get_logger()
+
+
+async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
+    """Await `call()`, again and again while it raises Transient: once under way, a run waits."""
+
+    def again(error: Exception) -> bool:
+        if not isinstance(error, Transient):
+            return False
+        RETRIES.labels(stage, error.reason).inc()
+        log.warning("waiting", stage=stage, why=str(error))
+        return True
+
+    async for attempt in stamina.retry_context(on=again, attempts=None, timeout=None, wait_max=WAIT_MAX_SECONDS):
+        with attempt:
+            return await call()
+    raise AssertionError("unreachable: attempts are unbounded")
+
+
+class Writer:
+    """Writes the batches of one run.  `committed` is called after each."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        index: Index,
+        detection: Detection,
+        version: str,
+        *,
+        run_id: int,
+        counts: Counts,
+        listing: Callable[[], str] | None,
+        committed: Callable[[], None],
+    ) -> None:
+        self._ledger = ledger
+        self._index = index
+        self._detection = detection
+        self._distances: Distances = {language: detection.of(language).hamming for language in Language}
+        self._version = version
+        self._run_id = run_id
+        self._counts = counts
+        self._listing = listing
+        self._committed = committed
+
+    async def write(self, batch: Sequence[Outcome], resume: int) -> None:
+        """Record a batch of outcomes of distinct stories, and the position to resume from."""
+        fresh = [
+            (outcome.story.id, Banded(outcome.story.language, outcome.fingerprint.simhash))
+            for outcome in batch
+            if isinstance(outcome, Fingerprinted)
+        ]
+        with STAGE_SECONDS.labels("look_up").time():
+            nominees = await self._nominate(fresh)
+        for outcome in batch:
+            self._counts.add(outcome)
+        with STAGE_SECONDS.labels("commit").time():
+            await self._ledger.do(
+                stories.commit,
+                stories.Batch(
+                    outcomes=batch,
+                    pairs={(min(n.story_id, m), max(n.story_id, m)) for n in nominees for m in n.matches},
+                    run_id=self._run_id,
+                    counts=self._counts.as_dict(),
+                    checkpoint=Checkpoint(self._listing(), resume) if self._listing else None,
+                ),
+            )
+        with STAGE_SECONDS.labels("index").time():
+            await patiently("index", lambda: catch_up(self._index, self._ledger, self._version))
+        self._measure(batch, fresh, nominees)
+        self._committed()
+
+    async def _nominate(self, fresh: Sequence[tuple[int, Banded]]) -> list[Nominee]:
+        """For each new fingerprint, the pairs with what is indexed and with its own batch."""
+        if not fresh:
+            return []
+        found = await patiently("look_up", lambda: self._look_up([banded for _, banded in fresh]))
+        in_batch = dict(fresh)
+        near: dict[int, dict[int, bytes]] = defaultdict(dict)
+        for a, b in together(fresh, self._distances):
+            near[a][b] = in_batch[b].simhash
+            near[b][a] = in_batch[a].simhash
+        wanted = set().union(*found) - in_batch.keys()
+        held = await self._ledger.do(stories.simhashes, wanted)
+        nominees = []
+        for (story_id, banded), ids in zip(fresh, found, strict=True):
+            thresholds = self._detection.of(banded.language)
+            others = {n: held[n][1] for n in ids if n in held and held[n][0] == banded.language}
+            others.update(near[story_id])
+            nominees.append(nominate(story_id, banded.simhash, others, thresholds.hamming, thresholds.max_matches))
+        return nominees
+
+    async def _look_up(self, probes: Sequence[Banded]) -> list[set[int]]:
+        """Look up in an index that is known to be in step with the ledger."""
+        last = await self._ledger.do(stories.last_seq)
+        applied, found = await self._index.lookup(probes)
+        if applied != last:
+            await catch_up(self._index, self._ledger, self._version)
+            applied, found = await self._index.lookup(probes)
+        return found
+
+    def _measure(
+        self, batch: Sequence[Outcome], fresh: Sequence[tuple[int, Banded]], nominees: Sequence[Nominee]
+    ) -> None:
+        for outcome in batch:
+            language = outcome.story.language if isinstance(outcome.story, Story) else "unknown"
+            match outcome:
+                case Fingerprinted():
+                    STORIES.labels(language, "fingerprinted", "").inc()
+                case Skipped():
+                    STORIES.labels(language, "skipped", outcome.reason).inc()
+                case DeadLettered():
+                    STORIES.labels(language, "dead_lettered", outcome.reason).inc()
+                    log.warning("dead-lettered", story=outcome.story.key, reason=outcome.reason, why=outcome.error)
+        for (_, banded), nominee in zip(fresh, nominees, strict=True):
+            CANDIDATES.labels(banded.language).observe(len(nominee.matches))
+            if nominee.capped:
+                CAPPED.labels(banded.language).inc(nominee.capped)
+                log.warning("max_matches reached", story=nominee.story_id, left_out=nominee.capped)
