@@ -252,3 +252,7 @@ def forget(config: Config, story_id: int, as_json: bool) -> None:
         if as_json
         else f"story {story_id} {'is forgotten' if there else 'was not known'}"
     )
+
+
+if __name__ == "__main__":
+    main()

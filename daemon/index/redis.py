@@ -59,7 +59,7 @@ class RedisIndex:
             runs = groups(self._distances[probe.language])
             spans.append(len(runs))
             for run in runs:
-                pipe.sinter(keys[run.start : run.stop])
+                pipe.execute_command("SINTER", *keys[run.start : run.stop])  # pipe.sinter is barred on a cluster
         with translated():
             replies = await pipe.execute()
         applied = _least(replies[: len(self._applied)])
@@ -152,10 +152,10 @@ async def open_redis(url: str, distances: Distances) -> RedisIndex:
     Raises Transient where Redis does not answer, Fatal for a wrong URL, a refused login, or a
     server that may evict keys.
     """
-    once = Retry(NoBackoff(), 0)  # who waits for Redis, and how long, is decided in one place: app.patiently
+    once = Retry(NoBackoff(), 0)  # who waits for Redis, and how long, is decided in one place: writer.patiently
     try:
         client: Any = Redis.from_url(
-            url, retry=once, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS
+            url, retry=once, protocol=2, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS
         )
     except ValueError as error:
         raise Fatal(f"index.url: {error}") from error
@@ -170,7 +170,7 @@ async def open_redis(url: str, distances: Distances) -> RedisIndex:
                 )
             if cluster:
                 await client.aclose()
-                client = RedisCluster.from_url(url, retry=cast(Any, once), socket_timeout=TIMEOUT_SECONDS)
+                client = RedisCluster.from_url(url, retry=once, protocol=2, socket_timeout=TIMEOUT_SECONDS)
                 await client.initialize()
     except BaseException:
         await client.aclose()
@@ -193,6 +193,6 @@ def translated() -> Iterator[None]:
         raise Transient(f"Redis does not answer: {error}", "redis_unreachable") from error
     except exceptions.RedisError as error:
         word = str(error).partition(" ")[0]
-        if word in WAIT or isinstance(error, exceptions.ReadOnlyError):
+        if word in WAIT or isinstance(error, exceptions.ReadOnlyError | exceptions.OutOfMemoryError):
             raise Transient(f"Redis refuses for now: {error}", "redis_refuses") from error
         raise Fatal(f"Redis refuses: {error}") from error

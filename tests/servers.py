@@ -1,0 +1,95 @@
+"""Real servers for the tests: redis-server, alone or as a cluster of one, and moto's HTTP server."""
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import boto3  # type: ignore[import-untyped]
+from moto.server import ThreadedMotoServer
+
+REGION = "ap-south-1"
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@contextmanager
+def redis_server(folder: Path, *options: str) -> Iterator[str]:
+    """A redis-server on a unix socket, without persistence; its URL."""
+    path = folder / "redis.sock"
+    command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--save", "", *options]
+    with _until_ready(command, folder):
+        yield f"unix://{path}"
+
+
+@contextmanager
+def redis_cluster(folder: Path) -> Iterator[str]:
+    """One redis-server in cluster mode that owns every slot; its URL."""
+    port = free_port()
+    command = ["redis-server", "--port", str(port), "--cluster-enabled", "yes", "--save", ""]
+    command += ["--cluster-port", str(free_port())]
+    with _until_ready(command, folder):
+        cli = ["redis-cli", "-p", str(port), "cluster"]
+        subprocess.run([*cli, "addslotsrange", "0", "16383"], check=True, stdout=subprocess.DEVNULL)
+        while "cluster_state:ok" not in subprocess.run([*cli, "info"], check=True, capture_output=True, text=True).stdout:
+            pass
+        yield f"redis://127.0.0.1:{port}"
+
+
+@contextmanager
+def _until_ready(command: list[str], folder: Path) -> Iterator[None]:
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if "eady to accept connections" in line:
+                break
+        else:
+            raise RuntimeError("redis-server did not start: " + "".join(said))
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+@dataclass(frozen=True)
+class Aws:
+    """moto's server: its endpoint, and clients for it."""
+
+    endpoint: str
+
+    def client(self, service: str) -> Any:
+        return boto3.client(service, endpoint_url=self.endpoint, region_name=REGION)
+
+    def post(self, path: str, body: object = None) -> None:
+        """Talk to moto itself."""
+        data = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        with urlopen(Request(f"{self.endpoint}/moto-api/{path}", data, headers, method="POST")):
+            pass
+
+    def bucket(self, name: str) -> None:
+        self.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+
+
+@contextmanager
+def moto_server() -> Iterator[Aws]:
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    aws = Aws(f"http://{host}:{port}")
+    try:
+        aws.post("reset")  # what it holds is the process's, not the server's
+        yield aws
+    finally:
+        server.stop()

@@ -1,0 +1,192 @@
+"""A batch is written whole or not at all, and everything it changes for the index is in the outbox."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.errors import Fatal, Transient
+from daemon.ledger import connect, flags, lock, read, runs, stories
+from daemon.ledger.schema import MIGRATIONS
+from daemon.records import (
+    BadRow,
+    Banded,
+    Checkpoint,
+    Dead,
+    DeadLettered,
+    Fingerprint,
+    Fingerprinted,
+    Language,
+    Outcome,
+    Skip,
+    Skipped,
+    Story,
+)
+
+HINDI = Language.HINDI
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> sqlite3.Connection:
+    return connect(tmp_path / "ledger.db")
+
+
+def made(story_id: int, text: int, language: Language = HINDI, updated_at: int = 1) -> Fingerprinted:
+    value = text.to_bytes(16)
+    return Fingerprinted(Story(story_id, language, updated_at=updated_at), Fingerprint(value, value, 100), '"e"')
+
+
+def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: set[tuple[int, int]] | None = None) -> None:
+    stories.commit(db, stories.Batch(outcomes, pairs or set(), 1, {}, None))
+
+
+@given(versions=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from(list(Language)[:2])), max_size=10))
+def test_the_outbox_replayed_gives_the_stories(versions: list[tuple[int, int, Language]]) -> None:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    for statement in MIGRATIONS[0].split(";\n"):
+        db.execute(statement)
+    for story_id, text, language in versions:
+        commit(db, made(story_id, text, language))
+    replayed: dict[int, Banded | None] = {}
+    for change in stories.changes_after(db, 0, 100):
+        assert replayed.get(change.story_id) == change.old, "a change must leave the bands the last one entered"
+        replayed[change.story_id] = change.new
+    assert replayed == dict(stories.stories_after(db, -1, 100))
+    db.close()
+
+
+def test_a_batch_that_fails_leaves_no_trace(db: sqlite3.Connection) -> None:
+    with pytest.raises(sqlite3.Error):
+        commit(db, made(1, 1), pairs={(1, "not a number", 3)})  # type: ignore[arg-type]
+    assert stories.known(db, 1) is None
+    assert stories.last_seq(db) == 0
+
+
+def test_a_text_that_is_gone_takes_its_fingerprint_along(db: sqlite3.Connection) -> None:
+    commit(db, made(1, 1))
+    commit(db, Skipped(Story(1, HINDI), Skip.MISSING))
+    assert stories.known(db, 1) is not None, "a missing object says nothing of the text"
+    commit(db, Skipped(Story(1, HINDI), Skip.EMPTY))
+    assert stories.known(db, 1) is None
+    assert stories.changes_after(db, 1, 9)[-1].new is None
+
+
+def test_what_is_told_of_an_unchanged_story_is_kept_up_to_date(db: sqlite3.Connection) -> None:
+    commit(db, made(1, 1, updated_at=1))
+    commit(db, Skipped(Story(1, HINDI, title="new", updated_at=2), Skip.UNCHANGED, '"f"'))
+    row = stories.describe(db, [1])[1]
+    assert (row["title"], row["updated_at"], row["etag"]) == ("new", 2, '"f"')
+    assert stories.last_seq(db) == 1, "nothing changes for the index"
+
+
+def test_an_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Connection) -> None:
+    commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
+    judge_all(db)
+    assert [row["story_id"] for row in flags.open_pairs(db)] == [2]
+    commit(db, made(2, 0xFFFF))
+    assert list(flags.open_pairs(db)) == []
+    commit(db, made(2, 1), pairs={(1, 2)})
+    judge_all(db)
+    assert [row["flag_id"] for row in flags.open_pairs(db)] == [1], "the flag is the same one, open again"
+
+
+def judge_all(db: sqlite3.Connection) -> None:
+    from daemon.core.verify import judge
+
+    flags.decide(db, [(pair, judge(pair, 3)) for pair in flags.pending(db, 99)], "v")
+
+
+def test_a_verdict_on_an_old_text_is_not_kept(db: sqlite3.Connection) -> None:
+    from daemon.core.verify import judge
+
+    commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
+    judged = [(pair, judge(pair, 3)) for pair in flags.pending(db, 9)]
+    commit(db, made(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
+    assert not flags.decide(db, judged, "v")
+    assert flags.pending_count(db) == 1, "the pair waits to be judged by its new text"
+
+
+def test_forget_leaves_nothing(db: sqlite3.Connection) -> None:
+    commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
+    judge_all(db)
+    commit(db, DeadLettered(Story(3, HINDI), Dead.STORE_ERROR, "why"))
+    assert all(stories.forget(db, n) for n in (2, 3))
+    assert not stories.forget(db, 99)
+    assert db.execute("SELECT count(*) FROM flags").fetchone() == (0,)
+    assert runs.dead_letters(db) == {}
+    assert set(stories.simhashes(db, [1, 2])) == {1}
+
+
+def test_a_dead_letter_counts_attempts_and_ends_with_recovery(db: sqlite3.Connection) -> None:
+    for _ in range(2):
+        commit(db, DeadLettered(Story(3, HINDI), Dead.STORE_ERROR, "why"), DeadLettered(BadRow("row:x", Dead.BAD_ID, "no id"), Dead.BAD_ID, "no id"))
+    assert db.execute("SELECT attempts FROM dead_letters ORDER BY key").fetchall() == [(2,), (2,)]
+    commit(db, made(3, 3))
+    assert runs.dead_letters(db) == {"bad_id": 1}
+
+
+def test_a_run_that_ended_well_moves_the_watermark_forward_only(db: sqlite3.Connection) -> None:
+    for status, mark, expected in (("failed", 50, None), ("done", 100, 100), ("done", 70, 100), ("stopped", 900, 100)):
+        runs.finish(db, runs.begin(db, "daily"), status, counts={}, watermark=mark)
+        assert runs.watermark(db) == expected, status
+
+
+def test_a_daily_run_does_not_take_a_backfills_checkpoint_away(db: sqlite3.Connection) -> None:
+    runs.put_checkpoint(db, Checkpoint("query", 7))
+    runs.finish(db, runs.begin(db, "daily"), "done", counts={})
+    assert runs.checkpoint(db) == Checkpoint("query", 7)
+    runs.finish(db, runs.begin(db, "backfill"), "done", counts={})
+    assert runs.checkpoint(db) is None
+
+
+def test_a_run_that_never_ended_is_marked(db: sqlite3.Connection) -> None:
+    runs.begin(db, "backfill")
+    runs.begin(db, "daily")
+    assert [run["status"] for run in runs.latest(db, 2)] == ["running", "crashed"]
+
+
+def test_pruned_changes_are_the_oldest(db: sqlite3.Connection) -> None:
+    for n in range(10):
+        commit(db, made(n, n))
+    stories.prune_changes(db, 3)
+    assert stories.oldest_change(db) == 8
+    stories.prune_changes(db, 0)
+    assert (stories.oldest_change(db), stories.last_seq(db)) == (11, 10)
+
+
+def test_a_second_pipeline_command_is_told_who_is_at_work(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with (
+        lock.only_one(path, "backfill"),
+        pytest.raises(Transient, match="backfill, process [0-9]+, since 20") as caught,
+        lock.only_one(path, "daily"),
+    ):
+        pass
+    assert caught.value.exit_code == 75
+    assert lock.holder(path) is None
+
+
+def test_readers_are_welcome_while_a_batch_is_written(tmp_path: Path) -> None:
+    db = connect(tmp_path / "ledger.db")
+    commit(db, made(1, 1))
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("DELETE FROM stories")
+    assert stories.known(read(tmp_path / "ledger.db"), 1) is not None
+
+
+def test_a_ledger_of_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    db = connect(tmp_path / "ledger.db")
+    db.execute("PRAGMA user_version = 99")
+    for opened in (connect, read):
+        with pytest.raises(Fatal, match="newer neardup"):
+            opened(tmp_path / "ledger.db")
+
+
+def test_what_is_no_ledger_is_refused_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").write_text("this is not a database, and it is long enough to be looked at\n" * 20)
+    with pytest.raises(Fatal, match="cannot open the ledger"):
+        connect(tmp_path / "ledger.db")
+    with pytest.raises(Fatal, match="neardup backfill"):
+        read(tmp_path / "none.db")

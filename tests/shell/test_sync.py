@@ -1,0 +1,127 @@
+"""Whatever an index has lost, it is in step with the ledger again after `catch_up`, and never without a word."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from daemon.errors import Fatal
+from daemon.index import Index
+from daemon.index.redis import open_redis
+from daemon.index.sqlite import SqliteIndex
+from daemon.ledger import Ledger, runs, stories
+from daemon.records import Fingerprint, Fingerprinted, Language, Story
+from daemon.sync import catch_up, ledger_id, refuse_strangers
+
+DISTANCES = dict.fromkeys(Language, 3)
+Scene = Callable[[Ledger, Index], Awaitable[None]]
+
+
+async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
+    outcomes = [
+        Fingerprinted(Story(n, Language.HINDI), Fingerprint(text.to_bytes(16), text.to_bytes(16), 50), None)
+        for n, text in texts
+    ]
+    await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
+
+
+async def assert_in_step(ledger: Ledger, index: Index) -> None:
+    held = await ledger.do(stories.stories_after, -1, 1000)
+    assert (await index.mark()).applied == await ledger.do(stories.last_seq)
+    _, found = await index.lookup([banded for _, banded in held])
+    for (story_id, _), ids in zip(held, found, strict=True):
+        assert story_id in ids, f"story {story_id} is not in the index"
+    assert sum((await index.sizes()).values()) == len(held)
+
+
+async def behind(ledger: Ledger, index: Index) -> None:
+    await commit(ledger, (3, 3), (1, 99))
+
+
+async def emptied(ledger: Ledger, index: Index) -> None:
+    await index.clear(await ledger_id(ledger), "v")
+
+
+async def ahead(ledger: Ledger, index: Index) -> None:
+    await index.apply([], 1000)
+
+
+async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
+    await commit(ledger, (4, 4), (5, 5))
+    await ledger.do(stories.prune_changes, 0)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+@pytest.mark.parametrize("scene", [behind, emptied, ahead, older_than_the_outbox])
+def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: str) -> None:
+    async def play() -> None:
+        ledger = Ledger(tmp_path / "l.db")
+        index = SqliteIndex(tmp_path / "l.db", DISTANCES) if kind == "sqlite" else await open_redis(redis_url, DISTANCES)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1), (2, 2))
+        await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        await scene(ledger, index)
+        with capture_logs() as logs:
+            await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        assert bool(logs) == (scene is not behind), f"data that was lost is told of, a lag is not: {logs}"
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
+
+
+def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, DISTANCES)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1), (2, 2))
+        await catch_up(index, ledger, "v")
+        with redis.Redis.from_url(redis_url) as client:
+            dumped = {key: client.dump(key) for key in client.keys()}
+            await commit(ledger, (2, 77), (3, 3))
+            await catch_up(index, ledger, "v")
+            client.flushall()
+            for key, value in dumped.items():
+                client.restore(key, 0, value)
+        await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"), [(("another", "v"), "another ledger"), ((None, "other"), "neardup reindex")]
+)
+def test_a_strangers_index_is_refused(tmp_path: Path, theirs: tuple[str | None, str], said: str) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", DISTANCES)
+        await index.clear(theirs[0] or await ledger_id(ledger), theirs[1])
+        try:
+            await refuse_strangers(index, ledger, "v")
+        finally:
+            await index.close()
+            ledger.close()
+
+    with pytest.raises(Fatal, match=said):
+        asyncio.run(play())
+
+
+def test_fingerprints_of_another_version_are_refused_and_the_way_out_is_named(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", DISTANCES)
+        await ledger.do(runs.put, "fingerprint_version", "older")
+        try:
+            await refuse_strangers(index, ledger, "v")
+        finally:
+            await index.close()
+            ledger.close()
+
+    with pytest.raises(Fatal, match="backfill --refingerprint"):
+        asyncio.run(play())
