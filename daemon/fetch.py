@@ -63,13 +63,13 @@ def open_store(url: str, content: Content) -> Store:
 
 
 def _s3(bucket: str, prefix: str, content: Content) -> S3Store:
-    config: "S3Config" = {"virtual_hosted_style_request": not content.path_style}
+    config: S3Config = {"virtual_hosted_style_request": not content.path_style}
     if content.region:
         config["region"] = content.region
     if content.endpoint:
         scheme, _, host = content.endpoint.partition("://")
         config["endpoint"] = content.endpoint if content.path_style else f"{scheme}://{bucket}.{host}"
-    client: "ClientConfig" = {
+    client: ClientConfig = {
         "timeout": REQUEST_TIMEOUT,
         "connect_timeout": CONNECT_TIMEOUT,
         "allow_http": (content.endpoint or "").startswith("http://"),

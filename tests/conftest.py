@@ -25,11 +25,11 @@ def redis_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def redis_url(redis_alone: str) -> Iterator[str]:
+def redis_url(redis_alone: str) -> str:
     """An empty Redis."""
     with redis.Redis.from_url(redis_alone) as client:
         client.flushall()
-    yield redis_alone
+    return redis_alone
 
 
 @pytest.fixture(scope="session")
@@ -39,16 +39,16 @@ def cluster_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def cluster_url(cluster_alone: str) -> Iterator[str]:
+def cluster_url(cluster_alone: str) -> str:
     """An empty cluster of one."""
     with redis.Redis.from_url(cluster_alone) as client:
         client.flushall()
-    yield cluster_alone
+    return cluster_alone
 
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    """moto's server, with credentials for it in the environment."""
+    """A moto server, with credentials for it in the environment."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with moto_server() as server:
@@ -63,6 +63,11 @@ class Ended:
     code: int
     out: str
     err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The list on the last line of its output."""
+        return list(json.loads(self.out.splitlines()[-1]))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -120,7 +125,9 @@ listen = "127.0.0.1:0"
 """
 
 
-def embedded(manifest: Path = SAMPLES / "manifest.csv", stories: Path = SAMPLES / "stories", index: str = "sqlite:") -> str:
+def embedded(
+    manifest: Path = SAMPLES / "manifest.csv", stories: Path = SAMPLES / "stories", index: str = "sqlite:"
+) -> str:
     """A configuration over files."""
     return EMBEDDED.format(manifest=manifest, stories=stories, index=index)
 

@@ -20,7 +20,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from daemon.core.banding import band_values, groups
-from daemon.errors import Fatal, Transient
+from daemon.errors import Fatal, Misuse, Transient
 from daemon.index import Distances, Mark
 from daemon.records import Banded, Change, Language
 
@@ -149,8 +149,8 @@ class RedisIndex:
 async def open_redis(url: str, distances: Distances) -> RedisIndex:
     """Connect to redis://, rediss:// or unix://; a cluster is recognised.
 
-    Raises Transient where Redis does not answer, Fatal for a wrong URL, a refused login, or a
-    server that may evict keys.
+    Raises Transient where Redis does not answer, Misuse for a wrong URL, Fatal for a refused login
+    or a server that may evict keys.
     """
     once = Retry(NoBackoff(), 0)  # who waits for Redis, and how long, is decided in one place: writer.patiently
     try:
@@ -158,7 +158,7 @@ async def open_redis(url: str, distances: Distances) -> RedisIndex:
             url, retry=once, protocol=2, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS
         )
     except ValueError as error:
-        raise Fatal(f"index.url: {error}") from error
+        raise Misuse(f"index.url: {error}") from error
     try:
         with translated():
             info = await client.info("memory")

@@ -57,9 +57,11 @@ def read(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    have = db.execute("PRAGMA user_version").fetchone()[0]
+    _refuse_other_schemas(have, path, may_migrate=True)
+    if have == len(MIGRATIONS):
+        return
     with transaction(db):
-        have = db.execute("PRAGMA user_version").fetchone()[0]
-        _refuse_other_schemas(have, path, may_migrate=True)
         for script in MIGRATIONS[have:]:
             for statement in script.split(";\n"):
                 db.execute(statement)

@@ -91,7 +91,8 @@ def distance(a: bytes, b: bytes) -> int:
 
 @pytest.mark.parametrize("limit", range(8))
 @given(
-    base=hashes, others=st.lists(st.lists(st.integers(0, 127), max_size=10, unique=True), min_size=1, max_size=8),
+    base=hashes,
+    others=st.lists(st.lists(st.integers(0, 127), max_size=10, unique=True), min_size=1, max_size=8),
     strangers=st.lists(hashes, max_size=4),
 )
 @reused

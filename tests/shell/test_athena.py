@@ -26,7 +26,12 @@ BACKFILL = "SELECT * FROM stories"
 DAILY = "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)"
 SOURCE = Source(kind="athena", database="db", output="s3://results/neardup/", backfill_sql=BACKFILL, daily_sql=DAILY)
 ROWS = [
-    {"id": str(n), "language": "hi", "title": f"शीर्षक, \"{n}\"\nदूसरी पंक्ति", "updated_at": f"2026-11-{n % 28 + 1:02} 10:00:00.000"}
+    {
+        "id": str(n),
+        "language": "hi",
+        "title": f'शीर्षक, "{n}"\nदूसरी पंक्ति',
+        "updated_at": f"2026-11-{n % 28 + 1:02} 10:00:00.000",
+    }
     for n in range(500)
 ]
 
@@ -65,9 +70,15 @@ class AthenaStub:
         if state == "SUCCEEDED" and query["polls"] == 3:
             self._s3.put_object(Bucket="results", Key=location.removeprefix("s3://results/"), Body=self._csv(query))
         status = {"State": state, "StateChangeReason": self.reason, "AthenaError": {"Retryable": self.retryable}}
-        return self._json({"QueryExecution": {
-            "QueryExecutionId": execution_id, "Status": status, "ResultConfiguration": {"OutputLocation": location},
-        }})
+        return self._json(
+            {
+                "QueryExecution": {
+                    "QueryExecutionId": execution_id,
+                    "Status": status,
+                    "ResultConfiguration": {"OutputLocation": location},
+                }
+            }
+        )
 
     def _csv(self, query: dict[str, Any]) -> bytes:
         rows = self.rows

@@ -49,7 +49,9 @@ async def flagged(folder: Path, batches: list[list[Outcome]]) -> Pairs:
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", lambda news: None)
     run_id = await ledger.do(runs.begin, "backfill")
-    writer = Writer(ledger, index, detection, "v", run_id=run_id, counts=Counts(), listing=None, committed=verifier.wake)
+    writer = Writer(
+        ledger, index, detection, "v", run_id=run_id, counts=Counts(), listing=None, committed=verifier.wake
+    )
     for batch in batches:
         await writer.write(batch, 0)
     await verifier.drain()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daemon.core.verify import judge
 from daemon.errors import Fatal, Transient
 from daemon.ledger import connect, flags, lock, read, runs, stories
 from daemon.ledger.schema import MIGRATIONS
@@ -42,7 +43,9 @@ def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: set[tuple[int, int
     stories.commit(db, stories.Batch(outcomes, pairs or set(), 1, {}, None))
 
 
-@given(versions=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from(list(Language)[:2])), max_size=10))
+@given(
+    versions=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from(list(Language)[:2])), max_size=10)
+)
 def test_the_outbox_replayed_gives_the_stories(versions: list[tuple[int, int, Language]]) -> None:
     db = sqlite3.connect(":memory:", isolation_level=None)
     for statement in MIGRATIONS[0].split(";\n"):
@@ -93,14 +96,10 @@ def test_an_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Conne
 
 
 def judge_all(db: sqlite3.Connection) -> None:
-    from daemon.core.verify import judge
-
     flags.decide(db, [(pair, judge(pair, 3)) for pair in flags.pending(db, 99)], "v")
 
 
 def test_a_verdict_on_an_old_text_is_not_kept(db: sqlite3.Connection) -> None:
-    from daemon.core.verify import judge
-
     commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
     judged = [(pair, judge(pair, 3)) for pair in flags.pending(db, 9)]
     commit(db, made(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
@@ -121,7 +120,11 @@ def test_forget_leaves_nothing(db: sqlite3.Connection) -> None:
 
 def test_a_dead_letter_counts_attempts_and_ends_with_recovery(db: sqlite3.Connection) -> None:
     for _ in range(2):
-        commit(db, DeadLettered(Story(3, HINDI), Dead.STORE_ERROR, "why"), DeadLettered(BadRow("row:x", Dead.BAD_ID, "no id"), Dead.BAD_ID, "no id"))
+        commit(
+            db,
+            DeadLettered(Story(3, HINDI), Dead.STORE_ERROR, "why"),
+            DeadLettered(BadRow("row:x", Dead.BAD_ID, "no id"), Dead.BAD_ID, "no id"),
+        )
     assert db.execute("SELECT attempts FROM dead_letters ORDER BY key").fetchall() == [(2,), (2,)]
     commit(db, made(3, 3))
     assert runs.dead_letters(db) == {"bad_id": 1}
@@ -160,7 +163,7 @@ def test_a_second_pipeline_command_is_told_who_is_at_work(tmp_path: Path) -> Non
     path = tmp_path / "ledger.db"
     with (
         lock.only_one(path, "backfill"),
-        pytest.raises(Transient, match="backfill, process [0-9]+, since 20") as caught,
+        pytest.raises(Transient, match=r"backfill, process [0-9]+, since 20") as caught,
         lock.only_one(path, "daily"),
     ):
         pass

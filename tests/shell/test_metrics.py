@@ -4,6 +4,7 @@ The golden file holds the declarations as the real endpoint gives them: name, ty
 """
 
 import ast
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -34,7 +35,7 @@ async def test_health_answers_503_when_not_healthy() -> None:
     port = free_port()
     for healthy, status in ((True, 200), (False, 503)):
         async with (
-            served(f"127.0.0.1:{port}", lambda healthy=healthy: {"healthy": healthy, "doing": "x"}),
+            served(f"127.0.0.1:{port}", partial(dict, healthy=healthy, doing="x")),
             aiohttp.ClientSession() as client,
             client.get(f"http://127.0.0.1:{port}/healthz") as answer,
         ):
@@ -55,6 +56,8 @@ def test_no_metric_is_declared_elsewhere() -> None:
 
 def test_every_declared_metric_is_used() -> None:
     names = [name for name in vars(metrics) if name.isupper() and not name.startswith("_")]
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "daemon").rglob("*.py") if path.name != "metrics.py")
+    code = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "daemon").rglob("*.py") if path.name != "metrics.py"
+    )
     unused = [name for name in names if f"{name}." not in code]
     assert not unused, f"declared and never set: {unused}"

@@ -59,7 +59,9 @@ async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
 def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: str) -> None:
     async def play() -> None:
         ledger = Ledger(tmp_path / "l.db")
-        index = SqliteIndex(tmp_path / "l.db", DISTANCES) if kind == "sqlite" else await open_redis(redis_url, DISTANCES)
+        index = (
+            SqliteIndex(tmp_path / "l.db", DISTANCES) if kind == "sqlite" else await open_redis(redis_url, DISTANCES)
+        )
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
@@ -82,7 +84,7 @@ def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path,
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
         with redis.Redis.from_url(redis_url) as client:
-            dumped = {key: client.dump(key) for key in client.keys()}
+            dumped = {key: client.dump(key) for key in client.scan_iter()}
             await commit(ledger, (2, 77), (3, 3))
             await catch_up(index, ledger, "v")
             client.flushall()

@@ -76,7 +76,10 @@ async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
 
 def known_of(made: Fingerprinted, **changes: object) -> Known:
     facts = {
-        "language": Language.HINDI, "text_hash": made.fingerprint.text_hash, "etag": made.etag, "updated_at": 1000,
+        "language": Language.HINDI,
+        "text_hash": made.fingerprint.text_hash,
+        "etag": made.etag,
+        "updated_at": 1000,
     }
     return Known(**(facts | changes))  # type: ignore[arg-type]
 
@@ -85,12 +88,12 @@ async def test_what_is_known_costs_the_least_it_can(tmp_path: Path) -> None:
     made = await outcome(tmp_path, PAGE.encode())
     assert isinstance(made, Fingerprinted)
     later = Story(1, Language.HINDI, "page.html", updated_at=2000)
-    os.rename(tmp_path / "page.html", tmp_path / "gone.html")
+    (tmp_path / "page.html").rename(tmp_path / "gone.html")
     same_time = await outcome(tmp_path, None, known_of(made))
     assert same_time == Skipped(STORY, Skip.UNCHANGED), "known by its time: no request at all"
     older = await outcome(tmp_path, None, known_of(made, updated_at=5000))
     assert older == Skipped(STORY, Skip.SUPERSEDED)
-    os.rename(tmp_path / "gone.html", tmp_path / "page.html")
+    (tmp_path / "gone.html").rename(tmp_path / "page.html")
     assert await outcome(tmp_path, None, known_of(made), later) == Skipped(later, Skip.UNCHANGED), "by its ETag"
     by_text = await outcome(tmp_path, PAGE.replace("<p>", "<p class=x>").encode(), known_of(made), later)
     assert isinstance(by_text, Skipped) and by_text.reason == Skip.UNCHANGED and by_text.etag, "by its text"
@@ -108,7 +111,7 @@ def s3_worker(aws: Aws) -> Callable[..., Worker]:
     aws.bucket("stories")
 
     def make(**content: object) -> Worker:
-        config = Content(url="s3://stories/html", endpoint=aws.endpoint, region=REGION, path_style=True, **content)  # type: ignore[arg-type]
+        config = Content(url="s3://stories/html", endpoint=aws.endpoint, region=REGION, path_style=True, **content)
         return Worker(lambda _: None, Fetcher(config), Extraction("article .story, div.post-body", (".share",)))
 
     return make

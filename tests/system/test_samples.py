@@ -1,0 +1,186 @@
+"""Every planted exact and near copy among the samples is flagged and nothing else, whatever stores and lists them."""
+
+import csv
+import json
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from daemon.core.banding import band_values
+from daemon.ledger import read
+from daemon.records import Language
+from tests.conftest import SAMPLES, Neardup, embedded
+from tests.servers import REGION, Aws
+
+TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
+ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
+PLANTED = {(pair["a"], pair["b"], pair["kind"]) for pair in TRUTH if pair["kind"] in ("exact", "near")}
+
+CLOUD = """
+[source]
+kind = "athena"
+database = "platform"
+output = "s3://results/neardup/"
+backfill_sql = "SELECT * FROM stories"
+daily_sql = "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)"
+[content]
+url = "s3://stories/html"
+endpoint = "{endpoint}"
+region = "{region}"
+path_style = true
+[extract]
+body = "article .story, div.post-body"
+strip = [".share", ".author-note"]
+[index]
+url = "{index}"
+[ledger]
+path = "neardup.db"
+[metrics]
+listen = "127.0.0.1:0"
+"""
+
+
+def kinds(neardup: Neardup) -> set[tuple[int, int, str]]:
+    return {(min(a, b), max(a, b), kind) for a, b, kind, _ in neardup.pairs()}
+
+
+def test_the_samples_are_as_promised() -> None:
+    assert {row["language"] for row in ROWS} == set(Language)
+    assert len(ROWS) >= 60
+    assert len(PLANTED) >= 12
+    assert {"exact", "near", "similar", "partial"} == {pair["kind"] for pair in TRUTH}
+
+
+def test_planted_copies_are_flagged_and_nothing_else(neardup: Neardup) -> None:
+    first = neardup("backfill", "--json")
+    assert first.code == 0, first.err
+    facts = first.facts
+    assert facts["listed"] == facts["fingerprinted"] == len(ROWS)
+    assert sum(facts["flagged"].values()) == len(PLANTED)
+    assert kinds(neardup) == PLANTED
+    again = neardup("backfill", "--json").facts
+    assert (again["fingerprinted"], again["flagged"], again["skipped"]) == (0, {}, {"unchanged": len(ROWS)})
+
+
+def test_counts_add_up_and_the_last_line_is_the_object(neardup: Neardup) -> None:
+    for command in ("backfill", "daily"):
+        facts = neardup(command, "--json").facts
+        assert list(facts) == [
+            "listed",
+            "fingerprinted",
+            "skipped",
+            "dead_lettered",
+            "flagged",
+            "seconds",
+            "stories_per_second",
+        ]
+        ends = facts["fingerprinted"] + sum(facts["skipped"].values()) + sum(facts["dead_lettered"].values())
+        assert facts["listed"] == ends, command
+
+
+def test_people_are_told_what_was_found_and_where(make_neardup: Callable[[str], Neardup]) -> None:
+    neardup = make_neardup(embedded() + '[export]\npath = "out/flags.csv"\n')
+    told = neardup("backfill")
+    assert told.code == 0, told.err
+    for words in ("backfill is done", "exact 8, near 6", "New flags (14)", "Seventh on the List", "flags.csv"):
+        assert words in told.out, words
+    with (neardup.folder / "out" / "flags.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == len(PLANTED)
+    assert "No new flags" in neardup("backfill").out
+
+
+@pytest.mark.parametrize("where", ["redis", "cluster"])
+def test_the_cloud_flags_what_the_embedded_run_flags(
+    where: str, request: pytest.FixtureRequest, aws: Aws, make_neardup: Callable[[str, str], Neardup]
+) -> None:
+    index = request.getfixturevalue(f"{where}_url")
+    fill(aws)
+    here = make_neardup(embedded(), "here")
+    there = make_neardup(CLOUD.format(endpoint=aws.endpoint, region=REGION, index=index), "there")
+    assert here("backfill").code == 0
+    done = there("backfill", "--json")
+    assert done.code == 0, done.err
+    assert done.facts["fingerprinted"] == len(ROWS)
+    assert there.pairs() == here.pairs()
+    assert_keys_agree(there, index, "{{{}}}" if where == "cluster" else "{}")
+    queue(aws)
+    daily = there("daily", "--json")
+    assert daily.facts["skipped"] == {"unchanged": len(ROWS)}, daily.err
+    probed = there("doctor")
+    assert "FAIL index: set-max-intset-entries" in probed.out, "the doctor looks at the server's settings"
+
+
+def fill(aws: Aws) -> None:
+    for bucket in ("stories", "results"):
+        aws.bucket(bucket)
+    s3 = aws.client("s3")
+    for page in (SAMPLES / "stories").rglob("*.html"):
+        s3.put_object(Bucket="stories", Key=f"html/{page.parent.name}/{page.name}", Body=page.read_bytes())
+    queue(aws)
+
+
+def queue(aws: Aws) -> None:
+    """What moto is to answer the next query with; it adds no header of its own."""
+    rows = [
+        {"Data": [{"VarCharValue": value} for value in row]} for row in [list(ROWS[0]), *(r.values() for r in ROWS)]
+    ]
+    body = {"results": [{"rows": rows, "column_info": []}], "region": REGION}
+    aws.post("static/athena/query-results", body)
+
+
+def assert_keys_agree(neardup: Neardup, url: str, tag: str) -> None:
+    """SMEMBERS and HGET, as the documented layout has them, against the ledger."""
+    db = read(neardup.ledger)
+    with redis.Redis.from_url(url, decode_responses=True) as client:
+        for story_id, language, simhash in db.execute("SELECT id, language, simhash FROM stories"):
+            name = tag.format(language)
+            assert client.hget(f"simhashes:{name}", str(story_id)) == simhash.hex()
+            for band, value in enumerate(band_values(simhash)):
+                assert str(story_id) in client.smembers(f"{name}:{band}:{value}"), f"{name}:{band}:{value}"
+    db.close()
+
+
+def test_check_says_what_a_text_would_be_flagged_against_and_stores_nothing(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    before = neardup.ledger.read_bytes()
+    page = SAMPLES / "stories" / "TAMIL" / "4104000.html"
+    found = neardup("check", str(page), "--language", "ta", "--json")
+    assert {(match["story_id"], match["kind"]) for match in found.rows} == {(4104000, "exact"), (4104006, "exact")}
+    assert neardup.ledger.read_bytes() == before
+    assert "No match" in neardup("check", str(page), "--language", "HINDI").out
+
+
+def test_reindex_and_forget(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    assert json.loads(neardup("reindex", "--json").out) == {"indexed": len(ROWS)}
+    gone = next(iter(PLANTED))[0]
+    assert json.loads(neardup("forget", str(gone), "--json").out) == {"forgotten": True}
+    assert all(gone not in pair for pair in neardup.pairs())
+    status = neardup("status", "--json").facts
+    assert sum(status["stories"].values()) == status["index"]["stories"] == len(ROWS) - 1
+    assert status["index"]["lag"] == 0
+    assert json.loads(neardup("forget", str(gone), "--json").out) == {"forgotten": False}
+
+
+def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
+    probed = neardup("doctor")
+    assert probed.code == 0, probed.out
+    assert [line.split(":")[0] for line in probed.out.splitlines()] == [
+        f"ok   {part}" for part in ("config", "ledger", "index", "source", "object store", "clock", "fingerprints")
+    ]
+
+
+def test_an_export_gives_what_no_export_has_given(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    assert len(neardup("export", "--new").out.splitlines()) == 1 + len(PLANTED)
+    assert len(neardup("export", "--new").out.splitlines()) == 1
+    assert len(neardup("export").out.splitlines()) == 1 + len(PLANTED)
+
+
+def test_refingerprint_makes_everything_anew(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    before = neardup.pairs()
+    facts = neardup("backfill", "--refingerprint", "--json").facts
+    assert facts["fingerprinted"] == len(ROWS)
+    assert neardup.pairs() == before

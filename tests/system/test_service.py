@@ -1,0 +1,127 @@
+"""`run` keeps its schedule, tells systemd and Prometheus how it is, and drains on SIGTERM."""
+
+import json
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from tests.conftest import ROOT, Neardup, embedded
+from tests.servers import free_port, redis_server
+
+Make = Callable[..., Neardup]
+PATIENCE_SECONDS = 60
+
+
+class Systemd:
+    """The other end of $NOTIFY_SOCKET."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(path))
+        self._socket.settimeout(PATIENCE_SECONDS)
+        self.heard: list[str] = []
+
+    def wait_for(self, word: str) -> str:
+        """The first line that holds `word`; what came before is kept in `heard`."""
+        while True:
+            for line in self._socket.recv(4096).decode().splitlines():
+                self.heard.append(line)
+                if word in line:
+                    return line
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@contextmanager
+def running(neardup: Neardup, listen: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], Systemd]]:
+    systemd = Systemd(neardup.folder / "notify.sock")
+    extra = {"NEARDUP_METRICS__LISTEN": listen, "NOTIFY_SOCKET": str(systemd.path), "WATCHDOG_USEC": "200000"}
+    with subprocess.Popen(
+        neardup.command("run"), env=neardup.env | extra | env, cwd=ROOT, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process, systemd
+        finally:
+            process.kill()
+            systemd.close()
+
+
+def get(listen: str, path: str) -> tuple[int, str]:
+    try:
+        with urlopen(f"http://{listen}/{path}") as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_a_day_in_the_life(neardup: Neardup) -> None:
+    listen = f"127.0.0.1:{free_port()}"
+    with running(neardup, listen) as (process, systemd):
+        systemd.wait_for("READY=1")
+        systemd.wait_for("STATUS=next run at")
+        systemd.wait_for("WATCHDOG=1")
+        status, body = get(listen, "healthz")
+        assert (status, json.loads(body)["healthy"]) == (200, True)
+        _, metrics = get(listen, "metrics")
+        for line in (
+            'neardup_flags_total{kind="exact",language="TAMIL"} 1.0',
+            'neardup_stories_total{language="HINDI",outcome="fingerprinted",reason=""} 7.0',
+            'neardup_index_stories{language="ODIA"} 6.0',
+            "neardup_index_lag 0.0",
+            'neardup_last_success_timestamp_seconds{command="daily"}',
+            'neardup_stage_seconds_count{stage="fetch"} 61.0',
+        ):
+            assert line in metrics, line
+        second = neardup("daily")
+        assert second.code == 0, "between two runs another command may work"
+        process.send_signal(signal.SIGTERM)
+        systemd.wait_for("STOPPING=1")
+        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+    assert any("daily run" in line for line in systemd.heard), systemd.heard
+
+
+def test_it_waits_for_redis_and_goes_on_by_itself(make_neardup: Make, tmp_path: Path) -> None:
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    neardup = make_neardup(embedded(index=f"unix://{folder}/redis.sock"))
+    listen = f"127.0.0.1:{free_port()}"
+    with running(neardup, listen) as (process, systemd):
+        systemd.wait_for("STATUS=waiting: Redis does not answer")
+        assert get(listen, "healthz")[0] == 503
+        with redis_server(folder):
+            systemd.wait_for("STATUS=next run at")
+            assert get(listen, "healthz")[0] == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_run_that_fails_is_told_and_tried_again(make_neardup: Make) -> None:
+    neardup = make_neardup(embedded())
+    listen = f"127.0.0.1:{free_port()}"
+    with running(neardup, listen, NEARDUP_SOURCE__MANIFEST="/nowhere.csv") as (process, systemd):
+        systemd.wait_for("STATUS=next run at")
+        status, body = get(listen, "healthz")
+        assert (status, "nowhere.csv" in json.loads(body)["last_failure"]) == (503, True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_an_address_in_use_is_one_clear_line(neardup: Neardup) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = neardup("run", NEARDUP_METRICS__LISTEN=listen)
+        assert ended.code == 1
+        assert ended.err.strip().splitlines()[-1].startswith(f"neardup: metrics.listen: cannot listen on {listen}")
+        assert neardup("backfill", NEARDUP_METRICS__LISTEN=listen).code == 0, "a one-shot run goes on without"

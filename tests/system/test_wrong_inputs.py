@@ -1,0 +1,136 @@
+"""Whatever is wrong is told in one clear line with the right exit code, or is a named outcome; never a traceback."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daemon.ledger import lock
+from tests.conftest import Ended, Neardup, embedded
+from tests.servers import free_port
+
+Make = Callable[..., Neardup]
+PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था। "
+
+
+def assert_one_line(ended: Ended, code: int, *words: str) -> None:
+    lines = ended.err.strip().splitlines()
+    assert ended.code == code, ended.err
+    assert "Traceback" not in ended.err
+    assert len(lines) == 1, f"one line, not {lines}"
+    for word in words:
+        assert word in lines[0], lines[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[source\n", ["bad TOML", "line 1"]),
+        (embedded() + "[run]\nworkerz = 3\n", ["run.workerz: unknown key"]),
+        (embedded() + "[colour]\nred = 1\n", ["colour: unknown key"]),
+        (embedded(index="http://localhost"), ["index.url"]),
+        (embedded(index="redis://localhost:notaport"), ["index.url"]),
+        (embedded() + "[detection]\nhamming = 8\n", ["detection", "0 to 7", "whole band"]),
+        (embedded(manifest=Path("/nowhere.csv")), ["cannot read the manifest /nowhere.csv"]),
+    ],
+)
+def test_a_wrong_configuration(make_neardup: Make, text: str, words: list[str]) -> None:
+    assert_one_line(make_neardup(text)("backfill"), 2, *words)
+
+
+def test_a_missing_configuration(neardup: Neardup) -> None:
+    assert_one_line(neardup("status", config=Path("/nowhere.toml")), 2, "cannot read the configuration /nowhere.toml")
+
+
+def test_config_is_taken_after_the_command_too(neardup: Neardup) -> None:
+    assert_one_line(neardup("status", "--config", "/other.toml"), 2, "/other.toml")
+
+
+def test_redis_down_at_start(make_neardup: Make) -> None:
+    neardup = make_neardup(embedded(index=f"redis://127.0.0.1:{free_port()}"))
+    for command in ("backfill", "daily", "reindex"):
+        assert_one_line(neardup(command), 75, "Redis does not answer")
+
+
+def test_no_ledger_yet(neardup: Neardup) -> None:
+    for command in ("status", "export"):
+        assert_one_line(neardup(command), 1, "run `neardup backfill` first")
+
+
+def test_a_folder_of_pages_that_is_not_there(make_neardup: Make) -> None:
+    assert_one_line(make_neardup(embedded(stories=Path("/nowhere")))("backfill"), 1, "no folder /nowhere")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["daily", "--since", "yesterday"], "'yesterday' is not an RFC 3339 time"),
+        (["check", "-", "--language", "klingon"], "unknown language 'klingon'"),
+    ],
+)
+def test_wrong_arguments(neardup: Neardup, arguments: list[str], word: str) -> None:
+    assert_one_line(neardup(*arguments), 2, word)
+
+
+def test_a_second_pipeline_command_names_the_first(neardup: Neardup) -> None:
+    with lock.only_one(neardup.ledger, "backfill"):
+        assert_one_line(neardup("daily"), 75, "in use: neardup backfill, process ")
+        assert "backfill, process" in neardup("status").out, "readers are welcome"
+
+
+def test_daily_from_athena_without_a_watermark(make_neardup: Make) -> None:
+    athena = embedded().replace(
+        "[source]", '[source]\nkind = "athena"\ndatabase = "d"\noutput = "s3://r/"\nbackfill_sql = "x"\ndaily_sql = "?"'
+    )
+    assert_one_line(make_neardup(athena)("daily"), 2, "no watermark yet", "neardup backfill")
+
+
+def page(text: str) -> bytes:
+    return f"<html><body><p>{text}</p></body></html>".encode()
+
+
+PAGES = {
+    "good.html": page(PROSE * 3),
+    "utf16.html": f"<html><body><p>{PROSE * 3} और।</p></body></html>".encode("utf-16"),
+    "word.html": page("शब्द"),
+    "empty.html": b"",
+    "huge.html": b"<p>" + b"word " * 12_000_000,
+    "binary.html": bytes(range(256)) * 40,
+}
+MANIFEST = [
+    ("1", "hi", "good.html"),
+    ("", "hi", "good.html"),
+    ("twelve", "hi", "good.html"),
+    ("3", "klingon", "good.html"),
+    ("4", "hi", "../../secret.html"),
+    ("5", "hi", "missing.html"),
+    ("6", "hi", "empty.html"),
+    ("7", "hi", "huge.html"),
+    ("8", "hi", "binary.html"),
+    ("9", "hi", "utf16.html"),
+    ("10", "hi", "word.html"),
+    ("1", "hi", "good.html"),
+]
+
+
+def test_wrong_rows_and_pages_are_named_outcomes(make_neardup: Make, tmp_path: Path) -> None:
+    pages = tmp_path / "pages" / "below"
+    pages.mkdir(parents=True)
+    for name, body in PAGES.items():
+        (pages / name).write_bytes(body)
+    (tmp_path / "secret.html").write_bytes(page(PROSE * 5))
+    manifest = tmp_path / "manifest.csv"
+    manifest.write_text("id,language,path\n" + "".join(",".join(row) + "\n" for row in MANIFEST), encoding="utf-8")
+    neardup = make_neardup(embedded(manifest, pages).replace('body = "article .story, div.post-body"', ""))
+    ended = neardup("backfill", "--json")
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
+    facts = ended.facts
+    assert facts["listed"] == len(MANIFEST)
+    assert facts["fingerprinted"] == 2, "the good page and the UTF-16 one"
+    assert facts["skipped"] == {"empty": 1, "missing": 1, "not_text": 1, "too_large": 1, "too_short": 1, "unchanged": 1}
+    assert facts["dead_lettered"] == {"bad_id": 2, "bad_language": 1, "bad_path": 1}
+    assert neardup("status", "--json").facts["dead_letters"] == facts["dead_lettered"]
+    told = [json.dumps(line) for line in ended.err.splitlines() if "dead-lettered" in line]
+    assert len(told) == 4, "each dead letter is told in a line"
