@@ -6,10 +6,12 @@ BIN     := $(VENV)/bin
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench lock clean tools
+.PHONY: help venv run test check bench lock clean tools
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+venv: $(VENV)/run.stamp  ## the environment only, as locked
 
 run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
 	$(BIN)/neardup backfill

@@ -53,7 +53,7 @@ def open_store(url: str, content: Content) -> Store:
     parts = urlsplit(url)
     try:
         if parts.scheme == "file":
-            root = Path(parts.path)
+            root = Path(url.removeprefix("file://").removeprefix("file:"))
             if not root.is_dir():
                 raise Fatal(f"content.url: no folder {root}")
             return LocalStore(root)

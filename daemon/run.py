@@ -19,7 +19,7 @@ from daemon.records import Checkpoint, Listed, Outcome, Story
 from daemon.review.export import write_file
 from daemon.source import Source
 from daemon.summary import Counts, Summary
-from daemon.sync import KEEP_CHANGES, catch_up, ledger_id, refuse_strangers
+from daemon.sync import KEEP_CHANGES, catch_up, refuse_strangers, start_anew
 from daemon.verifier import News, Verifier
 from daemon.worker import Worker
 from daemon.writer import Writer
@@ -56,8 +56,7 @@ async def run_once(
     """
     with only_one(app.config.ledger.path, command):
         if refingerprint:
-            await app.ledger.do(stories.restart, app.version)
-            await app.index.clear(await ledger_id(app.ledger), app.version)
+            await start_anew(app.index, app.ledger, app.version)
         await refuse_strangers(app.index, app.ledger, app.version)
         await catch_up(app.index, app.ledger, app.version)
         mark = await app.ledger.do(runs.watermark)

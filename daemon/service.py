@@ -33,14 +33,18 @@ class Service:
         self._failure: str | None = None
 
     async def run(self) -> None:
-        """Serve until `stop` is set; a run under way is drained."""
-        async with served(self._config.metrics.listen, self._health), asyncio.TaskGroup() as group:
-            beating = group.create_task(self._beat(), name="watchdog")
+        """Serve until `stop` is set; a run under way is drained.
+
+        Raises Fatal for what somebody has to mend before any run can begin.
+        """
+        async with served(self._config.metrics.listen, self._health):
+            beating = asyncio.create_task(self._beat(), name="watchdog")
             notify("READY=1", "STATUS=starting")
-            with suppress(asyncio.CancelledError):
+            try:
                 await self._serve()
-            notify("STOPPING=1")
-            beating.cancel()
+            finally:
+                notify("STOPPING=1")
+                beating.cancel()
 
     async def _serve(self) -> None:
         while not self._stop.is_set():

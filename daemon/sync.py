@@ -36,14 +36,28 @@ async def refuse_strangers(index: Index, ledger: Ledger, version: str) -> None:
             f"the ledger holds fingerprints of version {written}, this program makes {version}: "
             "they cannot be compared; `neardup backfill --refingerprint` makes them all anew"
         )
+    await _refuse_other_ledgers(index, ledger)
     mark = await index.mark()
-    if mark.ledger_id not in (None, await ledger_id(ledger)):
-        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
     if mark.version not in (None, version):
         raise Fatal(
             f"the index holds fingerprints of version {mark.version}, this program makes {version}; "
             "`neardup reindex` rebuilds it"
         )
+
+
+async def _refuse_other_ledgers(index: Index, ledger: Ledger) -> None:
+    if (await index.mark()).ledger_id not in (None, await ledger_id(ledger)):
+        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
+
+
+async def start_anew(index: Index, ledger: Ledger, version: str) -> None:
+    """Forget every fingerprint, in the ledger and then in the index; a backfill makes them again.
+
+    Raises Fatal where the index belongs to another ledger.
+    """
+    await _refuse_other_ledgers(index, ledger)
+    await ledger.do(stories.restart, version)
+    await index.clear(await ledger_id(ledger), version)
 
 
 async def catch_up(index: Index, ledger: Ledger, version: str) -> None:

@@ -8,7 +8,7 @@ import structlog
 from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.simhash import fingerprint
 from daemon.core.text import tokens
-from daemon.errors import Gone, Transient
+from daemon.errors import Fatal, Gone, Transient
 from daemon.fetch import Fetcher, Forbidden, TooLarge
 from daemon.metrics import STAGE_SECONDS
 from daemon.records import (
@@ -57,6 +57,8 @@ class Worker:
             outcome = DeadLettered(job, Dead.FORBIDDEN, str(error))
         except Transient as error:
             outcome = DeadLettered(job, Dead.STORE_ERROR, str(error))
+        except Fatal:
+            raise
         except Exception as error:
             log.exception("a story could not be processed", story=job.id)
             outcome = DeadLettered(job, Dead.CRASHED, f"{type(error).__name__}: {error}")

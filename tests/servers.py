@@ -40,7 +40,9 @@ def redis_cluster(folder: Path) -> Iterator[str]:
     with _until_ready(command, folder):
         cli = ["redis-cli", "-p", str(port), "cluster"]
         subprocess.run([*cli, "addslotsrange", "0", "16383"], check=True, stdout=subprocess.DEVNULL)
-        while "cluster_state:ok" not in subprocess.run([*cli, "info"], check=True, capture_output=True, text=True).stdout:
+        while (
+            "cluster_state:ok" not in subprocess.run([*cli, "info"], check=True, capture_output=True, text=True).stdout
+        ):
             pass
         yield f"redis://127.0.0.1:{port}"
 
