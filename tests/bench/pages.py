@@ -1,0 +1,84 @@
+"""Generated Devanagari stories: the same pages for the same count and seed, with copies planted."""
+
+import csv
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+LANGUAGE = "HINDI"
+FIRST_ID = 1_000_000
+NEAR_SHARE = 0.02
+EXACT_SHARE = 0.01
+VOCABULARY = 30_000
+LOG_WORDS = (6.9, 0.5)  # mean and deviation of a story's ln(words): about 1,100 words, 20 KB of HTML
+PARAGRAPH_WORDS = 80
+CONSONANTS = [chr(code) for code in range(0x0915, 0x0939)]
+MARKS = ["", *map(chr, (0x093E, 0x093F, 0x0940, 0x0941, 0x0942, 0x0947, 0x0948, 0x094B, 0x094C, 0x094D))]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A story's words; `copy` where they were taken from an earlier one."""
+
+    id: int
+    words: list[str]
+    copy: bool
+
+
+def write_pages(folder: Path, count: int, seed: int = 1) -> list[bool]:
+    """Write folder/HINDI/<id>.html and folder/manifest.csv; for each story whether it is a copy."""
+    (folder / LANGUAGE).mkdir(parents=True)
+    copies: list[bool] = []
+    with (folder / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
+        manifest = csv.writer(file)
+        manifest.writerow(("id", "language", "author_id", "title", "published_at"))
+        for story in stories(count, seed):
+            (folder / LANGUAGE / f"{story.id}.html").write_text(page(story.words), encoding="utf-8")
+            published_at = f"2026-01-01T00:00:00.{len(copies) % 1000:03}Z"
+            manifest.writerow((story.id, LANGUAGE, story.id % 997, " ".join(story.words[:4]), published_at))
+            copies.append(story.copy)
+    return copies
+
+
+def read_ids(manifest: Path) -> list[int]:
+    """The ids that a manifest lists, in its order."""
+    with manifest.open(encoding="utf-8", newline="") as file:
+        return [int(row["id"]) for row in csv.DictReader(file)]
+
+
+def stories(count: int, seed: int) -> Iterator[Story]:
+    """Stories of Zipf-distributed pseudo-words; some repeat an earlier one, as it is or but for one word."""
+    rng = random.Random(seed)
+    vocabulary = ["".join(_syllables(rng)) for _ in range(VOCABULARY)]
+    zipf = list(accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
+    originals: list[list[str]] = []
+    for story_id in range(FIRST_ID, FIRST_ID + count):
+        lot = rng.random() if originals else 1.0
+        if lot < NEAR_SHARE + EXACT_SHARE:
+            words = list(rng.choice(originals))
+            if lot < NEAR_SHARE:
+                words[rng.randrange(len(words))] = rng.choice(vocabulary)
+            yield Story(story_id, words, copy=True)
+        else:
+            words = rng.choices(vocabulary, cum_weights=zipf, k=int(rng.lognormvariate(*LOG_WORDS)))
+            originals.append(words)
+            yield Story(story_id, words, copy=False)
+
+
+def _syllables(rng: random.Random) -> Iterator[str]:
+    for _ in range(rng.randint(2, 4)):
+        yield rng.choice(CONSONANTS) + rng.choice(MARKS)
+
+
+def page(words: list[str]) -> str:
+    """Words -> the HTML of a story's page."""
+    paragraphs = "\n".join(
+        f'<p style="text-align:justify">{" ".join(words[at : at + PARAGRAPH_WORDS])}।&nbsp;</p>'
+        for at in range(0, len(words), PARAGRAPH_WORDS)
+    )
+    return (
+        '<!DOCTYPE html><html lang="hi"><head><meta charset="utf-8"><title>story</title>'
+        f"<style>p {{ margin: 0 }}</style></head><body>\n{paragraphs}\n</body></html>\n"
+    )

@@ -1,0 +1,68 @@
+"""neardup as it is deployed: a backfill of all the pages into an empty ledger and index.
+
+`python -m tests.bench.subject CONFIG` prints what it measured, as JSON.
+"""
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import uvloop
+
+from daemon.app import open_app
+from daemon.config import Config, load
+from daemon.console import set_up_logging
+from daemon.metrics import STAGE_SECONDS
+from daemon.run import run_once
+from tests.bench.meter import Measured, metered
+
+CONFIG = """
+[source]
+manifest = "{pages}/manifest.csv"
+[content]
+{content}
+[index]
+url = "{index}"
+[ledger]
+path = "neardup.db"
+"""
+FILES = 'url = "file:{pages}"'
+S3 = 'url = "s3://stories/"\nendpoint = "{endpoint}"\nregion = "us-east-1"\npath_style = true'
+
+
+def embedded_config(pages: Path) -> str:
+    """Files and SQLite."""
+    return CONFIG.format(pages=pages, content=FILES.format(pages=pages), index="sqlite:")
+
+
+def served_config(pages: Path, endpoint: str, redis_url: str) -> str:
+    """S3 over HTTP and Redis."""
+    return CONFIG.format(pages=pages, content=S3.format(endpoint=endpoint), index=redis_url)
+
+
+async def run(config: Config) -> Measured:
+    """Backfill; every story must have been fingerprinted."""
+    measured = Measured(0)
+    async with open_app(config) as app, metered(measured):
+        summary = await run_once(app, "backfill", asyncio.Event())
+    counts = summary.counts
+    if counts.fingerprinted != counts.listed:
+        raise RuntimeError(f"not every story was fingerprinted: {counts.as_dict()}")
+    measured.stories, measured.pairs = counts.listed, counts.flagged.total()
+    measured.stages = stage_seconds()
+    return measured
+
+
+def stage_seconds() -> dict[str, float]:
+    """Stage -> the seconds that its histogram adds up to."""
+    [histogram] = STAGE_SECONDS.collect()
+    return {sample.labels["stage"]: sample.value for sample in histogram.samples if sample.name.endswith("_sum")}
+
+
+if __name__ == "__main__":
+    set_up_logging()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        click.echo(json.dumps(asdict(runner.run(run(load(Path(sys.argv[1])))))))

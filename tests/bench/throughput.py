@@ -1,0 +1,138 @@
+"""`make bench`: microseconds of CPU a story and stories a second, beside a plain reference flow.
+
+Three flows over the same generated pages, in turn, each in a process of its own: neardup over files
+and SQLite, neardup over S3 and Redis, and tests.bench.reference over S3 and Redis.  Object server,
+Redis and the flow share the machine.  Timings are printed, never asserted.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+import redis
+
+from tests.bench import reference, report, stages, subject
+from tests.bench.meter import Measured
+from tests.bench.object_server import object_server
+from tests.bench.pages import write_pages
+from tests.bench.report import Run
+from tests.servers import redis_server
+
+ROUNDS = 3
+REFERENCE_SHARE = 5  # the reference is so slow that it is given a fifth of the stories
+EMBEDDED, SERVED, REFERENCE = "neardup, files + SQLite", "neardup, S3 + Redis", "reference, S3 + Redis"
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    """What the flows run on; the reference is given the first `few` stories."""
+
+    folder: Path
+    pages: Path
+    endpoint: str
+    few: int
+
+    def embedded(self) -> Run:
+        with self._config(subject.embedded_config(self.pages)) as config:
+            return Run(Measured(**_python(subject, config)))
+
+    def served(self) -> Run:
+        with redis_server(self.folder) as url, self._config(self._served(url)) as config:
+            return _with_redis(url, lambda: _python(subject, config))
+
+    def reference(self) -> Run:
+        manifest = self.pages / "manifest.csv"
+        with redis_server(self.folder) as url:
+            return _with_redis(url, lambda: _python(reference, self.endpoint, url, manifest, self.few))
+
+    def stages(self) -> dict[str, dict[str, float]]:
+        with self._config(self._served("sqlite:")) as config:
+            return dict(_python(stages, config, self.endpoint, self.few))
+
+    def _served(self, index: str) -> str:
+        return subject.served_config(self.pages, self.endpoint, index)
+
+    @contextmanager
+    def _config(self, text: str) -> Iterator[Path]:
+        """A configuration in a folder of its own, for a ledger that is not there yet."""
+        with TemporaryDirectory(dir=self.folder) as name:
+            path = Path(name) / "config.toml"
+            path.write_text(text, encoding="utf-8")
+            yield path
+
+
+def _with_redis(url: str, flow: Callable[[], dict[str, Any]]) -> Run:
+    with redis.Redis.from_url(url) as client:
+        before = _redis_cpu(client)
+        measured = Measured(**flow())
+        return Run(measured, _redis_cpu(client) - before)
+
+
+def _redis_cpu(client: redis.Redis) -> float:
+    said: Any = client.info("cpu")
+    return float(said["used_cpu_sys"] + said["used_cpu_user"])
+
+
+def _python(module: Any, *arguments: object) -> Any:
+    """Run a module of the bench in a process of its own; the JSON that it prints last."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEARDUP_", "AWS_"))}
+    env = {**kept, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1"}
+    command = [sys.executable, "-m", module.__name__, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(bed: Bed) -> dict[str, list[Run]]:
+    """The runs of each flow, taken in turn."""
+    flows = {EMBEDDED: bed.embedded, SERVED: bed.served, REFERENCE: bed.reference}
+    runs: dict[str, list[Run]] = {name: [] for name in flows}
+    for turn in range(ROUNDS):
+        for name, flow in flows.items():
+            click.echo(f"run {turn + 1} of {ROUNDS}: {name}", err=True)
+            runs[name].append(flow())
+    return runs
+
+
+def machine() -> str:
+    """What the figures were taken on."""
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    model = models[0].partition(":")[2].strip() if models else platform.machine()
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+@click.command()
+@click.option("--stories", default=3000, show_default=True, type=click.IntRange(min=1))
+def main(stories: int) -> None:
+    """Measure neardup and a plain reference flow on the same generated pages."""
+    few = max(stories // REFERENCE_SHARE, 1)
+    with TemporaryDirectory(prefix="neardup-bench-") as name:
+        folder = Path(name)
+        copies = write_pages(folder / "pages", stories)
+        with object_server(folder / "pages", reference.BUCKET) as endpoint:
+            bed = Bed(folder, folder / "pages", endpoint, few)
+            runs = measure(bed)
+            costs = bed.stages()
+    click.echo(
+        f"{machine()}; object server, Redis and flow share the cores; medians of {ROUNDS} runs in turn.\n"
+        f"Copies planted: {sum(copies)} among {stories:,} stories; the reference is given the first {few:,}, "
+        f"with {sum(copies[:few])}.\nThe pairs it finds beyond those are false: its words are `\\w+`, "
+        "which tears Indic words apart.\n"
+    )
+    report.show_flows(runs, REFERENCE)
+    click.echo()
+    report.show_batches({name: runs[name] for name in (EMBEDDED, SERVED)})
+    click.echo()
+    report.show_stages(costs)
+
+
+if __name__ == "__main__":
+    main()
