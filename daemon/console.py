@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import stamina
 import structlog
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -31,6 +32,7 @@ def set_up_logging() -> None:
         if sys.stderr.isatty()
         else structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event"))
     )
+    stamina.instrumentation.set_on_retry_hooks([])  # retries are counted, and told, where they are made
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

@@ -12,7 +12,6 @@ from daemon.app import open_fetcher, open_index, open_source
 from daemon.config import Config
 from daemon.core import golden
 from daemon.errors import Fatal, Gone, NeardupError
-from daemon.fetch import Forbidden, TooLarge
 from daemon.index import Index
 from daemon.ledger import connect, now_ms, runs, stories, transaction
 from daemon.records import Banded, Change, Checkpoint, Language, Story
@@ -47,7 +46,7 @@ async def examine(config: Config) -> AsyncIterator[Finding]:
     for part, probe in probes.items():
         try:
             yield Finding(part, True, await probe(config))
-        except (NeardupError, Forbidden, TooLarge) as error:
+        except NeardupError as error:
             yield Finding(part, False, str(error) or type(error).__name__)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import stamina
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import (
     BaseError,
@@ -23,25 +22,26 @@ from obstore.exceptions import (
 from obstore.store import LocalStore, S3Store
 
 from daemon.config import Content
-from daemon.errors import Fatal, Gone, Transient
-from daemon.metrics import RETRIES
+from daemon.errors import Fatal, Gone, NeardupError, Transient
 from daemon.records import Document, Story
+from daemon.retry import retried
 
 if TYPE_CHECKING:  # obstore's types are not there at run time
     from obstore.store import ClientConfig, S3Config
 
 Store = S3Store | LocalStore
-ATTEMPTS = 5
-GIVE_UP_SECONDS = 60
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
 
 
-class TooLarge(Exception):
+class TooLarge(NeardupError):
     """The object is larger than content.max_bytes."""
 
+    def __init__(self) -> None:
+        super().__init__("larger than content.max_bytes")
 
-class Forbidden(Exception):
+
+class Forbidden(Fatal):
     """The store knows who asks, and refuses."""
 
 
@@ -106,10 +106,7 @@ class Fetcher:
         Raises Gone, TooLarge, Forbidden, and Transient when the attempts are used up.
         """
         path = self.path_of(story)
-        async for attempt in stamina.retry_context(on=_again, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS):
-            with attempt:
-                return await self._get(path, etag)
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return await retried("fetch", lambda: self._get(path, etag))
 
     async def _get(self, path: str, etag: str | None) -> Document | None:
         try:
@@ -124,13 +121,6 @@ class Fetcher:
         if attributes.get("Content-Encoding") == "gzip":
             body = _gunzip(body, self._max_bytes)
         return Document(body, attributes.get("Content-Type"), result.meta["e_tag"])
-
-
-def _again(error: Exception) -> bool:
-    if not isinstance(error, Transient):
-        return False
-    RETRIES.labels(stage="fetch", reason=error.reason).inc()
-    return True
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
@@ -154,10 +144,11 @@ class RangeReader:
 
     async def __call__(self, start: int, end: int) -> bytes:
         """Bytes [start, end) of the object.  Raises Gone, Forbidden, Transient."""
-        async for attempt in stamina.retry_context(on=_again, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS):
-            with attempt, translated():
-                return bytes(await self._store.get_range_async(self._path, start=start, end=end))
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return await retried("listing", lambda: self._read(start, end))
+
+    async def _read(self, start: int, end: int) -> bytes:
+        with translated():
+            return bytes(await self._store.get_range_async(self._path, start=start, end=end))
 
 
 async def open_range_reader(url: str, content: Content) -> RangeReader:

@@ -1,12 +1,17 @@
-"""The gauges that are read off the ledger and the index, at the end of a run."""
+"""The gauges that are read off the ledger and the index."""
+
+import asyncio
+from contextlib import suppress
 
 from daemon.app import App
+from daemon.errors import Transient
 from daemon.ledger import runs, stories
 from daemon.metrics import DEAD_LETTERS, INDEX_LAG, INDEX_STORIES, LARGEST_BUCKET, LAST_SUCCESS
 
 # A bucket is met as often as it is full: one that holds a share p of the stories is missed by n of
 # them with probability (1 - p)^n.
 SAMPLE = 500
+EVERY_SECONDS = 60.0
 
 
 async def refresh_gauges(app: App) -> None:
@@ -22,6 +27,14 @@ async def refresh_gauges(app: App) -> None:
         DEAD_LETTERS.labels(reason).set(n)
     for command, at in (await app.ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
+
+
+async def keep_gauges(app: App) -> None:
+    """Set them now and then, until cancelled."""
+    while True:
+        with suppress(Transient):
+            await refresh_gauges(app)
+        await asyncio.sleep(EVERY_SECONDS)
 
 
 async def bucket_sample(app: App) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from daemon.records import Dead, Kind, Language, Skip
+
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 
@@ -24,3 +26,17 @@ DEAD_LETTERS = Gauge("neardup_dead_letters", "Dead letters on record", ["reason"
 LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run last ended well", ["command"])
 RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
 RUNNING = Gauge("neardup_running", "1 while a run is under way", ["command"])
+
+# A counter that appears with its first count has no increase for Prometheus to see.
+for _language in Language:
+    STORIES.labels(_language, "fingerprinted", "")
+    CANDIDATES.labels(_language)
+    CAPPED.labels(_language)
+    for _skip in Skip:
+        STORIES.labels(_language, "skipped", _skip)
+    for _dead in Dead:
+        STORIES.labels(_language, "dead_lettered", _dead)
+    for _kind in Kind:
+        FLAGS.labels(_language, _kind)
+for _command in ("backfill", "daily"):
+    RUN_FAILURES.labels(_command)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import structlog
 
 from daemon.app import App, extraction, open_fetcher, open_source
 from daemon.config import Config
-from daemon.errors import Misuse, NeardupError
+from daemon.errors import Misuse, NeardupError, Transient
+from daemon.gauges import keep_gauges, refresh_gauges
 from daemon.ledger import flags, now_ms, runs, stories
 from daemon.ledger.lock import only_one
-from daemon.metrics import LAST_SUCCESS, QUEUE_DEPTH, RUN_FAILURES, RUNNING
+from daemon.metrics import QUEUE_DEPTH, RUN_FAILURES, RUNNING
 from daemon.pipeline import Pipeline
 from daemon.records import Checkpoint, Listed, Outcome, Story
 from daemon.review.export import write_file
@@ -76,6 +78,8 @@ async def run_once(
             raise cause from None
         finally:
             RUNNING.labels(command).set(0)
+            for name in ("jobs", "outcomes"):
+                QUEUE_DEPTH.labels(name).set_function(int)  # 0: the marker of the end stays in a queue
 
 
 def _looking_back(config: Config, watermark: int | None) -> int | None:
@@ -155,12 +159,14 @@ class _Run:
             batch=config.run.batch,
             stop=self._stop,
         )
-        QUEUE_DEPTH.labels("jobs").set_function(pipeline.jobs.qsize)
-        QUEUE_DEPTH.labels("outcomes").set_function(pipeline.outcomes.qsize)
+        for name, queue in (("jobs", pipeline.jobs), ("outcomes", pipeline.outcomes)):
+            QUEUE_DEPTH.labels(name).set_function(queue.qsize)
         async with asyncio.TaskGroup() as group:
             group.create_task(verifier.run(), name="verifier")
+            gauges = group.create_task(keep_gauges(app), name="gauges")
             ended = await pipeline.run(self._noting_times(source, since))
             verifier.finish()
+            gauges.cancel()
         return ended
 
     async def _noting_times(self, source: Source, since: int | None) -> AsyncIterator[Listed]:
@@ -186,8 +192,8 @@ class _Run:
             mark = min(self._newest, self._started_at)
         await self._app.ledger.do(runs.finish, self._run_id, status, counts=self.counts.as_dict(), watermark=mark)
         await self._app.ledger.do(stories.prune_changes, KEEP_CHANGES)
-        if ended:
-            LAST_SUCCESS.labels(self._command).set(now_ms() / 1000)
+        with suppress(Transient):  # the run is done; the index may be away by now
+            await refresh_gauges(self._app)
         exported = await self._export()
         seconds = (now_ms() - self._started_at) / 1000
         return Summary(self._command, status, self.counts, self._started_at, seconds, working_seconds, exported)

@@ -12,6 +12,7 @@ from daemon.errors import NeardupError, Transient
 from daemon.gauges import refresh_gauges
 from daemon.http import served
 from daemon.ledger import runs
+from daemon.metrics import RETRIES
 from daemon.notify import notify, watchdog_seconds
 from daemon.run import Progress, run_once
 from daemon.schedule import due
@@ -52,6 +53,7 @@ class Service:
                 async with open_app(self._config) as app:
                     await self._keep_schedule(app)
             except Transient as error:
+                RETRIES.labels("open", error.reason).inc()
                 self._say(f"waiting: {error}")
                 log.warning("waiting", why=str(error))
                 await self._pause(OPEN_RETRY_SECONDS)

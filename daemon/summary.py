@@ -27,13 +27,13 @@ class Counts:
             case Fingerprinted():
                 self.fingerprinted += 1
             case Skipped():
-                self.skipped[outcome.reason] += 1
+                self.skipped[outcome.reason.value] += 1
             case DeadLettered():
-                self.dead_lettered[outcome.reason] += 1
+                self.dead_lettered[outcome.reason.value] += 1
 
     def add_flags(self, news: Iterable[tuple[tuple[Language, Kind], int]]) -> None:
         for (_, kind), n in news:
-            self.flagged[kind] += n
+            self.flagged[kind.value] += n
 
     def as_dict(self) -> dict[str, object]:
         return {

@@ -5,42 +5,21 @@ The ledger commits first.  The index then catches up by the same replay that hea
 """
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
-import stamina
 import structlog
 
 from daemon.config import Detection
 from daemon.core.nominate import Nominee, nominate, together
-from daemon.errors import Transient
 from daemon.index import Distances, Index
 from daemon.ledger import Ledger, stories
-from daemon.metrics import CANDIDATES, CAPPED, RETRIES, STAGE_SECONDS, STORIES
+from daemon.metrics import CANDIDATES, CAPPED, INDEX_LAG, STAGE_SECONDS, STORIES
 from daemon.records import Banded, Checkpoint, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
+from daemon.retry import patiently
 from daemon.summary import Counts
 from daemon.sync import catch_up
 
-T = TypeVar("T")
-WAIT_MAX_SECONDS = 30.0
-
 log = structlog.get_logger()
-
-
-async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call()`, again and again while it raises Transient: once under way, a run waits."""
-
-    def again(error: Exception) -> bool:
-        if not isinstance(error, Transient):
-            return False
-        RETRIES.labels(stage, error.reason).inc()
-        log.warning("waiting", stage=stage, why=str(error))
-        return True
-
-    async for attempt in stamina.retry_context(on=again, attempts=None, timeout=None, wait_max=WAIT_MAX_SECONDS):
-        with attempt:
-            return await call()
-    raise AssertionError("unreachable: attempts are unbounded")
 
 
 class Writer:
@@ -90,6 +69,7 @@ class Writer:
                     checkpoint=Checkpoint(self._listing(), resume) if self._listing else None,
                 ),
             )
+        INDEX_LAG.inc(len(fresh))
         with STAGE_SECONDS.labels("index").time():
             await patiently("index", lambda: catch_up(self._index, self._ledger, self._version))
         self._measure(batch, fresh, nominees)

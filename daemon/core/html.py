@@ -2,10 +2,10 @@
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import charset_normalizer
+import webencodings
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from daemon.records import Skip
@@ -21,12 +21,10 @@ BLOCKS = (
     " option, p, pre, section, summary, table, td, th, tr, ul"
 )
 META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-z0-9_:.\-]+)", re.IGNORECASE)
-HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';]+)", re.IGNORECASE)
+HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([a-z0-9_:.\-]+)", re.IGNORECASE)
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-# Labels under which any bytes at all decode, so that they prove nothing against valid UTF-8.
-SINGLE_BYTE_LABELS = {"iso8859-1": "cp1252", "ascii": "cp1252", "cp1252": "cp1252"}
 PRESCAN_BYTES = 4096
-DETECTION_BYTES = 65536
+BROKEN_SHARE = 0.1
 NOISE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff]")
 NOISE_SHARE = 0.02
 
@@ -65,62 +63,65 @@ def decode(body: bytes, content_type: str | None) -> str:
     """Bytes -> text by BOM, header, meta, then detection.  Raises Unreadable."""
     if not body.strip():
         raise Unreadable(Skip.EMPTY)
-    text = body.decode(_charset(body, content_type), errors="replace")
+    text = _decoded(body, content_type)
     if len(NOISE.findall(text)) > NOISE_SHARE * len(text):
         raise Unreadable(Skip.NOT_TEXT)
     return text
 
 
-def _charset(body: bytes, content_type: str | None) -> str:
+def _decoded(body: bytes, content_type: str | None) -> str:
     for mark, encoding in BOMS:
         if body.startswith(mark):
-            return encoding
-    utf8 = _decodes(body, "utf-8") and b"\0" not in body
+            return body.decode(encoding, "replace")
+    if b"\0" not in body:
+        text = body.decode("utf-8", "replace")
+        if _is_utf8(text):  # whatever the labels say: text in another encoding hardly ever looks like it
+            return text
+    for label in _labels(body, content_type):
+        try:
+            return str(label.codec_info.decode(body)[0])
+        except UnicodeError:
+            continue
+    return body.decode(_utf16(body[:PRESCAN_BYTES]) or "cp1252", "replace")
+
+
+def _utf16(head: bytes) -> str | None:
+    """The byte order of UTF-16 without a mark: its spaces and markup are NULs at every other byte."""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) * 20 < len(head) or min(even, odd) * 10 > max(even, odd):
+        return None
+    return "utf-16-le" if odd > even else "utf-16-be"
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether text decoded from UTF-8 was that, but for a few broken bytes."""
+    broken = text.count("\ufffd")
+    return not broken or broken <= BROKEN_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
+
+
+def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Encoding]:
+    """The encodings that header and meta name, by the names that browsers know."""
     header = HEADER_CHARSET.search(content_type or "")
     meta = META_CHARSET.search(body[:PRESCAN_BYTES])
     for label in (header and header[1], meta and meta[1].decode()):
-        try:
-            encoding = codecs.lookup(label or "").name
-            if encoding in SINGLE_BYTE_LABELS and utf8:
-                return "utf-8"
-            encoding = SINGLE_BYTE_LABELS.get(encoding, encoding)
-            if encoding.startswith("utf-16") and meta and label == meta[1].decode():
-                continue  # a meta tag that could be read as ASCII does not stand in a UTF-16 page
-            if _decodes(body, encoding):
-                return encoding
-        except LookupError:
-            continue
-    return "utf-8" if utf8 else _detected(body)
-
-
-def _decodes(body: bytes, encoding: str) -> bool:
-    try:
-        body.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
-        return False
-    return True
-
-
-def _detected(body: bytes) -> str:
-    head = body[:PRESCAN_BYTES]
-    if head.count(0) > len(head) // 4:  # ASCII markup in UTF-16 is half NULs
-        return "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
-    best = charset_normalizer.from_bytes(body[:DETECTION_BYTES]).best()
-    return best.encoding if best else "utf-8"
+        encoding = webencodings.lookup(label or "")
+        if encoding is not None:
+            yield encoding
 
 
 def visible_text(html: str, extraction: Extraction) -> str:
     """Markup -> visible text of the story, with line breaks between blocks.  Raises Unreadable."""
-    tree = LexborHTMLParser(html)
-    root = tree.root
+    root = LexborHTMLParser(html).root
     if root is None:
         raise Unreadable(Skip.EMPTY)
-    for selector in (INVISIBLE, *extraction.strip):
-        for node in root.css(selector):
-            node.decompose()
     for node in root.css(BLOCKS):
         node.insert_before("\n")
         node.insert_after("\n")
+    for selector in (INVISIBLE, *extraction.strip):
+        for node in reversed(root.css(selector)):  # children first: a parent takes them along
+            if node.mem_id == root.mem_id:
+                return ""
+            node.decompose()
     return "\n".join(node.text(separator="") for node in _bodies(root, extraction.body))
 
 

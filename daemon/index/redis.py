@@ -152,7 +152,7 @@ async def open_redis(url: str, distances: Distances) -> RedisIndex:
     Raises Transient where Redis does not answer, Misuse for a wrong URL, Fatal for a refused login
     or a server that may evict keys.
     """
-    once = Retry(NoBackoff(), 0)  # who waits for Redis, and how long, is decided in one place: writer.patiently
+    once = Retry(NoBackoff(), 0)  # who waits for Redis, and how long, is decided in one place: daemon.retry
     try:
         client: Any = Redis.from_url(
             url, retry=once, protocol=2, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS

@@ -1,0 +1,240 @@
+"""Laws: the tools accept every file under deploy/; every alert is seen to fire; every metric is on the dashboard, and
+none is asked for that does not exist; the files agree with one another and with the daemon.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import yaml
+from prometheus_client import REGISTRY
+from prometheus_client.metrics import MetricWrapperBase
+
+from daemon import metrics
+from daemon.config import Config, load
+from daemon.index.redis import open_redis
+from daemon.records import Language
+from tests.conftest import ROOT
+from tests.servers import redis_server
+
+DEPLOY = ROOT / "deploy"
+PROMETHEUS = DEPLOY / "prometheus"
+UNITS = ("neardup.service", "neardup-backfill.service")
+CONFIG_PATH = "/etc/neardup/config.toml"
+SAMPLES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
+TARGET_LABELS = {"job", "instance", "le"}
+
+each_unit = pytest.mark.parametrize("unit", UNITS)
+
+
+def run(*command: str | Path) -> str:
+    """What the command prints; it must succeed."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
+    return done.stdout
+
+
+def text_of(name: str) -> str:
+    return (DEPLOY / name).read_text(encoding="utf-8")
+
+
+def read_yaml(name: str) -> Any:
+    return yaml.safe_load(text_of(f"prometheus/{name}"))
+
+
+def settings(unit: str) -> dict[str, str]:
+    """The settings of a unit; of one that is given twice, the last."""
+    lines = text_of(unit).splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+@pytest.fixture
+def production() -> Config:
+    return load(DEPLOY / "config.production.toml")
+
+
+@pytest.fixture
+def dashboard() -> dict[str, Any]:
+    return dict(json.loads(text_of("grafana/neardup.json")))
+
+
+async def test_redis_takes_the_configuration_and_the_daemon_is_content(tmp_path: Path) -> None:
+    conf = tmp_path / "redis.conf"
+    conf.write_text(text_of("redis.conf").replace("/var/lib/redis", str(tmp_path)))
+    sock = tmp_path / "redis.sock"
+    overrides = ("--port", "0", "--unixsocket", str(sock))
+    with redis_server(tmp_path, "--include", str(conf), *overrides) as url, redis.Redis.from_url(url) as client:
+        said = {**client.config_get("max*"), **client.config_get("set-max-*"), **client.config_get("append*")}
+        assert said["maxmemory-policy"] == "noeviction", said
+        assert said["maxmemory"] == str(5 * 2**30), said
+        assert said["set-max-intset-entries"] == "1000000", said
+        assert (said["appendonly"], said["appendfsync"]) == ("yes", "everysec"), said
+        assert sock.stat().st_mode & 0o777 == 0o770, "the socket is not for the group alone"
+        index = await open_redis(url, dict.fromkeys(Language, 3))
+        trouble = await index.trouble()
+        await index.close()
+    assert trouble is None, trouble
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "config", PROMETHEUS / "prometheus.yml"),
+        ("check", "rules", PROMETHEUS / "neardup.rules.yml"),
+        ("test", "rules", PROMETHEUS / "neardup.rules.test.yml"),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_promtool_accepts(command: tuple[str | Path, ...]) -> None:
+    run("promtool", *command)
+
+
+def test_every_alert_is_seen_to_fire_and_to_keep_quiet() -> None:
+    alerts = {rule["alert"] for group in read_yaml("neardup.rules.yml")["groups"] for rule in group["rules"]}
+    tried = [case for test in read_yaml("neardup.rules.test.yml")["tests"] for case in test["alert_rule_test"]]
+    assert alerts == {case["alertname"] for case in tried if case["exp_alerts"]}, "alerts that no test makes fire"
+    assert alerts == {case["alertname"] for case in tried if not case["exp_alerts"]}, "alerts that no test keeps quiet"
+
+
+def declared() -> dict[str, set[str]]:
+    """Each metric -> the names of its samples."""
+    return {
+        family.name: {family.name + suffix for suffix in SAMPLES[family.type]}
+        for family in REGISTRY.collect()
+        if family.type in SAMPLES
+    }
+
+
+def rule_expressions() -> list[str]:
+    return [rule["expr"] for group in read_yaml("neardup.rules.yml")["groups"] for rule in group["rules"]]
+
+
+def found(key: str, node: Any) -> Iterator[str]:
+    """Every text under `key`, however deep."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if name == key and isinstance(value, str):
+                yield value
+            yield from found(key, value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from found(key, value)
+
+
+def named(expressions: list[str]) -> set[str]:
+    return set(re.findall(r"\b(?:neardup_\w+|process_\w+|up\b)", " ".join(expressions)))
+
+
+def test_rules_and_dashboard_ask_only_for_metrics_that_exist(dashboard: dict[str, Any]) -> None:
+    known = set().union(*declared().values(), {"up"})
+    asked = named([*rule_expressions(), *found("expr", dashboard), *found("definition", dashboard)])
+    assert asked <= known, f"not declared in daemon/metrics.py: {sorted(asked - known)}"
+
+
+def test_the_dashboard_shows_every_metric(dashboard: dict[str, Any]) -> None:
+    shown = named(list(found("expr", dashboard)))
+    hidden = {name for name, samples in declared().items() if name.startswith("neardup_") and not samples & shown}
+    assert not hidden, f"on no panel: {sorted(hidden)}"
+    assert "process_resident_memory_bytes" in shown, "memory is on no panel"
+
+
+def test_rules_and_dashboard_use_only_labels_that_exist(dashboard: dict[str, Any]) -> None:
+    wrappers = [value for value in vars(metrics).values() if isinstance(value, MetricWrapperBase)]
+    known = TARGET_LABELS.union(*(wrapper._labelnames for wrapper in wrappers))
+    text = " ".join([*rule_expressions(), *found("expr", dashboard)])
+    used = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"", text))
+    used.update(name for names in re.findall(r"\b(?:by|on) \(([^)]*)\)", text) for name in re.findall(r"\w+", names))
+    assert used <= known, f"no metric has the labels {sorted(used - known)}"
+
+
+def test_the_dashboard_s_queries_are_promql(dashboard: dict[str, Any], tmp_path: Path) -> None:
+    rules = [
+        {"record": f"panel:{n}", "expr": expr.replace("$__rate_interval", "5m").replace("$__range", "1d")}
+        for n, expr in enumerate(found("expr", dashboard))
+    ]
+    file = tmp_path / "dashboard.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}), encoding="utf-8")
+    run("promtool", "check", "rules", file)
+
+
+def test_the_dashboard_s_panels_have_titles_and_do_not_overlap(dashboard: dict[str, Any]) -> None:
+    taken: dict[tuple[int, int], str] = {}
+    for panel in dashboard["panels"]:
+        at, title = panel["gridPos"], panel["title"]
+        assert title, f"panel {panel['id']} has no title"
+        assert at["x"] + at["w"] <= 24, f"{title!r} leaves the grid"
+        for cell in ((x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])):
+            assert cell not in taken, f"{title!r} lies on {taken[cell]!r}"
+            taken[cell] = title
+    assert {"datasource", "language"} <= {variable["name"] for variable in dashboard["templating"]["list"]}
+
+
+@each_unit
+def test_systemd_finds_a_unit_without_fault(unit: str, tmp_path: Path) -> None:
+    copy = tmp_path / unit  # the program is not installed here; all else is as it is
+    text = text_of(unit)
+    copy.write_text(re.sub(r"(?m)^ExecStart=.*$", f"ExecStart={shutil.which('true')}", text), encoding="utf-8")
+    said = run("systemd-analyze", "verify", copy)
+    faults = [line for line in said.splitlines() if unit in line]
+    assert not faults, "\n".join(faults)
+
+
+@each_unit
+def test_a_unit_is_hardened(unit: str) -> None:
+    run("systemd-analyze", "security", "--offline=true", "--threshold=20", DEPLOY / unit)
+
+
+def test_the_units_differ_in_their_work_only() -> None:
+    daemon, backfill = [text_of(unit).partition("# Hardening")[2] for unit in UNITS]
+    assert backfill.strip() == daemon.partition("[Install]")[0].strip(), "the units are not hardened alike"
+    for key in ("User", "Group", "StateDirectory", "StateDirectoryMode", "EnvironmentFile", "MemoryMax"):
+        first, second = [settings(unit)[key] for unit in UNITS]
+        assert first == second, f"{key} differs: {first}, {second}"
+
+
+def test_sysusers_makes_the_units_user(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    run("systemd-sysusers", f"--root={tmp_path}", DEPLOY / "neardup.sysusers.conf")
+    users = [line.split(":") for line in (tmp_path / "etc" / "passwd").read_text().splitlines()]
+    groups = [line.partition(":")[0] for line in (tmp_path / "etc" / "group").read_text().splitlines()]
+    [home] = [user[5] for user in users if user[0] == settings(UNITS[0])["User"]]
+    assert home == f"/var/lib/{settings(UNITS[0])['StateDirectory']}"
+    assert settings(UNITS[0])["Group"] in groups
+
+
+@each_unit
+def test_a_unit_and_the_configuration_agree(unit: str, production: Config) -> None:
+    unit_settings = settings(unit)
+    assert f" --config {CONFIG_PATH} " in unit_settings["ExecStart"], unit_settings["ExecStart"]
+    assert CONFIG_PATH in text_of("config.production.toml")
+    state = Path("/var/lib") / unit_settings["StateDirectory"]
+    assert production.ledger.path.parent == state, f"only {state} can be written"
+    assert production.export.path is not None
+    assert production.export.path.parent == state, f"only {state} can be written"
+    assert production.run.shutdown_seconds < int(unit_settings["TimeoutStopSec"]), "killed before it has drained"
+
+
+def test_the_configuration_agrees_with_redis_prometheus_and_athena(production: Config) -> None:
+    assert (production.source.kind, production.content.url[:5]) == ("athena", "s3://")
+    socket = re.search(r"(?m)^unixsocket (.+)$", text_of("redis.conf"))
+    assert socket is not None
+    assert production.index.url == f"unix://{socket[1]}"
+    [job] = read_yaml("prometheus.yml")["scrape_configs"]
+    assert job["static_configs"][0]["targets"] == [production.metrics.listen]
+    ddl = text_of("athena.sql")
+    for sql in (production.source.backfill_sql, production.source.daily_sql):
+        assert sql.strip() in ddl, f"athena.sql has another query than\n{sql}"
+
+
+def test_the_iam_policy_grants_no_wildcard() -> None:
+    for statement in json.loads(text_of("iam-policy.json"))["Statement"]:
+        actions, resources = ([v] if isinstance(v, str) else v for v in (statement["Action"], statement["Resource"]))
+        assert statement["Effect"] == "Allow"
+        assert not [action for action in actions if "*" in action], f"{statement['Sid']}: {actions}"
+        assert all(re.fullmatch(r"arn:aws:[^*]+(/\*)?", arn) for arn in resources), f"{statement['Sid']}: {resources}"
