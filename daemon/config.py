@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from daemon.core.banding import groups
 from daemon.core.html import Extraction
@@ -26,11 +26,11 @@ PREFIX = "NEARDUP_"
 Duration = Annotated[timedelta, BeforeValidator(duration)]
 
 
-def _listen(value: str) -> str:
-    host, _, port = value.rpartition(":")
+def _listen(value: object) -> str:
+    host, _, port = str(value).rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise ValueError(f"not HOST:PORT: {value!r}")
-    return value
+    return str(value)
 
 
 class Section(BaseModel):
@@ -75,7 +75,7 @@ class Content(Section):
             raise ValueError(f"url: {self.url!r} is neither file:PATH nor s3://BUCKET/PREFIX")
         try:
             self.key.format(language="HINDI", id=1)
-        except (KeyError, IndexError, ValueError):
+        except (LookupError, ValueError, TypeError, AttributeError):
             raise ValueError(f"key: {self.key!r} may hold {{language}} and {{id}}, nothing else in braces") from None
         return self
 
@@ -208,6 +208,8 @@ def load(path: Path) -> Config:
             raise Misuse(f"unknown variable {name}: write {PREFIX}<SECTION>__<KEY>")
     try:
         return _anchored(Config(**tables), path.parent.absolute())
+    except SettingsError as error:
+        raise Misuse(f"{error}: write it as JSON") from None
     except ValidationError as error:
         raise Misuse("; ".join(f"{path}: {_explain(dict(e))}" for e in error.errors())) from None
 

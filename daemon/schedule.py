@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+NO_SCHEDULE = 'not a schedule: {!r} (write "02:00", "02:00 Asia/Kolkata" or "every 1h")'
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -19,20 +20,27 @@ class Daily:
 Schedule = Daily | timedelta
 
 
-def duration(value: object) -> object:
-    """Text such as 90s, 15m, 1h or 2d -> timedelta; what is not text is given back.  Raises ValueError."""
-    if not isinstance(value, str):
+def duration(value: object) -> timedelta:
+    """Text such as 90s, 15m, 1h or 2d -> timedelta; a timedelta is given back.  Raises ValueError."""
+    if isinstance(value, timedelta):
         return value
+    if not isinstance(value, str):
+        raise ValueError(f"not a duration: {value!r} (write 90s, 15m, 1h or 2d)")
     found = re.fullmatch(r"(\d+)\s*([smhd])", value.strip())
     if not found:
         raise ValueError(f"not a duration: {value!r} (write 90s, 15m, 1h or 2d)")
-    return timedelta(**{UNITS[found[2]]: int(found[1])})
+    try:
+        return timedelta(**{UNITS[found[2]]: int(found[1])})
+    except OverflowError:
+        raise ValueError(f"not a duration: {value!r} (longer than a timedelta holds)") from None
 
 
-def parse_schedule(value: object) -> object:
+def parse_schedule(value: object) -> Schedule:
     """Text such as 02:00, 02:00 Asia/Kolkata or every 1h -> Schedule.  Raises ValueError."""
-    if not isinstance(value, str):
+    if isinstance(value, Daily | timedelta):
         return value
+    if not isinstance(value, str):
+        raise ValueError(NO_SCHEDULE.format(value))
     if value.startswith("every "):
         every = duration(value.removeprefix("every "))
         if not every:
@@ -40,9 +48,12 @@ def parse_schedule(value: object) -> object:
         return every
     at, _, zone = value.partition(" ")
     try:
-        return Daily(time.fromisoformat(at), ZoneInfo(zone.strip()) if zone else None)
+        daily = Daily(time.fromisoformat(at), ZoneInfo(zone.strip()) if zone else None)
     except (ValueError, ZoneInfoNotFoundError, OSError):
-        raise ValueError(f'not a schedule: {value!r} (write "02:00", "02:00 Asia/Kolkata" or "every 1h")') from None
+        raise ValueError(NO_SCHEDULE.format(value)) from None
+    if daily.at.tzinfo is not None:
+        raise ValueError(NO_SCHEDULE.format(value))
+    return daily
 
 
 def due(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:

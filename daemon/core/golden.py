@@ -27,7 +27,7 @@ TEXTS = {
     Language.ODIA: "ବଡ଼ ଘରେ ପଢ଼ା ସରିଲା, ୧୨ଟା ବାଜିଛି। ମୟୂର ନାଚିଲା।",
     Language.PUNJABI: "ਸ਼ਹਿਰ ਦੀ ਜ਼ਮੀਨ, ਖ਼ਬਰ ਤੇ ਫ਼ਸਲ; ੧੨ ਵਜੇ ਪੱਗ ਬੰਨ੍ਹੀ।",
 }
-PINNED = "094c91290f28468e"
+PINNED = "2464dcab548e9dfd"
 
 
 @cache
@@ -36,6 +36,7 @@ def version() -> str:
     digest = xxhash.xxh3_64()
     for text in TEXTS.values():
         words = tokens(text)
+        words += words[::2] + words[::3]  # some words again, so that the weights count
         made = fingerprint(words)
         digest.update(b" ".join(words) + made.text_hash + made.simhash)
     return digest.hexdigest()

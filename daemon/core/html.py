@@ -73,7 +73,8 @@ def _decoded(body: bytes, content_type: str | None) -> str:
     for mark, encoding in BOMS:
         if body.startswith(mark):
             return body.decode(encoding, "replace")
-    if b"\0" not in body:
+    utf16 = _utf16(body[:PRESCAN_BYTES])
+    if utf16 is None:
         text = body.decode("utf-8", "replace")
         if _is_utf8(text):  # whatever the labels say: text in another encoding hardly ever looks like it
             return text
@@ -82,7 +83,7 @@ def _decoded(body: bytes, content_type: str | None) -> str:
             return str(label.codec_info.decode(body)[0])
         except UnicodeError:
             continue
-    return body.decode(_utf16(body[:PRESCAN_BYTES]) or "cp1252", "replace")
+    return body.decode(utf16 or "cp1252", "replace")
 
 
 def _utf16(head: bytes) -> str | None:

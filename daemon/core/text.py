@@ -27,7 +27,7 @@ EXPANDS = 1  # casefolds to several code points (ß): the whole text takes str.c
 CHILLU = {"ണ": "ൺ", "ന": "ൻ", "ര": "ർ", "ല": "ൽ", "ള": "ൾ", "ക": "ൿ"}
 CHILLU_SEQUENCE = re.compile("([ണനരലളക])\u0d4d\u200d")  # letter, virama, ZWJ
 
-NUKTAS = "\u093c\u09bc\u0a3c\u0abc\u0b3c"
+NUKTAS = "\u093c\u09bc\u0a3c\u0abc\u0b3c\u0c3c"
 
 # Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 14.
 IGNORABLE = (

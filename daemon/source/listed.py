@@ -1,6 +1,7 @@
 """A row of a listing -> a Story, or a BadRow that says what is wrong with it."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 
 import xxhash
@@ -9,6 +10,8 @@ from daemon.records import BadRow, Dead, Language, Listed, Story, language_of
 from daemon.source.rows import Row
 
 MAX_ID = 2**63 - 1
+DIGITS = re.compile(r"[0-9]{1,19}")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Bad(ValueError):
@@ -39,19 +42,16 @@ def listed(row: Row) -> Listed:
 
 
 def _text(value: object) -> str | None:
-    return str(value).strip() or None if value is not None else None
+    """A value as text that can be put on record: without halves of surrogate pairs; None where empty."""
+    return str(value).encode("utf-8", "replace").decode().strip() or None if value is not None else None
 
 
 def _id(value: str | None) -> int:
     if value is None:
         raise _Bad(Dead.BAD_ID, "no id")
-    try:
-        number = int(value) if value.isascii() else -1
-    except ValueError:
-        number = -1
-    if not 0 <= number <= MAX_ID:
-        raise _Bad(Dead.BAD_ID, f"the id {value!r} is not an integer from 0 to {MAX_ID}")
-    return number
+    if not DIGITS.fullmatch(value) or int(value) > MAX_ID:
+        raise _Bad(Dead.BAD_ID, f"the id {value[:40]!r} is not an integer from 0 to {MAX_ID}")
+    return int(value)
 
 
 def _language(value: str | None) -> Language:
@@ -82,4 +82,5 @@ def moment(value: str) -> int:
     Raises ValueError or OverflowError.
     """
     parsed = datetime.fromisoformat(value.removesuffix(" UTC"))
-    return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)
+    utc = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return (utc - EPOCH) // timedelta(milliseconds=1)

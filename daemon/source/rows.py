@@ -94,13 +94,12 @@ def _csv_parser(header: list[str]) -> Parse:
         first = 0
         while first < len(lines):
             taken: list[bytes] = []
-            reader = csv.reader(_feed(lines, first, taken))
+            reader = csv.reader(_feed(lines, first, taken), strict=True)
             try:
                 for values in reader:
                     raw = b"".join(taken)
                     row = _csv_row(header, values, start, raw)
-                    at_end = first + len(taken) == len(lines)
-                    if row.error and len(taken) > 1 and (final or not at_end):
+                    if row.error and len(taken) > 1:
                         raise csv.Error("a quote that never closes")
                     if values:
                         yield row
@@ -108,6 +107,9 @@ def _csv_parser(header: list[str]) -> Parse:
                     start += len(raw)
                     taken.clear()
             except csv.Error as error:  # give up the one line, and begin again after it
+                if not final and first + len(taken) == len(lines):
+                    yield Row(start, {}, "", "cut")
+                    return
                 yield Row(start, {}, _shown(taken[0]), f"not CSV: {error}")
                 first += 1
                 start += len(taken[0])
@@ -135,7 +137,7 @@ def _parse_jsonl(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
                 if not isinstance(values, dict):
                     raise ValueError("not an object")
                 yield Row(start, values, _shown(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 yield Row(start, {}, _shown(line), f"not JSON: {error}")
         start += len(line)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import fakeredis
 import pytest
 import redis
+import trustme
 import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -224,6 +225,33 @@ def test_a_password_in_the_url_opens(tmp_path: Path) -> None:
             await (await open_redis(url.replace("unix://", "unix://:secret@"), dict.fromkeys(Language, 3))).close()
 
         asyncio.run(open_and_close())
+
+
+def test_tls_with_a_user_and_a_password(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    port = free_port()
+    options = ["--tls-port", str(port), "--tls-auth-clients", "no", "--tls-ca-cert-file", "ca.pem"]
+    options += ["--tls-cert-file", "server.pem", "--tls-key-file", "server.pem"]
+    options += ["--user", *["neardup", "on", ">secret", "~*", "+@all"]]
+
+    async def mark(url: str) -> Mark:
+        index = await open_redis(url, dict.fromkeys(Language, 3))
+        try:
+            await index.clear("mine", "v")
+            return await index.mark()
+        finally:
+            await index.close()
+
+    with redis_server(tmp_path, *options):
+        url = f"rediss://neardup:secret@localhost:{port}/0?ssl_ca_certs={tmp_path}/ca.pem"
+        assert asyncio.run(mark(url)).ledger_id == "mine"
+        with pytest.raises(Fatal, match="refuses") as refused:
+            asyncio.run(mark(url.replace("secret", "wrong-password")))
+        assert "wrong-password" not in str(refused.value), "a secret must not be told"
+        with pytest.raises(Transient, match="certificate"):
+            asyncio.run(mark(url.partition("?")[0]))
 
 
 def test_a_redis_that_is_away_may_come_back() -> None:

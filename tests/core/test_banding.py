@@ -1,0 +1,75 @@
+"""Laws: of two hashes within the distance at least one whole group of bands is equal, at every distance from 0 to 7;
+the groups are the bands 0 to 7, each once.
+"""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from daemon.core.banding import BANDS, MAX_DISTANCE, band_values, group_values, groups
+
+DISTANCES = range(BANDS)
+hashes = st.binary(min_size=16, max_size=16)
+distances = st.sampled_from(DISTANCES)
+
+
+def flipped(simhash: bytes, bits: set[int]) -> bytes:
+    return (int.from_bytes(simhash) ^ sum(1 << bit for bit in bits)).to_bytes(16)
+
+
+@given(hashes, distances, st.data())
+def test_within_the_distance_a_whole_group_is_equal(simhash: bytes, distance: int, data: st.DataObject) -> None:
+    bits = data.draw(st.sets(st.integers(0, 127), max_size=distance))
+    near = flipped(simhash, bits)
+    ours, theirs = band_values(simhash), band_values(near)
+    equal = [ours[g.start : g.stop] == theirs[g.start : g.stop] for g in groups(distance)]
+    assert any(equal)
+    values = zip(group_values(simhash, distance), group_values(near, distance), strict=True)
+    assert all(a == b for (a, b), whole in zip(values, equal, strict=True) if whole), "equal groups have equal values"
+
+
+@given(hashes, distances)
+def test_one_bit_more_can_touch_every_group(simhash: bytes, distance: int) -> None:
+    """So the law is tight: no fewer groups would do."""
+    far = band_values(flipped(simhash, {127 - 16 * g.start for g in groups(distance)}))
+    assert all(band_values(simhash)[g.start : g.stop] != far[g.start : g.stop] for g in groups(distance))
+
+
+@given(hashes)
+@example(bytes(16))
+@example(bytes.fromhex("a8d30000000000000000000000000001"))
+def test_bands_are_the_digits_of_the_hash_four_at_a_time(simhash: bytes) -> None:
+    values = band_values(simhash)
+    assert len(values) == BANDS
+    assert "".join(values) == simhash.hex().upper()
+    assert {len(value) for value in values} == {4}
+
+
+@given(hashes, distances)
+def test_group_values_are_the_leading_32_bits_of_each_group(simhash: bytes, distance: int) -> None:
+    bands = band_values(simhash)
+    assert group_values(simhash, distance) == [int("".join(bands[g.start : g.stop])[:8], 16) for g in groups(distance)]
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_the_groups_are_all_bands_each_once(distance: int) -> None:
+    sizes = [len(group) for group in groups(distance)]
+    assert [band for group in groups(distance) for band in group] == list(range(BANDS))
+    assert len(sizes) == distance + 1
+    assert max(sizes) - min(sizes) <= 1, "as even as can be"
+
+
+def test_distance_3_looks_up_four_pairs() -> None:
+    assert [list(group) for group in groups(3)] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def test_a_band_is_written_as_the_layout_documents_it() -> None:
+    assert band_values(bytes.fromhex("a8d3" + "00" * 12 + "0f0f")) == ["A8D3", *["0000"] * 6, "0F0F"]
+
+
+@pytest.mark.parametrize("distance", [-1, 8, 9, 128])
+def test_a_distance_that_bands_cannot_guarantee_is_refused_with_the_law(distance: int) -> None:
+    with pytest.raises(ValueError, match=f"0 to {MAX_DISTANCE}, not {distance}: a whole band must stay untouched"):
+        groups(distance)
+    with pytest.raises(ValueError, match="fewer than the bands"):
+        group_values(bytes(16), distance)

@@ -1,0 +1,60 @@
+"""Law: the version of the fingerprints is pinned, and changes with anything that changes a fingerprint."""
+
+import unicodedata
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from daemon.core import golden, simhash, text
+from daemon.records import Language
+
+here_and_now = golden.version.__wrapped__
+
+
+def test_the_version_is_the_pinned_one_each_time() -> None:
+    assert golden.version() == here_and_now() == here_and_now() == golden.PINNED
+    assert len(golden.PINNED) == 16
+    assert int(golden.PINNED, 16) >= 0
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (simhash, "SCALE", 1),
+        (simhash, "np", SimpleNamespace(**vars(np) | {"log": np.log2})),
+        (simhash, "np", SimpleNamespace(**vars(np) | {"log": lambda frequencies: frequencies - 1})),
+        (simhash, "OFFSETS", simhash.OFFSETS[::-1].copy()),
+        (simhash, "SIGNS", -simhash.SIGNS),
+        (text, "CHILLU", {**text.CHILLU, "ൽ": "ല", "ല": "ൾ"}),
+        (text, "NUKTAS", "\u093c\u09bc\u0abc\u0b3c"),
+        (text, "IGNORABLE", (text.IGNORABLE[0].lstrip("\u00ad"), *text.IGNORABLE[1:])),
+        (text, "IGNORABLE", tuple(entry for entry in text.IGNORABLE if entry != ("\u200b", "\u200f"))),
+        (text, "LETTERS_END", 0x0D66),
+    ],
+    ids=[
+        *("whole weights", "weights of log2", "raw frequencies", "byte order", "signs"),
+        *("chillu", "Gurmukhi nukta", "soft hyphen", "joiners", "letters end"),
+    ],
+)
+def test_a_changed_constant_changes_the_version(
+    monkeypatch: pytest.MonkeyPatch, module: object, name: str, value: object
+) -> None:
+    monkeypatch.setattr(module, name, value)
+    table = text.table.__wrapped__()
+    monkeypatch.setattr(text, "table", lambda: table)
+    assert here_and_now() != golden.PINNED, f"{name} does not count"
+
+
+@pytest.mark.parametrize("language", Language)
+def test_each_language_counts(monkeypatch: pytest.MonkeyPatch, language: Language) -> None:
+    monkeypatch.setattr(golden, "TEXTS", {n: t for n, t in golden.TEXTS.items() if n != language})
+    assert here_and_now() != golden.PINNED
+
+
+@pytest.mark.parametrize("language", Language)
+def test_a_golden_text_holds_what_its_script_makes_difficult(language: Language) -> None:
+    told = golden.TEXTS[language]
+    kinds = {unicodedata.category(c)[0] for c in told}
+    assert kinds >= ({"L", "P", "N"} if language is Language.ENGLISH else {"L", "M", "P", "N"})
+    assert text.tokens(told) != told.encode().split(), "normalisation changes nothing here"
