@@ -22,7 +22,7 @@ from daemon.config import Config, load
 from daemon.core.html import Unreadable
 from daemon.doctor import examine
 from daemon.errors import Fatal, Misuse, NeardupError
-from daemon.http import served
+from daemon.http import serve_if_free
 from daemon.ledger import connect, flags, read, stories
 from daemon.ledger.lock import only_one
 from daemon.records import language_of
@@ -115,7 +115,7 @@ def _run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> N
     async def go(stop: asyncio.Event) -> tuple[Summary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(open_app(config))
-            await _serve_if_free(stack, config)
+            await serve_if_free(stack, config.metrics.listen)
             with console.watching(name) as watch:
                 summary = await run_once(app, name, stop, watch, **options)
             return summary, await app.ledger.do(_flagged_since, summary.started_at)
@@ -128,14 +128,6 @@ def _run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> N
     console.show_flags(new, summary.counts.flagged.total())
     if summary.exported:
         click.echo(f"\nAll open flags: {summary.exported}")
-
-
-async def _serve_if_free(stack: AsyncExitStack, config: Config) -> None:
-    """Metrics of a one-shot run are worth watching, not worth failing for."""
-    try:
-        await stack.enter_async_context(served(config.metrics.listen, lambda: {"healthy": True}))
-    except Fatal as error:
-        console.log.warning("no /metrics for this run", why=str(error))
 
 
 def _flagged_since(db: sqlite3.Connection, since: int) -> list[dict[str, Any]]:

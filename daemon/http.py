@@ -1,14 +1,16 @@
 """/metrics and /healthz over HTTP."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from daemon.errors import Fatal
 
+log = structlog.get_logger()
 Health = Callable[[], dict[str, Any]]
 
 
@@ -40,3 +42,11 @@ async def served(listen: str, health: Health) -> AsyncIterator[None]:
         yield
     finally:
         await runner.cleanup()
+
+
+async def serve_if_free(stack: AsyncExitStack, listen: str) -> None:
+    """The same for a one-shot run, whose metrics are worth watching, but not worth failing for."""
+    try:
+        await stack.enter_async_context(served(listen, lambda: {"healthy": True}))
+    except Fatal as error:
+        log.warning("no /metrics for this run", why=str(error))

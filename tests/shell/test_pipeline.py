@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from daemon.pipeline import Pipeline
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 5
 STAGES = ["source", "work", "write"]
 unhurried = settings(deadline=None)
 few = st.integers(1, 5)

@@ -140,6 +140,14 @@ def test_a_stray_opening_quote_costs_its_own_line_only(
     assert [bool(row.error) for row in found] == [n == line for n in range(10)]
 
 
+@pytest.mark.parametrize("chunk", [16, 48, 4096])
+@pytest.mark.parametrize("opened", ['"2,HINDI,कथा', '2,"HINDI,कथा'])
+def test_a_quote_that_closes_lines_later_costs_the_line_where_it_opens(chunk: int, opened: str) -> None:
+    lines = [",".join(HEADER), "1,HINDI,कथा", opened, "3,HINDI,कथा", '4,HINDI,कथा"', "5,HINDI,कथा\n"]
+    found = read(Held("\n".join(lines).encode()), from_csv, chunk)
+    assert [row.values.get("id") for row in found] == ["1", None, "3", "4", "5"]
+
+
 @pytest.mark.parametrize("bad", ["1", "1,hi", "1,hi,a,b", ",,,", '1,"hi"'])
 def test_a_row_of_too_few_or_too_many_values_is_an_error(bad: str) -> None:
     found = read(Held(f"id,language,title\n7,hi,a\n{bad}\n8,hi,b\n".encode()), from_csv, 4096)
