@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import click
-import uvloop
 
 from daemon import __version__, console
 from daemon.app import open_app
@@ -23,18 +21,18 @@ from daemon.core.html import Unreadable
 from daemon.doctor import examine
 from daemon.errors import Fatal, Misuse, NeardupError
 from daemon.http import serve_if_free
-from daemon.ledger import connect, flags, read, stories
+from daemon.ledger import connect, flags, read, stories, translated
 from daemon.ledger.lock import only_one
 from daemon.records import language_of
 from daemon.review.export import Format, record, write, write_file
 from daemon.run import run_once
 from daemon.service import Service
-from daemon.source.listed import moment
+from daemon.signals import run_async
+from daemon.source.listed import id_of, moment
 from daemon.status import status as read_status
 from daemon.summary import Summary
 from daemon.sync import catch_up, rebuild
 
-T = TypeVar("T")
 config_option = click.option(
     "--config",
     "config_path",
@@ -66,27 +64,23 @@ def command(function: Callable[..., None]) -> click.Command:
         except NeardupError as error:
             click.echo(f"neardup: {error}", err=True)
             raise SystemExit(error.exit_code) from None
+        except asyncio.CancelledError:
+            raise click.Abort from None
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):  # click ends it quietly
+                raise
+            click.echo(f"neardup: {error.strerror}", err=True)
+            with suppress(OSError):  # what could not be written would be tried again at exit
+                sys.stdout.close()
+            raise SystemExit(1) from None
 
     return main.command(name=function.__name__.rstrip("_"))(config_option(with_config))
-
-
-def run_async(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
-    """Run `work(stop)`; SIGTERM and SIGINT set `stop`."""
-
-    async def with_signals() -> T:
-        stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        return await work(stop)
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(with_signals())
 
 
 @command
 def run(config: Config) -> None:
     """The daemon: daily runs on the schedule of [run], /metrics and /healthz, until SIGTERM."""
-    run_async(lambda stop: Service(config, stop).run())
+    run_async(lambda stop: Service(config, stop).run(), drains=True)
 
 
 @command
@@ -98,7 +92,7 @@ def daily(config: Config, since: str | None, as_json: bool) -> None:
     """One incremental run: what was updated since the watermark."""
     try:
         start = moment(since) if since else None
-    except ValueError:
+    except (ValueError, OverflowError):
         raise Misuse(f"--since: {since!r} is not an RFC 3339 time") from None
     _run_and_tell(config, "daily", as_json, since=start)
 
@@ -120,14 +114,14 @@ def _run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> N
                 summary = await run_once(app, name, stop, watch, **options)
             return summary, await app.ledger.do(_flagged_since, summary.started_at)
 
-    summary, new = run_async(go)
+    summary, new = run_async(go, drains=True)
     if as_json:
         click.echo(json.dumps(summary.as_dict(), ensure_ascii=False))
         return
     console.show_summary(summary)
     console.show_flags(new, summary.counts.flagged.total())
-    if summary.exported:
-        click.echo(f"\nAll open flags: {summary.exported}")
+    if config.export.path:
+        click.echo(f"\nAll open flags: {config.export.path}")
 
 
 def _flagged_since(db: sqlite3.Connection, since: int) -> list[dict[str, Any]]:
@@ -171,13 +165,15 @@ def export(config: Config, file_format: Format | None, output: Path, only_new: b
     """The flagged pairs, worst first, for review."""
     chosen = file_format or config.export.format
     read(config.ledger.path).close()
-    db = connect(config.ledger.path)
-    if str(output) == "-":
-        given = write(db, sys.stdout, chosen, only_new=only_new)
-    else:
-        given = write_file(db, output, chosen, only_new=only_new)
-        click.echo(f"{len(given):,} flags: {output}", err=True)
-    flags.mark_exported(db, given)
+    with translated(config.ledger.path):
+        db = connect(config.ledger.path)
+        if str(output) == "-":
+            given = write(db, sys.stdout, chosen, only_new=only_new)
+            sys.stdout.flush()  # what was not given must not be marked
+        else:
+            given = write_file(db, output, chosen, only_new=only_new)
+            click.echo(f"{len(given):,} flags: {output}", err=True)
+        flags.mark_exported(db, given)
 
 
 @command
@@ -226,14 +222,19 @@ def reindex(config: Config, as_json: bool) -> None:
 
 
 @command
-@click.argument("story_id", metavar="ID", type=int)
+@click.argument("listed_id", metavar="ID")
 @json_option
-def forget(config: Config, story_id: int, as_json: bool) -> None:
+def forget(config: Config, listed_id: str, as_json: bool) -> None:
     """Remove a story everywhere: ledger, index, flags, dead letters."""
+    try:
+        story_id = id_of(listed_id)
+    except ValueError as error:
+        raise Misuse(str(error)) from None
 
     async def go(_: asyncio.Event) -> bool:
         with only_one(config.ledger.path, "forget"):
             async with open_app(config) as app:
+                await catch_up(app.index, app.ledger, app.version)
                 there = await app.ledger.do(stories.forget, story_id)
                 await catch_up(app.index, app.ledger, app.version)
                 return there

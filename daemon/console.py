@@ -12,6 +12,7 @@ import structlog
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from daemon import run
 from daemon.summary import Summary
@@ -135,8 +136,8 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
             pair["kind"],
             str(pair["hamming"]),
             pair["language"],
-            f"{pair['story_id']} {pair['story_title'] or ''}",
-            f"{pair['matched_id']} {pair['matched_title'] or ''}",
+            Text(f"{pair['story_id']} {pair['story_title'] or ''}"),
+            Text(f"{pair['matched_id']} {pair['matched_title'] or ''}"),
             {True: "yes", False: "no", None: ""}[pair["same_author"]],
         )
     out.print()
@@ -156,7 +157,7 @@ def show_matches(matches: list[dict[str, Any]]) -> None:
     for match in matches:
         table.add_row(
             *(
-                str(match[key] if match[key] is not None else "")
+                Text(str(match[key] if match[key] is not None else ""))
                 for key in ("kind", "hamming", "story_id", "title", "author_id")
             )
         )

@@ -8,16 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import xxhash
 
-from daemon.app import open_fetcher, open_index, open_source
+from daemon.app import extraction, open_fetcher, open_index, open_source
 from daemon.config import Config
 from daemon.core import golden
+from daemon.core.html import Unreadable
 from daemon.errors import Fatal, Gone, NeardupError
 from daemon.index import Index
-from daemon.ledger import connect, now_ms, runs, stories, transaction
+from daemon.ledger import connect, now_ms, runs, stories, transaction, translated
 from daemon.records import Banded, Change, Checkpoint, Language, Story
 from daemon.review.export import rfc3339
 from daemon.source.athena import Athena
 from daemon.source.rows import REQUIRED
+from daemon.sync import refuse
+from daemon.worker import read_page
 
 PROBE_ID = -1  # no story has it
 PROBE = Banded(Language.ENGLISH, bytes(range(16)))
@@ -45,7 +48,9 @@ async def examine(config: Config) -> AsyncIterator[Finding]:
     yield Finding("config", True, "every key is known")
     for part, probe in probes.items():
         try:
-            yield Finding(part, True, await probe(config))
+            with translated(config.ledger.path):
+                found = await probe(config)
+            yield Finding(part, True, found)
         except NeardupError as error:
             yield Finding(part, False, str(error) or type(error).__name__)
 
@@ -66,6 +71,7 @@ async def _ledger(config: Config) -> str:
 async def _index(config: Config) -> str:
     index = await open_index(config)
     try:
+        await _refuse_strangers(config, index)
         await _round_trip(index)
         trouble = await index.trouble()
         if trouble:
@@ -73,6 +79,14 @@ async def _index(config: Config) -> str:
         return f"{sum((await index.sizes()).values())} stories, a probe was written, found and removed"
     finally:
         await index.close()
+
+
+async def _refuse_strangers(config: Config, index: Index) -> None:
+    db = connect(config.ledger.path)
+    try:
+        refuse(await index.mark(), runs.get(db, "ledger_id") or "", golden.version())
+    finally:
+        db.close()
 
 
 async def _round_trip(index: Index) -> None:
@@ -99,14 +113,21 @@ async def _source(config: Config) -> str:
 
 async def _store(config: Config) -> str:
     fetcher = open_fetcher(config)
-    story = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
-    story = story or Story(0, Language.ENGLISH)
+    known = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
+    story = known or Story(0, Language.ENGLISH)
     path = f"{config.content.url}/{fetcher.path_of(story)}"
     try:
         document = await fetcher.get(story)
     except Gone:
-        return f"answers, but has no object {path}"
-    return f"{path}, {len(document.body) if document else 0} bytes"
+        if known:
+            raise Fatal(f"answers, but has no object {path}") from None
+        return f"answers; no story is known yet, so there was no page to read at {path}"
+    assert document is not None, "an unconditional GET brings a document"
+    try:
+        words = read_page(document.body, document.content_type, extraction(config)).words
+    except Unreadable as unreadable:
+        raise Fatal(f"{path}: {unreadable.reason}; is extract.body right?") from None
+    return f"{path}, {len(document.body)} bytes, a story of {words} words"
 
 
 async def _first_listed(config: Config) -> Story | None:

@@ -118,19 +118,25 @@ class Fetcher:
         except NotModifiedError:
             return None
         attributes = result.attributes
-        if attributes.get("Content-Encoding") == "gzip":
+        if attributes.get("Content-Encoding", "").lower() == "gzip":
             body = _gunzip(body, self._max_bytes)
         return Document(body, attributes.get("Content-Type"), result.meta["e_tag"])
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
-    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    try:
-        out = inflater.decompress(body, limit + 1)
-    except zlib.error:
-        return body  # the label lies; what the bytes are is for `extract` to say
-    if len(out) > limit:
-        raise TooLarge
+    """All members; what is no whole gzip file is given back, for `extract` to say what it is."""
+    out, rest = b"", body
+    while rest:
+        inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        try:
+            out += inflater.decompress(rest, limit + 1 - len(out))
+        except zlib.error:
+            return out or body  # gzip, too, takes no notice of what stands behind its members
+        if len(out) > limit:
+            raise TooLarge
+        if not inflater.eof:
+            return body
+        rest = inflater.unused_data
     return out
 
 
@@ -168,6 +174,8 @@ def translated() -> Iterator[None]:
     except NotModifiedError:
         raise
     except (NotFoundError, FileNotFoundError, ValueError) as error:  # ValueError: no store has such a path
+        if "NoSuchBucket" in str(error):
+            raise Fatal(f"no such bucket: {_first_line(error)}") from error
         raise Gone(_first_line(error)) from error
     except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
         raise Forbidden(_first_line(error)) from error

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from daemon.app import App
-from daemon.errors import Transient
+from daemon.errors import NeardupError
 from daemon.ledger import runs, stories
 from daemon.metrics import DEAD_LETTERS, INDEX_LAG, INDEX_STORIES, LARGEST_BUCKET, LAST_SUCCESS
 
@@ -22,19 +22,22 @@ async def refresh_gauges(app: App) -> None:
         LARGEST_BUCKET.labels(name.partition(":")[0]).set(n)
     applied = (await app.index.mark()).applied or 0
     INDEX_LAG.set(await app.ledger.do(stories.last_seq) - applied)
+    letters = await app.ledger.do(runs.dead_letters)
     DEAD_LETTERS.clear()
-    for reason, n in (await app.ledger.do(runs.dead_letters)).items():
+    for reason, n in letters.items():
         DEAD_LETTERS.labels(reason).set(n)
     for command, at in (await app.ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
 
 
-async def keep_gauges(app: App) -> None:
-    """Set them now and then, until cancelled."""
-    while True:
-        with suppress(Transient):
+async def keep_gauges(app: App, ended: asyncio.Event) -> None:
+    """Set them now and then, until `ended` is set."""
+    while not ended.is_set():
+        with suppress(NeardupError):
             await refresh_gauges(app)
-        await asyncio.sleep(EVERY_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(EVERY_SECONDS):
+                await ended.wait()
 
 
 async def bucket_sample(app: App) -> dict[str, int]:

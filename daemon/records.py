@@ -221,7 +221,11 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a backfill came: the listing's name for itself, and a byte offset within it."""
+    """How far a backfill came: the listing's name for itself, and a byte offset within it.
+
+    `newest` is the latest `updated_at` listed so far.
+    """
 
     listing: str
     position: int
+    newest: int | None = None

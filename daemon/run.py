@@ -2,10 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import structlog
 
@@ -13,11 +12,11 @@ from daemon.app import App, extraction, open_fetcher, open_source
 from daemon.config import Config
 from daemon.errors import Misuse, NeardupError, Transient
 from daemon.gauges import keep_gauges, refresh_gauges
-from daemon.ledger import flags, now_ms, runs, stories
+from daemon.ledger import now_ms, runs, stories, translated
 from daemon.ledger.lock import only_one
 from daemon.metrics import QUEUE_DEPTH, RUN_FAILURES, RUNNING
 from daemon.pipeline import Pipeline
-from daemon.records import Checkpoint, Listed, Outcome, Story
+from daemon.records import Checkpoint, Known, Listed, Outcome, Story
 from daemon.review.export import write_file
 from daemon.source import Source
 from daemon.summary import Counts, Summary
@@ -57,10 +56,7 @@ async def run_once(
     Misuse for a daily Athena run without a watermark, Fatal for what somebody has to mend.
     """
     with only_one(app.config.ledger.path, command):
-        if refingerprint:
-            await start_anew(app.index, app.ledger, app.version)
-        await refuse_strangers(app.index, app.ledger, app.version)
-        await catch_up(app.index, app.ledger, app.version)
+        await _unless(stop, _get_ready(app, refingerprint=refingerprint))
         mark = await app.ledger.do(runs.watermark)
         if command == "daily" and since is None:
             since = _looking_back(app.config, mark)
@@ -69,7 +65,7 @@ async def run_once(
         RUNNING.labels(command).set(1)
         run = _Run(app, command, run_id, stop, watch)
         try:
-            return await run.go(since, moves_watermark=covers)
+            summary = await run.go(since, moves_watermark=covers)
         except BaseException as error:  # noqa: BLE001 - put on record and raised again
             RUN_FAILURES.labels(command).inc()
             cause = _cause(error)
@@ -80,6 +76,30 @@ async def run_once(
             RUNNING.labels(command).set(0)
             for name in ("jobs", "outcomes"):
                 QUEUE_DEPTH.labels(name).set_function(int)  # 0: the marker of the end stays in a queue
+        export = app.config.export
+        if export.path is not None:
+            await app.ledger.do(write_file, export.path, export.format)
+        return summary
+
+
+async def _get_ready(app: App, *, refingerprint: bool) -> None:
+    if refingerprint:
+        await start_anew(app.index, app.ledger, app.version)
+    await refuse_strangers(app.index, app.ledger, app.version)
+    await catch_up(app.index, app.ledger, app.version)
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[None, None, None]) -> None:
+    """Do the work; raises Transient when told to stop before it is done."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Transient("stopped before the run began", "stopped")
+        await working
+    finally:
+        working.cancel()
+        stopping.cancel()
 
 
 def _looking_back(config: Config, watermark: int | None) -> int | None:
@@ -141,7 +161,7 @@ class _Run:
             app.version,
             run_id=self._run_id,
             counts=self.counts,
-            listing=(lambda: source.name) if self._command == "backfill" else None,
+            checkpoint=lambda position: self._checkpoint(source, position),
             committed=verifier.wake,
         )
 
@@ -150,7 +170,7 @@ class _Run:
             self._progress.position, self._progress.size = resume, source.size
             self._watch(self._progress)
 
-        worker = Worker(lambda story_id: stories.known(app.reader, story_id), open_fetcher(config), extraction(config))
+        worker = Worker(self._known, open_fetcher(config), extraction(config))
         pipeline: Pipeline[Listed, Outcome] = Pipeline(
             worker.process,
             write,
@@ -163,18 +183,27 @@ class _Run:
             QUEUE_DEPTH.labels(name).set_function(queue.qsize)
         async with asyncio.TaskGroup() as group:
             group.create_task(verifier.run(), name="verifier")
-            gauges = group.create_task(keep_gauges(app), name="gauges")
+            group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
             ended = await pipeline.run(self._noting_times(source, since))
             verifier.finish()
-            gauges.cancel()
+            over.set()
         return ended
 
     async def _noting_times(self, source: Source, since: int | None) -> AsyncIterator[Listed]:
         resume = await self._app.ledger.do(runs.checkpoint) if self._command == "backfill" else None
+        self._newest = resume.newest if resume else None
         async for story in source.stories(since=since, resume=resume):
-            if isinstance(story, Story) and story.updated_at is not None:
+            # A story dated in the future must not hide those that are listed late.
+            if isinstance(story, Story) and story.updated_at is not None and story.updated_at <= self._started_at:
                 self._newest = max(self._newest or 0, story.updated_at)
             yield story
+
+    def _known(self, story_id: int) -> Known | None:
+        with translated(self._app.ledger.path):
+            return stories.known(self._app.reader, story_id)
+
+    def _checkpoint(self, source: Source, position: int) -> Checkpoint | None:
+        return Checkpoint(source.name, position, self._newest) if self._command == "backfill" else None
 
     async def _began(self, checkpoint: Checkpoint) -> None:
         if self._command == "backfill":
@@ -186,21 +215,10 @@ class _Run:
 
     async def _finish(self, working_seconds: float, ended: bool, *, moves_watermark: bool) -> Summary:
         status = "done" if ended else "stopped"
-        mark = None
-        if moves_watermark and self._newest is not None:
-            # Never past the start: a story dated in the future must not hide those before it.
-            mark = min(self._newest, self._started_at)
+        mark = self._newest if moves_watermark else None
         await self._app.ledger.do(runs.finish, self._run_id, status, counts=self.counts.as_dict(), watermark=mark)
         await self._app.ledger.do(stories.prune_changes, KEEP_CHANGES)
-        with suppress(Transient):  # the run is done; the index may be away by now
+        with suppress(NeardupError):  # the run is done; the index may be away by now
             await refresh_gauges(self._app)
-        exported = await self._export()
         seconds = (now_ms() - self._started_at) / 1000
-        return Summary(self._command, status, self.counts, self._started_at, seconds, working_seconds, exported)
-
-    async def _export(self) -> Path | None:
-        path = self._app.config.export.path
-        if path is not None:
-            given = await self._app.ledger.do(write_file, path, self._app.config.export.format)
-            await self._app.ledger.do(flags.mark_exported, given)
-        return path
+        return Summary(self._command, status, self.counts, self._started_at, seconds, working_seconds)

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 NO_SCHEDULE = 'not a schedule: {!r} (write "02:00", "02:00 Asia/Kolkata" or "every 1h")'
+LONGEST = timedelta(days=3650)
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -30,9 +31,12 @@ def duration(value: object) -> timedelta:
     if not found:
         raise ValueError(f"not a duration: {value!r} (write 90s, 15m, 1h or 2d)")
     try:
-        return timedelta(**{UNITS[found[2]]: int(found[1])})
+        length = timedelta(**{UNITS[found[2]]: int(found[1])})
     except OverflowError:
-        raise ValueError(f"not a duration: {value!r} (longer than a timedelta holds)") from None
+        length = timedelta.max
+    if length > LONGEST:
+        raise ValueError(f"not a duration: {value!r} (longer than {LONGEST.days} days)")
+    return length
 
 
 def parse_schedule(value: object) -> Schedule:

@@ -20,6 +20,7 @@ from daemon.schedule import due
 RETRY_FIRST = timedelta(minutes=1)
 RETRY_MAX = timedelta(hours=1)
 OPEN_RETRY_SECONDS = 5.0
+REFRESH_SECONDS = 300.0
 
 log = structlog.get_logger()
 
@@ -40,10 +41,12 @@ class Service:
         """
         async with served(self._config.metrics.listen, self._health):
             beating = asyncio.create_task(self._beat(), name="watchdog")
+            log.info("serving", listen=self._config.metrics.listen)
             notify("READY=1", "STATUS=starting")
             try:
                 await self._serve()
             finally:
+                log.info("stopping")
                 notify("STOPPING=1")
                 beating.cancel()
 
@@ -69,13 +72,14 @@ class Service:
             at = max(due(self._config.run.schedule, success, now), not_before)
             if at > now:
                 self._say(f"next run at {at.astimezone():%Y-%m-%d %H:%M:%S %Z}")
-                await self._pause((at - now).total_seconds())
+                await self._pause(min((at - now).total_seconds(), REFRESH_SECONDS))
                 continue
             try:
                 await self._run_daily(app)
                 retry, not_before, self._failure = RETRY_FIRST, now, None
             except NeardupError as error:
-                self._failure = str(error)
+                if not isinstance(error, Transient):  # what passes by itself is for the alert on the last success
+                    self._failure = str(error)
                 log.error("the run failed", why=str(error), again_in=str(retry))
                 not_before = datetime.now(UTC) + retry
                 retry = min(2 * retry, RETRY_MAX)
@@ -83,7 +87,7 @@ class Service:
     async def _run_daily(self, app: App) -> None:
         self._say("daily run")
         summary = await run_once(app, "daily", self._stop, self._progressed)
-        log.info("run ended", status=summary.status, exported=summary.exported, **summary.as_dict())
+        log.info("run ended", status=summary.status, **summary.as_dict())
 
     def _progressed(self, progress: Progress) -> None:
         counts = progress.counts
@@ -100,6 +104,8 @@ class Service:
             await asyncio.sleep(every)
 
     def _say(self, doing: str) -> None:
+        if doing.startswith("next run") and doing != self._doing:
+            log.info(doing)
         self._doing = doing
         notify(f"STATUS={doing}")
 

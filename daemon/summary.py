@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from daemon.records import DeadLettered, Fingerprinted, Kind, Language, Outcome, Skipped
 
@@ -47,10 +46,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run that has ended: `done`, or `stopped` by a signal before its source ended.
-
-    `exported` is the file that [export] asked for.
-    """
+    """A run that has ended: `done`, or `stopped` by a signal before its source ended."""
 
     command: str
     status: str
@@ -58,7 +54,6 @@ class Summary:
     started_at: int
     seconds: float
     working_seconds: float
-    exported: Path | None
 
     def as_dict(self) -> dict[str, object]:
         rate = self.counts.listed / self.working_seconds if self.working_seconds else 0.0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import structlog
 
 from daemon.errors import Fatal
-from daemon.index import Index
+from daemon.index import Index, Mark
 from daemon.ledger import Ledger, runs, stories
 from daemon.metrics import INDEX_LAG
 from daemon.records import Change
@@ -36,8 +36,13 @@ async def refuse_strangers(index: Index, ledger: Ledger, version: str) -> None:
             f"the ledger holds fingerprints of version {written}, this program makes {version}: "
             "they cannot be compared; `neardup backfill --refingerprint` makes them all anew"
         )
-    await _refuse_other_ledgers(index, ledger)
-    mark = await index.mark()
+    refuse(await index.mark(), await ledger_id(ledger), version)
+
+
+def refuse(mark: Mark, ledger: str, version: str) -> None:
+    """Raise Fatal for an index of another ledger (known by its id), or of other fingerprints."""
+    if mark.ledger_id not in (None, ledger):
+        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
     if mark.version not in (None, version):
         raise Fatal(
             f"the index holds fingerprints of version {mark.version}, this program makes {version}; "
@@ -45,27 +50,32 @@ async def refuse_strangers(index: Index, ledger: Ledger, version: str) -> None:
         )
 
 
-async def _refuse_other_ledgers(index: Index, ledger: Ledger) -> None:
-    if (await index.mark()).ledger_id not in (None, await ledger_id(ledger)):
-        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
-
-
 async def start_anew(index: Index, ledger: Ledger, version: str) -> None:
     """Forget every fingerprint, in the ledger and then in the index; a backfill makes them again.
 
-    Raises Fatal where the index belongs to another ledger.
+    Once begun it is not begun again before a backfill has ended well.  Raises Fatal where the index
+    belongs to another ledger.
     """
-    await _refuse_other_ledgers(index, ledger)
-    await ledger.do(stories.restart, version)
-    await index.clear(await ledger_id(ledger), version)
+    mark = await index.mark()
+    refuse(mark, await ledger_id(ledger), mark.version or version)
+    if await ledger.do(runs.get, "refingerprinting") != version:
+        await ledger.do(stories.restart, version)
+        await index.clear(await ledger_id(ledger), version)
+    elif mark.version != version:
+        await index.clear(await ledger_id(ledger), version)
 
 
 async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
-    """Bring the index to the ledger's last change, by replay where that can do, else by a rebuild."""
-    applied = (await index.mark()).applied
-    last = await ledger.do(stories.last_seq)
+    """Bring the index to the ledger's last change, by replay where that can do, else by a rebuild.
+
+    Raises Fatal for an index that is not this ledger's, before anything is written to it.
+    """
+    mark = await index.mark()
+    refuse(mark, await ledger_id(ledger), version)
+    applied, last = mark.applied, await ledger.do(stories.last_seq)
     if applied is None or applied > last or applied + 1 < await ledger.do(stories.oldest_change):
-        if applied is not None or last:
+        held = await ledger.do(stories.stories_after, -1, 1)
+        if applied is not None or held:
             log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last)
         await rebuild(index, ledger, version)
         return

@@ -23,7 +23,11 @@ log = structlog.get_logger()
 
 
 class Writer:
-    """Writes the batches of one run.  `committed` is called after each."""
+    """Writes the batches of one run.
+
+    `checkpoint` turns a position to resume from into what is put on record; `committed` is called
+    after each batch.
+    """
 
     def __init__(
         self,
@@ -34,7 +38,7 @@ class Writer:
         *,
         run_id: int,
         counts: Counts,
-        listing: Callable[[], str] | None,
+        checkpoint: Callable[[int], Checkpoint | None],
         committed: Callable[[], None],
     ) -> None:
         self._ledger = ledger
@@ -44,7 +48,7 @@ class Writer:
         self._version = version
         self._run_id = run_id
         self._counts = counts
-        self._listing = listing
+        self._checkpoint = checkpoint
         self._committed = committed
 
     async def write(self, batch: Sequence[Outcome], resume: int) -> None:
@@ -66,7 +70,7 @@ class Writer:
                     pairs={(min(n.story_id, m), max(n.story_id, m)) for n in nominees for m in n.matches},
                     run_id=self._run_id,
                     counts=self._counts.as_dict(),
-                    checkpoint=Checkpoint(self._listing(), resume) if self._listing else None,
+                    checkpoint=self._checkpoint(resume),
                 ),
             )
         INDEX_LAG.inc(len(fresh))

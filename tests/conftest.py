@@ -104,7 +104,7 @@ class Neardup:
         """The open flags: story, match, kind, Hamming distance."""
         done = self("export", "--format", "jsonl")
         assert done.code == 0, done.err
-        rows = [json.loads(line) for line in done.out.splitlines()]
+        rows = [json.loads(line) for line in done.out.split("\n")[:-1]]
         return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in rows}
 
 

@@ -119,7 +119,8 @@ def visible_text(html: str, extraction: Extraction) -> str:
         node.insert_before("\n")
         node.insert_after("\n")
     for selector in (INVISIBLE, *extraction.strip):
-        for node in reversed(root.css(selector)):  # children first: a parent takes them along
+        # Each once, though it may match twice; children first, for a parent takes them along.
+        for node in reversed({node.mem_id: node for node in root.css(selector)}.values()):
             if node.mem_id == root.mem_id:
                 return ""
             node.decompose()

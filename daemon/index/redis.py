@@ -10,8 +10,10 @@ tag, {HINDI}:0:A8D3, so that all of its keys share a slot, and each language has
 neardup:applied, set with its bands in one MULTI; the index is as far as the one furthest behind.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from redis import exceptions
@@ -27,7 +29,7 @@ from daemon.records import Banded, Change, Language
 TIMEOUT_SECONDS = 30
 SCAN_COUNT = 5000
 INTSET_ENTRIES = 1_000_000
-WAIT = ("OOM", "LOADING", "READONLY", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "MISCONF")
+WAIT = re.compile(r"\b(OOM|LOADING|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|NOREPLICAS|MISCONF)\b")
 
 
 class RedisIndex:
@@ -45,7 +47,7 @@ class RedisIndex:
         pipe = self._client.pipeline(transaction=False)
         for key in ("neardup:ledger", "neardup:version", *self._applied):
             pipe.get(key)
-        with translated():
+        async with translated():
             ledger, version, *applied = await pipe.execute()
         return Mark(ledger and ledger.decode(), version and version.decode(), _least(applied))
 
@@ -60,14 +62,14 @@ class RedisIndex:
             spans.append(len(runs))
             for run in runs:
                 pipe.execute_command("SINTER", *keys[run.start : run.stop])  # pipe.sinter is barred on a cluster
-        with translated():
+        async with translated():
             replies = await pipe.execute()
         applied = _least(replies[: len(self._applied)])
         members = iter(replies[len(self._applied) :])
         return applied, [{int(n) for _ in range(span) for n in next(members)} for span in spans]
 
     async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
-        with translated():
+        async with translated():
             if not self._cluster:
                 await self._apply(changes, list(Language), applied, self._applied[0])
                 return
@@ -91,7 +93,7 @@ class RedisIndex:
         await pipe.execute()
 
     async def clear(self, ledger_id: str, version: str) -> None:
-        with translated():
+        async with translated(seconds=None):  # as long as the keys are many
             for key in self._applied:
                 await self._client.delete(key)
             for language, name in self._languages.items():
@@ -109,7 +111,7 @@ class RedisIndex:
         pipe = self._client.pipeline(transaction=False)
         for language in Language:
             pipe.hlen(self._hashes(language))
-        with translated():
+        async with translated():
             return {language: n for language, n in zip(Language, await pipe.execute(), strict=True) if n}
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
@@ -117,12 +119,12 @@ class RedisIndex:
         pipe = self._client.pipeline(transaction=False)
         for key in keys:
             pipe.scard(key)
-        with translated():
+        async with translated():
             replies = await pipe.execute() if keys else []
         return {key.replace("{", "").replace("}", ""): n for key, n in zip(keys, replies, strict=True) if n}
 
     async def trouble(self) -> str | None:
-        with translated():
+        async with translated():
             try:
                 said = await self._client.config_get("set-max-intset-entries")
             except exceptions.NoPermissionError:
@@ -154,13 +156,12 @@ async def open_redis(url: str, distances: Distances) -> RedisIndex:
     """
     once = Retry(NoBackoff(), 0)  # who waits for Redis, and how long, is decided in one place: daemon.retry
     try:
-        client: Any = Redis.from_url(
-            url, retry=once, protocol=2, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS
-        )
+        client: Any = Redis.from_url(url, retry=once, protocol=2, socket_timeout=None, socket_connect_timeout=None)
     except ValueError as error:
-        raise Misuse(f"index.url: {error}") from error
+        # redis-py's own words may hold a part of the password
+        raise Misuse("index.url: not a Redis URL (percent-encode / # @ : in a password)") from error
     try:
-        with translated():
+        async with translated():
             info = await client.info("memory")
             cluster = bool((await client.info("cluster")).get("cluster_enabled"))
             if info.get("maxmemory_policy", "noeviction") != "noeviction":
@@ -170,7 +171,7 @@ async def open_redis(url: str, distances: Distances) -> RedisIndex:
                 )
             if cluster:
                 await client.aclose()
-                client = RedisCluster.from_url(url, retry=once, protocol=2, socket_timeout=TIMEOUT_SECONDS)
+                client = RedisCluster.from_url(url, retry=once, protocol=2, socket_timeout=None)
                 await client.initialize()
     except BaseException:
         await client.aclose()
@@ -182,17 +183,21 @@ def _least(replies: Sequence[bytes | None]) -> int | None:
     return None if None in replies else min(int(cast(bytes, reply)) for reply in replies)
 
 
-@contextmanager
-def translated() -> Iterator[None]:
-    """Redis's errors -> Transient for what passes, Fatal for what somebody has to mend."""
+@asynccontextmanager
+async def translated(seconds: float | None = TIMEOUT_SECONDS) -> AsyncIterator[None]:
+    """Redis's errors -> Transient for what passes, Fatal for what somebody has to mend.
+
+    The time limit is here, not redis-py's: that one is per reply, and now and then loses a cancellation.
+    """
     try:
-        yield
+        async with asyncio.timeout(seconds):
+            yield
     except (exceptions.AuthenticationError, exceptions.NoPermissionError) as error:
         raise Fatal(f"Redis refuses: {error}") from error
     except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
         raise Transient(f"Redis does not answer: {error}", "redis_unreachable") from error
     except exceptions.RedisError as error:
-        word = str(error).partition(" ")[0]
-        if word in WAIT or isinstance(error, exceptions.ReadOnlyError | exceptions.OutOfMemoryError):
+        said = str(error).rpartition("caused error: ")[2]  # redis-py puts the command before a pipeline's errors
+        if WAIT.search(said) or isinstance(error, exceptions.ReadOnlyError | exceptions.OutOfMemoryError):
             raise Transient(f"Redis refuses for now: {error}", "redis_refuses") from error
         raise Fatal(f"Redis refuses: {error}") from error

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from daemon.errors import Fatal
+from daemon.errors import Fatal, Transient
 from daemon.ledger.schema import MIGRATIONS
 
 P = ParamSpec("P")
@@ -38,7 +38,8 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA cache_size = -32000")
         _migrate(db, path)
     except (sqlite3.Error, OSError) as error:
-        raise Fatal(f"cannot open the ledger {path}: {error}") from error
+        kind = Transient if "locked" in str(error) else Fatal
+        raise kind(f"cannot open the ledger {path}: {error}") from error
     return db
 
 
@@ -57,11 +58,11 @@ def read(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    have = db.execute("PRAGMA user_version").fetchone()[0]
-    _refuse_other_schemas(have, path, may_migrate=True)
-    if have == len(MIGRATIONS):
+    if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
         return
     with transaction(db):
+        have = db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
+        _refuse_other_schemas(have, path, may_migrate=True)
         for script in MIGRATIONS[have:]:
             for statement in script.split(";\n"):
                 db.execute(statement)
@@ -84,10 +85,21 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
+        db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk may have rolled it back already
+            db.execute("ROLLBACK")
         raise
-    db.execute("COMMIT")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's errors -> Transient where another holds the file, else Fatal."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        kind = Transient if "locked" in str(error) else Fatal
+        raise kind(f"the ledger {path} failed: {error}") from error
 
 
 class Ledger:
@@ -99,13 +111,11 @@ class Ledger:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
 
     async def do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `work(connection, ...)` off the event loop.  Raises Fatal for what SQLite refuses."""
+        """Call `work(connection, ...)` off the event loop.  Raises as `translated` does."""
 
         def call() -> T:
-            try:
+            with translated(self.path):
                 return work(self._db, *args, **kwargs)
-            except sqlite3.Error as error:
-                raise Fatal(f"the ledger {self.path} failed: {error}") from error
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 

@@ -51,15 +51,20 @@ def decide(
 
 def _put(db: sqlite3.Connection, flag: Flag, version: str) -> bool:
     """Write a flag; whether its pair was not flagged as this kind before."""
-    before = db.execute("SELECT kind, status FROM flags WHERE a = ? AND b = ?", (flag.a, flag.b)).fetchone()
+    before = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ?", (flag.a, flag.b)).fetchone()
     scores = (flag.kind, flag.hamming, flag.jaccard, flag.containment_a, flag.containment_b, flag.longest_run_words)
     if before is not None and before[0] == flag.kind:
         db.execute(
             "UPDATE flags SET kind = ?, hamming = ?, jaccard = ?, containment_a = ?, containment_b = ?,"
-            " longest_run_words = ?, fingerprint_version = ?, status = 'open' WHERE a = ? AND b = ?",
+            " longest_run_words = ?, fingerprint_version = ? WHERE a = ? AND b = ?",
             (*scores, version, flag.a, flag.b),
         )
-        return bool(before[1] == "withdrawn")
+        opened = db.execute(
+            "UPDATE flags SET status = 'open', flagged_at = ?, exported_at = NULL"
+            " WHERE a = ? AND b = ? AND status = 'withdrawn'",
+            (now_ms(), flag.a, flag.b),
+        )
+        return opened.rowcount > 0
     db.execute("DELETE FROM flags WHERE a = ? AND b = ?", (flag.a, flag.b))
     db.execute(
         "INSERT INTO flags (kind, hamming, jaccard, containment_a, containment_b, longest_run_words,"
@@ -85,7 +90,10 @@ def open_pairs(
 def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
     """Remember that an export has given these flags."""
     with transaction(db):
-        db.executemany("UPDATE flags SET exported_at = ? WHERE flag_id = ?", ((now_ms(), n) for n in flag_ids))
+        db.executemany(
+            "UPDATE flags SET exported_at = ? WHERE flag_id = ? AND exported_at IS NULL",
+            ((now_ms(), n) for n in flag_ids),
+        )
 
 
 def counts(db: sqlite3.Connection) -> dict[str, dict[str, int]]:

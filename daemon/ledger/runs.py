@@ -34,7 +34,7 @@ def finish(
         )
         if status == "done":
             db.execute(
-                "DELETE FROM meta WHERE key = 'checkpoint' AND"
+                "DELETE FROM meta WHERE key IN ('checkpoint', 'refingerprinting') AND"
                 " 'backfill' = (SELECT command FROM runs WHERE run_id = ?)",
                 (run_id,),
             )
@@ -64,7 +64,7 @@ def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
 
 
 def put_checkpoint(db: sqlite3.Connection, checkpoint: Checkpoint) -> None:
-    put(db, "checkpoint", json.dumps([checkpoint.listing, checkpoint.position]))
+    put(db, "checkpoint", json.dumps([checkpoint.listing, checkpoint.position, checkpoint.newest]))
 
 
 def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:

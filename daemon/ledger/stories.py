@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from daemon.ledger import now_ms, transaction
-from daemon.ledger.runs import put_checkpoint
+from daemon.ledger.runs import put, put_checkpoint
 from daemon.records import (
     Banded,
     Change,
@@ -64,7 +64,11 @@ def commit(db: sqlite3.Connection, batch: Batch) -> None:
                 case Skipped(reason=reason) if reason in TEXT_IS_GONE:
                     remove(db, outcome.story.id)
             _settle(db, outcome)
-        db.executemany("INSERT OR IGNORE INTO candidates VALUES (?, ?)", batch.pairs)
+        db.executemany(
+            "INSERT OR IGNORE INTO candidates SELECT ?1, ?2"
+            " WHERE 2 = (SELECT count(*) FROM stories WHERE id IN (?1, ?2))",
+            batch.pairs,
+        )
         db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
         if batch.checkpoint is not None:
             put_checkpoint(db, batch.checkpoint)
@@ -201,8 +205,11 @@ def restart(db: sqlite3.Connection, version: str) -> None:
         for table in ("stories", "changes", "candidates"):
             db.execute(f"DELETE FROM {table}")
         db.execute("UPDATE flags SET status = 'withdrawn'")
-        db.execute("DELETE FROM meta WHERE key = 'checkpoint'")
-        db.execute("INSERT OR REPLACE INTO meta VALUES ('fingerprint_version', ?)", (version,))
+        db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
+        for key in ("fingerprint_version", "refingerprinting"):
+            put(db, key, version)
+        # A number that no change has: an index that is not cleared in time is seen to be behind.
+        db.execute("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'changes'")
 
 
 def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:

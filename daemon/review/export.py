@@ -96,6 +96,9 @@ def write(db: sqlite3.Connection, out: IO[str], file_format: Format, *, only_new
 
 def write_file(db: sqlite3.Connection, path: Path, file_format: Format, *, only_new: bool = False) -> list[int]:
     """Write a file whole or not at all.  Raises Fatal where it cannot be written."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise Fatal(f"cannot write {path}: it is no regular file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(

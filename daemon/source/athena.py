@@ -35,6 +35,10 @@ OpenReader = Callable[[str], Awaitable[Reader]]
 Began = Callable[[Checkpoint], Awaitable[None]]
 
 
+class QueryFailed(Transient):
+    """The query has failed for good; another one may not."""
+
+
 class Athena:
     """The stories of the queries in [source].
 
@@ -78,7 +82,7 @@ class Athena:
             return None, 0
         try:
             reader = await self._result(execution_id)
-        except (Gone, Fatal) as error:
+        except (Gone, Fatal, QueryFailed) as error:
             log.warning("the earlier query's result is gone, asking anew", execution_id=execution_id, why=str(error))
             return None, 0
         self.name = resume.listing
@@ -132,7 +136,7 @@ def _succeeded(execution: dict[str, Any]) -> bool:
     reason = status.get("StateChangeReason", "Athena gives no reason")
     message = f"Athena query {execution['QueryExecutionId']} {status['State'].lower()}: {reason}"
     if status.get("AthenaError", {}).get("Retryable"):
-        raise Transient(message, "athena_failed")
+        raise QueryFailed(message, "athena_failed")
     raise Fatal(message)
 
 

@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import PurePosixPath
 
 import xxhash
 
@@ -11,6 +10,7 @@ from daemon.source.rows import Row
 
 MAX_ID = 2**63 - 1
 DIGITS = re.compile(r"[0-9]{1,19}")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -49,8 +49,16 @@ def _text(value: object) -> str | None:
 def _id(value: str | None) -> int:
     if value is None:
         raise _Bad(Dead.BAD_ID, "no id")
+    try:
+        return id_of(value)
+    except ValueError as error:
+        raise _Bad(Dead.BAD_ID, str(error)) from None
+
+
+def id_of(value: str) -> int:
+    """A story's id in decimal digits -> the integer.  Raises ValueError."""
     if not DIGITS.fullmatch(value) or int(value) > MAX_ID:
-        raise _Bad(Dead.BAD_ID, f"the id {value[:40]!r} is not an integer from 0 to {MAX_ID}")
+        raise ValueError(f"the id {value[:40]!r} is not an integer from 0 to {MAX_ID}")
     return int(value)
 
 
@@ -62,8 +70,8 @@ def _language(value: str | None) -> Language:
 
 
 def _path(value: str | None) -> str | None:
-    if value is not None and (value.startswith("/") or ".." in PurePosixPath(value).parts or "\0" in value):
-        raise _Bad(Dead.BAD_PATH, f"the path {value!r} leads out of content.url")
+    if value is not None and (set(value.split("/")) & {"", ".", ".."} or CONTROL.search(value)):
+        raise _Bad(Dead.BAD_PATH, f"the path {value!r} is not one below content.url")
     return value
 
 

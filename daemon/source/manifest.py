@@ -1,9 +1,10 @@
 """Stories listed by a CSV or JSONL file."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from daemon.errors import Misuse
+from daemon.errors import Fatal, Misuse
 from daemon.records import Checkpoint, Listed, Story
 from daemon.source.listed import listed
 from daemon.source.rows import csv_rows, jsonl_rows
@@ -15,13 +16,22 @@ class FileReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            with path.open("rb"):
-                self.size = path.stat().st_size
+            with path.open("rb") as file:
+                self._stat = os.fstat(file.fileno())
         except OSError as error:
             raise Misuse(f"cannot read the manifest {path}: {error.strerror}") from error
+        self.size = self._stat.st_size
+        self.name = f"{path}:{self.size}:{self._stat.st_mtime_ns}"
 
     async def __call__(self, start: int, end: int) -> bytes:
         with self._path.open("rb") as file:
+            now = os.fstat(file.fileno())
+            if (now.st_ino, now.st_size, now.st_mtime_ns) != (
+                self._stat.st_ino,
+                self._stat.st_size,
+                self._stat.st_mtime_ns,
+            ):
+                raise Fatal(f"the manifest {self._path} was changed while it was read: run again")
             file.seek(start)
             return file.read(end - start)
 
@@ -33,7 +43,7 @@ class Manifest:
         self._path = path
         self._read = FileReader(path)
         self.size = self._read.size
-        self.name = f"{path}:{self.size}:{path.stat().st_mtime_ns}"
+        self.name = self._read.name
 
     async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
         """The stories updated at or after `since`, and those that don't say when.

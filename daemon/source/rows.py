@@ -80,7 +80,10 @@ async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
 
 def _header(head: bytes, name: str) -> tuple[list[str], int]:
     line, newline, _ = head.partition(b"\n")
-    columns = next(csv.reader([line.decode("utf-8-sig", "replace")]), [])
+    try:
+        columns = next(csv.reader([line.decode("utf-8-sig", "replace")]), [])
+    except csv.Error as error:
+        raise Misuse(f"{name}: no CSV header: {error}") from error
     header = [column.strip().lower() for column in columns]
     missing = [column for column in REQUIRED if column not in header]
     if missing:

@@ -9,7 +9,7 @@ import pytest
 import redis
 import trustme
 
-from daemon.errors import Fatal, Transient
+from daemon.errors import Fatal, Misuse, Transient
 from daemon.index import Mark
 from daemon.index.redis import open_redis
 from daemon.records import Language
@@ -111,3 +111,24 @@ def test_a_small_intset_limit_is_trouble(tmp_path: Path) -> None:
         with suppress(Exception), redis.Redis.from_url(url) as client:
             client.config_set("set-max-intset-entries", 1_000_000)
         assert asyncio.run(ask(url)) is None
+
+
+def test_what_redis_refuses_for_now_is_waited_for(tmp_path: Path) -> None:
+    async def refused(url: str) -> None:
+        index = await open_redis(url, dict.fromkeys(Language, 3))
+        try:
+            await index.clear("mine", "v")
+            with redis.Redis.from_url(url) as client:
+                client.config_set("min-replicas-to-write", 1)
+            await index.apply([insert(1, bytes(16))], 1)
+        finally:
+            await index.close()
+
+    with redis_server(tmp_path) as url, pytest.raises(Transient, match="NOREPLICAS"):
+        asyncio.run(refused(url))
+
+
+def test_a_password_is_not_told() -> None:
+    with pytest.raises(Misuse) as told:
+        asyncio.run(open_redis("redis://:Sec/ret@localhost", dict.fromkeys(Language, 3)))
+    assert "Sec" not in str(told.value)

@@ -48,6 +48,7 @@ class AthenaStub:
         self.reason = ""
         self.retryable = False
         self.throttled = 0
+        self.failed: set[str] = set()
 
     async def answer(self, request: web.Request) -> web.Response:
         call = request.headers["X-Amz-Target"].partition(".")[2]
@@ -66,6 +67,8 @@ class AthenaStub:
         query = self.queries[execution_id]
         query["polls"] += 1
         state = ("QUEUED", "RUNNING", self.ends)[min(query["polls"], 3) - 1]
+        if execution_id in self.failed:
+            state = "FAILED"
         location = f"{query['ResultConfiguration']['OutputLocation']}{execution_id}.csv"
         if state == "SUCCEEDED" and query["polls"] == 3:
             self._s3.put_object(Bucket="results", Key=location.removeprefix("s3://results/"), Body=self._csv(query))
@@ -184,6 +187,17 @@ async def test_a_query_that_ends_badly_says_why(
     stub.ends, stub.reason, stub.retryable = ends, "SYNTAX_ERROR: line 1:8: no such column", retryable
     with pytest.raises(error, match=f"query-0 {ends.lower()}: SYNTAX_ERROR"):
         await stories(source()[0])
+
+
+async def test_a_query_that_failed_is_not_waited_for_again(stub: AthenaStub, source: Make) -> None:
+    stub.ends, stub.retryable = "FAILED", True
+    first, begun = source()
+    with pytest.raises(Transient):
+        await stories(first)
+    stub.ends = "SUCCEEDED"
+    stub.failed.add("query-0")
+    assert len(await stories(source()[0], resume=begun[0])) == 500
+    assert len(stub.queries) == 2, "a query that failed for good is asked anew"
 
 
 async def test_throttling_is_waited_out(stub: AthenaStub, source: Make) -> None:

@@ -50,7 +50,14 @@ async def flagged(folder: Path, batches: list[list[Outcome]]) -> Pairs:
     verifier = Verifier(ledger, detection, "v", lambda news: None)
     run_id = await ledger.do(runs.begin, "backfill")
     writer = Writer(
-        ledger, index, detection, "v", run_id=run_id, counts=Counts(), listing=None, committed=verifier.wake
+        ledger,
+        index,
+        detection,
+        "v",
+        run_id=run_id,
+        counts=Counts(),
+        checkpoint=lambda position: None,
+        committed=verifier.wake,
     )
     for batch in batches:
         await writer.write(batch, 0)

@@ -88,11 +88,13 @@ def test_an_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Conne
     commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
     judge_all(db)
     assert [row["story_id"] for row in flags.open_pairs(db)] == [2]
+    flags.mark_exported(db, [1])
     commit(db, made(2, 0xFFFF))
     assert list(flags.open_pairs(db)) == []
     commit(db, made(2, 1), pairs={(1, 2)})
     judge_all(db)
     assert [row["flag_id"] for row in flags.open_pairs(db)] == [1], "the flag is the same one, open again"
+    assert [row["flag_id"] for row in flags.open_pairs(db, only_new=True)] == [1], "and news again"
 
 
 def judge_all(db: sqlite3.Connection) -> None:
@@ -105,6 +107,12 @@ def test_a_verdict_on_an_old_text_is_not_kept(db: sqlite3.Connection) -> None:
     commit(db, made(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
     assert not flags.decide(db, judged, "v")
     assert flags.pending_count(db) == 1, "the pair waits to be judged by its new text"
+
+
+def test_a_pair_of_which_one_has_gone_is_not_nominated(db: sqlite3.Connection) -> None:
+    commit(db, made(1, 1))
+    commit(db, Skipped(Story(1, HINDI), Skip.EMPTY), made(2, 1), pairs={(1, 2)})
+    assert flags.pending_count(db) == 0
 
 
 def test_forget_leaves_nothing(db: sqlite3.Connection) -> None:

@@ -14,7 +14,7 @@ from daemon.index.redis import open_redis
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import Ledger, runs, stories
 from daemon.records import Fingerprint, Fingerprinted, Language, Story
-from daemon.sync import catch_up, ledger_id, refuse_strangers
+from daemon.sync import catch_up, ledger_id, refuse_strangers, start_anew
 
 DISTANCES = dict.fromkeys(Language, 3)
 Scene = Callable[[Ledger, Index], Awaitable[None]]
@@ -113,6 +113,41 @@ def test_a_strangers_index_is_refused(tmp_path: Path, theirs: tuple[str | None, 
 
     with pytest.raises(Fatal, match=said):
         asyncio.run(play())
+
+
+def test_catching_up_spares_a_strangers_index(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", DISTANCES)
+        await index.clear("another", "v")
+        await index.apply([], 7)
+        try:
+            with pytest.raises(Fatal, match="another ledger"):
+                await catch_up(index, ledger, "v")
+            assert (await index.mark()).applied == 7, "nothing was written to it"
+        finally:
+            await index.close()
+            ledger.close()
+
+    asyncio.run(play())
+
+
+def test_a_refingerprinting_cut_short_is_not_begun_again(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", DISTANCES)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1))
+        await catch_up(index, ledger, "v")
+        await ledger.do(stories.restart, "v")  # and killed before the index was cleared
+        await start_anew(index, ledger, "v")
+        await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        await commit(ledger, (1, 1))
+        await start_anew(index, ledger, "v")
+        assert await ledger.do(stories.known, 1) is not None, "it goes on where it was"
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
 
 
 def test_fingerprints_of_another_version_are_refused_and_the_way_out_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import redis
@@ -10,7 +12,7 @@ import redis
 from daemon.core.banding import band_values
 from daemon.ledger import read
 from daemon.records import Language
-from tests.conftest import SAMPLES, Neardup, embedded
+from tests.conftest import ROOT, SAMPLES, Neardup, embedded
 from tests.servers import REGION, Aws
 
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -176,6 +178,47 @@ def test_an_export_gives_what_no_export_has_given(neardup: Neardup) -> None:
     assert len(neardup("export", "--new").out.splitlines()) == 1 + len(PLANTED)
     assert len(neardup("export", "--new").out.splitlines()) == 1
     assert len(neardup("export").out.splitlines()) == 1 + len(PLANTED)
+
+
+def test_what_could_not_be_given_is_not_marked_as_given(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    with Path("/dev/full").open("w") as full:
+        command = neardup.command("export", "--new")
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert len(neardup("export", "--new").out.splitlines()) == 1 + len(PLANTED)
+
+
+def with_rows(folder: Path, rows: list[dict[str, str]]) -> str:
+    """A configuration that lists these rows."""
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return embedded(manifest=path)
+
+
+def test_titles_are_shown_as_they_are(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> None:
+    rows = [dict(row, title=f"[/b] [bold]{row['title']}") for row in ROWS]
+    told = make_neardup(with_rows(tmp_path, rows))("backfill")
+    assert told.code == 0, told.err
+    assert "[/b] [bold]" in told.out
+
+
+def test_a_story_from_the_future_does_not_move_the_watermark(
+    make_neardup: Callable[[str], Neardup], tmp_path: Path
+) -> None:
+    rows = [dict(row) for row in ROWS]
+    newest = max(row["updated_at"] for row in rows)
+    rows[0]["updated_at"] = "2099-01-01T00:00:00Z"
+    neardup = make_neardup(with_rows(tmp_path, rows))
+    assert neardup("backfill").code == 0
+    assert neardup("status", "--json").facts["watermark"] == newest
+
+
+def test_many_runs_over_redis_end_by_themselves(make_neardup: Callable[[str], Neardup], redis_url: str) -> None:
+    neardup = make_neardup(embedded(index=redis_url))
+    for _ in range(12):
+        assert neardup("backfill").code == 0
 
 
 def test_refingerprint_makes_everything_anew(neardup: Neardup) -> None:
