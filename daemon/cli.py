@@ -34,11 +34,7 @@ from daemon.summary import Summary
 from daemon.sync import catch_up, rebuild
 
 config_option = click.option(
-    "--config",
-    "config_path",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="The configuration file.  [config.toml]",
+    "--config", "config_path", type=click.Path(path_type=Path), metavar="PATH", help="The configuration.  [config.toml]"
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Facts as JSON on stdout.")
 
