@@ -113,6 +113,8 @@ EMBEDDED = """
 manifest = "{manifest}"
 [content]
 url = "file:{stories}"
+"""
+COMMON = """
 [extract]
 body = "article .story, div.post-body"
 strip = [".share", ".author-note"]
@@ -129,7 +131,7 @@ def embedded(
     manifest: Path = SAMPLES / "manifest.csv", stories: Path = SAMPLES / "stories", index: str = "sqlite:"
 ) -> str:
     """A configuration over files."""
-    return EMBEDDED.format(manifest=manifest, stories=stories, index=index)
+    return (EMBEDDED + COMMON).format(manifest=manifest, stories=stories, index=index)
 
 
 @pytest.fixture

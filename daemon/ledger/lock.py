@@ -3,16 +3,15 @@
 import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from daemon.errors import Fatal, Transient
+import stamina
 
-ATTEMPTS = 5
+from daemon.errors import Fatal, Transient
 
 
 @contextmanager
@@ -38,14 +37,16 @@ def only_one(ledger: Path, command: str) -> Iterator[None]:
 
 
 def _take(file: IO[str]) -> bool:
-    for _ in range(ATTEMPTS):  # `holder` holds the lock for an instant
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.02)
-        else:
-            return True
-    return False
+    try:
+        # `holder` holds the lock for an instant, so one refusal proves nothing.
+        for attempt in stamina.retry_context(
+            BlockingIOError, attempts=5, wait_initial=0.02, wait_max=0.1, wait_jitter=0
+        ):
+            with attempt:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def holder(ledger: Path) -> dict[str, Any] | None:

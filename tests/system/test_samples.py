@@ -12,7 +12,7 @@ import redis
 from daemon.core.banding import band_values
 from daemon.ledger import read
 from daemon.records import Language
-from tests.conftest import ROOT, SAMPLES, Neardup, embedded
+from tests.conftest import COMMON, ROOT, SAMPLES, Neardup, embedded
 from tests.servers import REGION, Aws
 
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -31,15 +31,6 @@ url = "s3://stories/html"
 endpoint = "{endpoint}"
 region = "{region}"
 path_style = true
-[extract]
-body = "article .story, div.post-body"
-strip = [".share", ".author-note"]
-[index]
-url = "{index}"
-[ledger]
-path = "neardup.db"
-[metrics]
-listen = "127.0.0.1:0"
 """
 
 
@@ -99,7 +90,7 @@ def test_the_cloud_flags_what_the_embedded_run_flags(
     index = request.getfixturevalue(f"{where}_url")
     fill(aws)
     here = make_neardup(embedded(), "here")
-    there = make_neardup(CLOUD.format(endpoint=aws.endpoint, region=REGION, index=index), "there")
+    there = make_neardup((CLOUD + COMMON).format(endpoint=aws.endpoint, region=REGION, index=index), "there")
     assert here("backfill").code == 0
     done = there("backfill", "--json")
     assert done.code == 0, done.err
