@@ -9,11 +9,11 @@ from daemon.config import Config
 from daemon.core import golden
 from daemon.core.html import Extraction
 from daemon.fetch import Fetcher, open_range_reader
-from daemon.index import Distances, Index
+from daemon.index import Index
 from daemon.index.redis import open_redis
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import Ledger, connect, read
-from daemon.records import Checkpoint, Language
+from daemon.records import Checkpoint
 from daemon.source import Source
 from daemon.source.athena import Athena
 from daemon.source.manifest import Manifest
@@ -49,10 +49,10 @@ async def open_app(config: Config) -> AsyncIterator[App]:
 
 async def open_index(config: Config) -> Index:
     """The index that [index] names."""
-    distances: Distances = {language: config.detection.of(language).hamming for language in Language}
+    bandings = config.detection.bandings
     if config.index.url == "sqlite:":
-        return SqliteIndex(config.ledger.path, distances)
-    return await open_redis(config.index.url, distances)
+        return SqliteIndex(config.ledger.path, bandings)
+    return await open_redis(config.index.url, bandings)
 
 
 def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:

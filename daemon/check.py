@@ -1,19 +1,20 @@
 """What would a text be flagged against?  Looks, and stores nothing."""
 
-import re
+import sqlite3
 from typing import Any
 
-from daemon.app import App, extraction
-from daemon.core.html import decode, visible_text
-from daemon.core.verify import judge
+from daemon.app import App, extraction, open_fetcher
+from daemon.core.fingerprint import fingerprint
+from daemon.core.html import file_text
+from daemon.core.nominate import Met, nominate
+from daemon.core.verify import judge, shingled
 from daemon.errors import Transient
-from daemon.ledger import runs, stories
-from daemon.records import Banded, Candidate, Language
+from daemon.ledger import changes, runs, stories
+from daemon.records import Banded, Candidate, Kind, Language, Side, Verdict
 from daemon.review.export import rfc3339
 from daemon.sync import refuse
-from daemon.worker import fingerprint_text
-
-MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
+from daemon.texts import Texts
+from daemon.worker import story_words
 
 
 async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any]]:
@@ -21,29 +22,48 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
 
     Raises Unreadable where it holds no story, Fatal or Transient for an index that cannot tell.
     """
-    text = decode(body, None)
-    if MARKUP.search(text):
-        text = visible_text(text, extraction(app.config))
-    made = fingerprint_text(text)
-    refuse(await app.index.mark(), runs.get(app.reader, "ledger_id") or "", app.version)
-    applied, [ids] = await app.index.lookup([Banded(language, made.simhash)])
-    if applied is None or applied < stories.last_seq(app.reader):
-        raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
+    words = story_words(file_text(body, extraction(app.config)))
+    made = fingerprint(words)
+    limits = app.config.detection.of(language)
+    matches = stories.describe(app.reader, await _nominated(app, Banded(language, made.simhash, made.signature)))
+    checked = Side(0, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+    pairs = [
+        Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in matches.values()
+    ]
+    texts = await Texts(open_fetcher(app.config), extraction(app.config)).read((language, pair.b) for pair in pairs)
+    mine = shingled(words)
     found = []
-    for story_id, story in stories.describe(app.reader, ids).items():
-        pair = Candidate(
-            -1, story_id, language, made.text_hash, story["text_hash"], made.simhash, story["simhash"], made.words
-        )
-        flag = judge(pair, app.config.detection.of(language).hamming)
-        if flag is not None:
-            found.append(
-                {
-                    "kind": flag.kind,
-                    "story_id": story_id,
-                    "hamming": flag.hamming,
-                    "title": story["title"],
-                    "author_id": story["author_id"],
-                    "published_at": rfc3339(story["published_at"]),
-                }
-            )
-    return sorted(found, key=lambda match: (match["hamming"], match["story_id"]))
+    for pair in pairs:
+        verdict = judge(pair, mine, texts.get(pair.b.text_hash), limits)
+        if verdict is not None and verdict.kind is not None:
+            found.append(_told(verdict, matches[pair.b.id]))
+    return sorted(found, key=lambda match: (list(Kind).index(match["kind"]), match["hamming"], match["story_id"]))
+
+
+async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
+    refuse(await app.index.mark(), runs.get(app.reader, "ledger_id") or "", app.version)
+    applied, [found] = await app.index.lookup([probe])
+    if applied is None or applied < changes.last_seq(app.reader):
+        raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
+    held = stories.held(app.reader, found.ids, found.numbers.tolist())
+    met = Met(found.ids, {held[n][0] for n in found.numbers.tolist() if n in held})
+    limits = {probe.language: app.config.detection.of(probe.language)}
+    [nominee] = nominate([(0, probe)], [met], dict(held.values()), limits)
+    return nominee.matches
+
+
+def _told(verdict: Verdict, story: sqlite3.Row) -> dict[str, Any]:
+    scores = verdict.scores
+    return {
+        "kind": verdict.kind,
+        "story_id": story["id"],
+        "hamming": verdict.hamming,
+        "jaccard": scores and scores.jaccard,
+        "containment": scores and scores.containment_a,
+        "matched_containment": scores and scores.containment_b,
+        "longest_run_words": scores and scores.longest_run_words,
+        "estimated": scores is not None and scores.estimated,
+        "title": story["title"],
+        "author_id": story["author_id"],
+        "published_at": rfc3339(story["published_at"]),
+    }

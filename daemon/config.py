@@ -14,15 +14,14 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from daemon.core.banding import groups
+from daemon.core.banding import MAX_SKETCH_BANDS, Banding, groups
 from daemon.core.html import Extraction
+from daemon.core.minhash import ROWS
 from daemon.errors import Misuse
 from daemon.records import Language, language_of
 from daemon.schedule import Daily, Schedule, duration, parse_schedule
 
 PREFIX = "NEARDUP_"
-
-
 Duration = Annotated[timedelta, BeforeValidator(duration)]
 
 
@@ -109,11 +108,19 @@ class Thresholds(Section):
     """What counts as a copy, for one language."""
 
     hamming: int = 3
+    bands: int = Field(default=MAX_SKETCH_BANDS, ge=1, le=MAX_SKETCH_BANDS)
+    shared_bands: int = Field(default=2, ge=1)
+    agreeing_rows: int = Field(default=10, ge=0, le=ROWS)
+    jaccard: float = Field(default=0.5, gt=0, le=1)
+    containment: float = Field(default=0.5, gt=0, le=1)
     max_matches: int = Field(default=50, gt=0)
+    max_bucket: int = Field(default=5000, gt=0)
 
     @model_validator(mode="after")
     def _guaranteed(self) -> Self:
         groups(self.hamming)
+        if self.shared_bands > self.bands:
+            raise ValueError(f"shared_bands: {self.shared_bands} of {self.bands} bands cannot be shared")
         return self
 
 
@@ -139,6 +146,11 @@ class Detection(Thresholds):
 
     def of(self, language: Language) -> Thresholds:
         return self.languages.get(language, self)
+
+    @property
+    def bandings(self) -> dict[Language, Banding]:
+        every = {language: self.of(language) for language in Language}
+        return {n: Banding(own.hamming, own.bands, own.shared_bands, own.max_bucket) for n, own in every.items()}
 
 
 class Run(Section):

@@ -23,7 +23,8 @@ from daemon.sync import refuse
 from daemon.worker import read_page
 
 PROBE_ID = -1  # no story has it
-PROBE = Banded(Language.ENGLISH, bytes(range(16)))
+PROBE_NUMBER = 0  # nor this; it stays behind in the buckets of the signature
+PROBE = Banded(Language.ENGLISH, bytes(range(16)), bytes(range(64)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,12 @@ async def _refuse_strangers(config: Config, index: Index) -> None:
 
 
 async def _round_trip(index: Index) -> None:
-    await index.apply([Change(0, PROBE_ID, None, PROBE)], None)
+    await index.apply([Change(0, PROBE_ID, None, PROBE, PROBE_NUMBER)], None)
     try:
         _, [found] = await index.lookup([PROBE])
     finally:
         await index.apply([Change(0, PROBE_ID, PROBE, None)], None)
-    if PROBE_ID not in found:
+    if PROBE_ID not in found.ids or PROBE_NUMBER not in found.numbers:
         raise Fatal("a probe was written and not found again")
 
 
@@ -141,8 +142,9 @@ async def _first_listed(config: Config) -> Story | None:
 def _first_known(config: Config) -> Story | None:
     db = connect(config.ledger.path)
     try:
-        for story_id, banded in stories.stories_after(db, -1, 1):
-            return Story(story_id, banded.language, stories.describe(db, [story_id])[story_id]["path"])
+        for change in stories.after(db, 0, 1):
+            row = stories.describe(db, [change.story_id])[change.story_id]
+            return Story(row["id"], Language(row["language"]), row["path"])
         return None
     finally:
         db.close()

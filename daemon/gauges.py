@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from daemon.app import App
 from daemon.errors import NeardupError
-from daemon.ledger import runs, stories
-from daemon.metrics import DEAD_LETTERS, INDEX_LAG, INDEX_STORIES, LARGEST_BUCKET, LAST_SUCCESS
+from daemon.ledger import candidates, changes, runs
+from daemon.metrics import CANDIDATES_PENDING, DEAD_LETTERS, INDEX_LAG, INDEX_STORIES, LARGEST_BUCKET, LAST_SUCCESS
 
 # A bucket is met as often as it is full: one that holds a share p of the stories is missed by n of
 # them with probability (1 - p)^n.
@@ -18,10 +18,11 @@ async def refresh_gauges(app: App) -> None:
     """Set them.  Raises Transient where the index does not answer."""
     for language, n in (await app.index.sizes()).items():
         INDEX_STORIES.labels(language).set(n)
-    for name, n in largest_buckets(await bucket_sample(app)).items():
-        LARGEST_BUCKET.labels(name.partition(":")[0]).set(n)
+    for name, n in (await _largest_buckets(app)).items():
+        LARGEST_BUCKET.labels(name).set(n)
     applied = (await app.index.mark()).applied or 0
-    INDEX_LAG.set(await app.ledger.do(stories.last_seq) - applied)
+    INDEX_LAG.set(await app.ledger.do(changes.last_seq) - applied)
+    CANDIDATES_PENDING.set(await app.ledger.do(candidates.pending_count))
     letters = await app.ledger.do(runs.dead_letters)
     DEAD_LETTERS.clear()
     for reason, n in letters.items():
@@ -40,16 +41,10 @@ async def keep_gauges(app: App, ended: asyncio.Event) -> None:
                 await ended.wait()
 
 
-async def bucket_sample(app: App) -> dict[str, int]:
-    """Bucket name -> members, for the buckets of the stories that changed last."""
-    return await app.index.bucket_sizes(await app.ledger.do(stories.recent, SAMPLE))
-
-
-def largest_buckets(sizes: dict[str, int]) -> dict[str, int]:
-    """The largest bucket of each language."""
-    largest: dict[str, tuple[str, int]] = {}
-    for name, n in sizes.items():
-        language = name.partition(":")[0]
-        if n > largest.get(language, ("", 0))[1]:
-            largest[language] = (name, n)
-    return dict(largest.values())
+async def _largest_buckets(app: App) -> dict[str, int]:
+    """Language -> members of the fullest bucket that the stories that changed last fall into."""
+    largest: dict[str, int] = {}
+    for name, n in (await app.index.bucket_sizes(await app.ledger.do(changes.recent, SAMPLE))).items():
+        language = name.removeprefix("sketch:").partition(":")[0]
+        largest[language] = max(n, largest.get(language, 0))
+    return largest

@@ -2,6 +2,7 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from daemon.core.minhash import FEW_SHINGLES
 from daemon.records import Dead, Kind, Language, Skip
 
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
@@ -17,6 +18,12 @@ STAGE_SECONDS = Histogram(
 )
 CANDIDATES = Histogram("neardup_candidates", "Candidates a lookup nominated", ["language"], buckets=_COUNTS)
 CAPPED = Counter("neardup_capped_matches_total", "Matches left out by detection.max_matches", ["language"])
+CAPPED_BUCKETS = Counter(
+    "neardup_capped_buckets_total", "Buckets of which a lookup left members out, by detection.max_bucket", ["language"]
+)
+NEAR_MISSES = Counter("neardup_near_misses_total", "Pairs judged and kept below the thresholds", ["language"])
+ESTIMATED = Counter("neardup_estimated_total", "Pairs judged by their signatures, a text being gone", ["language"])
+CANDIDATES_PENDING = Gauge("neardup_candidates_pending", "Candidates that wait to be judged")
 RETRIES = Counter("neardup_retries_total", "Attempts that failed and were tried again", ["stage", "reason"])
 QUEUE_DEPTH = Gauge("neardup_queue_depth", "Items waiting in a queue", ["queue"])
 INDEX_STORIES = Gauge("neardup_index_stories", "Stories in the index", ["language"])
@@ -29,14 +36,16 @@ RUNNING = Gauge("neardup_running", "1 while a run is under way", ["command"])
 
 # A counter that appears with its first count has no increase for Prometheus to see.
 for _language in Language:
-    STORIES.labels(_language, "fingerprinted", "")
+    for _reason in ("", FEW_SHINGLES):
+        STORIES.labels(_language, "fingerprinted", _reason)
     CANDIDATES.labels(_language)
-    CAPPED.labels(_language)
+    for _counter in (CAPPED, CAPPED_BUCKETS, NEAR_MISSES, ESTIMATED):
+        _counter.labels(_language)
     for _skip in Skip:
         STORIES.labels(_language, "skipped", _skip)
     for _dead in Dead:
         STORIES.labels(_language, "dead_lettered", _dead)
     for _kind in Kind:
         FLAGS.labels(_language, _kind)
-for _command in ("backfill", "daily"):
+for _command in ("backfill", "daily", "sweep"):
     RUN_FAILURES.labels(_command)

@@ -22,18 +22,7 @@ class Language(StrEnum):
     PUNJABI = "PUNJABI"
 
 
-ISO_CODES = {
-    "hi": Language.HINDI,
-    "ml": Language.MALAYALAM,
-    "bn": Language.BENGALI,
-    "mr": Language.MARATHI,
-    "ta": Language.TAMIL,
-    "te": Language.TELUGU,
-    "gu": Language.GUJARATI,
-    "en": Language.ENGLISH,
-    "or": Language.ODIA,
-    "pa": Language.PUNJABI,
-}
+ISO_CODES = dict(zip(("hi", "ml", "bn", "mr", "ta", "te", "gu", "en", "or", "pa"), Language, strict=True))
 
 
 def language_of(name: str) -> Language:
@@ -115,11 +104,16 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """`text_hash` and `simhash` are 16 bytes each; `words` counts the tokens."""
+    """`text_hash` and `simhash` are 16 bytes each, `signature` 64.
+
+    A story of too few `shingles` (distinct pairs of adjacent words) has no signature.
+    """
 
     text_hash: bytes
     simhash: bytes
+    signature: bytes | None
     words: int
+    shingles: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,34 +158,63 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Banded:
-    """A SimHash (16 bytes) and the language whose bands it stands in."""
+    """A SimHash (16 bytes), a signature (64), and the language whose bands they stand in."""
 
     language: Language
     simhash: bytes
+    signature: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry of the ledger's outbox: the bands a story leaves and the bands it enters."""
+    """One entry of the ledger's outbox: the bands a story leaves and the bands it enters.
+
+    The SimHash's bands hold the story by its id, and are left.  The signature's hold it by `number`,
+    which no other version of a story ever has; there, what was left stays behind and means nothing.
+    """
 
     seq: int
     story_id: int
     old: Banded | None
     new: Banded | None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One story of a pair: what is needed to judge it, and to fetch its text again."""
+
+    id: int
+    path: str | None
+    text_hash: bytes
+    simhash: bytes
+    signature: bytes | None
+    words: int
+    shingles: int
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A nominated pair, `a` < `b`, with what is needed to judge it."""
+    """A nominated pair, `a.id` < `b.id`."""
 
-    a: int
-    b: int
     language: Language
-    text_hash_a: bytes
-    text_hash_b: bytes
-    simhash_a: bytes
-    simhash_b: bytes
-    words: int
+    a: Side
+    b: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What two texts have in common.
+
+    `jaccard` and the containments are of their sets of shingles, 0 to 1; `containment_a` is the share
+    of a's that stand in b.  `estimated` scores are read off the signatures.
+    """
+
+    jaccard: float
+    containment_a: float
+    containment_b: float
+    longest_run_words: int | None
+    estimated: bool = False
 
 
 class Kind(StrEnum):
@@ -199,32 +222,26 @@ class Kind(StrEnum):
 
     EXACT = "exact"
     NEAR = "near"
+    SIMILAR = "similar"
+    PARTIAL = "partial"
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """A verified pair, `a` < `b`.
+class Verdict:
+    """What was found of a pair.
 
-    `containment_a` is the share of a's shingles that stand in b.  A score is None where the
-    kind was decided without computing it.
+    `kind` is None for a near miss, whose scores are kept for `replay`; `scores` is None for a pair
+    whose texts could not be compared.
     """
 
-    a: int
-    b: int
-    kind: Kind
+    kind: Kind | None
     hamming: int
-    jaccard: float | None = None
-    containment_a: float | None = None
-    containment_b: float | None = None
-    longest_run_words: int | None = None
+    scores: Scores | None
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a backfill came: the listing's name for itself, and a byte offset within it.
-
-    `newest` is the latest `updated_at` listed so far.
-    """
+    """How far a backfill came: the listing's name for itself, an offset in it, the latest `updated_at` so far."""
 
     listing: str
     position: int

@@ -12,7 +12,7 @@ from daemon.app import App, extraction, open_fetcher, open_source
 from daemon.config import Config
 from daemon.errors import Misuse, NeardupError, Transient
 from daemon.gauges import keep_gauges, refresh_gauges
-from daemon.ledger import now_ms, runs, stories, translated
+from daemon.ledger import changes, now_ms, runs, stories, translated
 from daemon.ledger.lock import only_one
 from daemon.metrics import QUEUE_DEPTH, RUN_FAILURES, RUNNING
 from daemon.pipeline import Pipeline
@@ -21,6 +21,7 @@ from daemon.review.export import write_file
 from daemon.source import Source
 from daemon.summary import Counts, Summary
 from daemon.sync import KEEP_CHANGES, catch_up, refuse_strangers, start_anew
+from daemon.texts import Texts
 from daemon.verifier import News, Verifier
 from daemon.worker import Worker
 from daemon.writer import Writer
@@ -153,7 +154,9 @@ class _Run:
     async def _process(self, since: int | None) -> bool:
         app, config = self._app, self._app.config
         source = open_source(config, self._began)
-        verifier = Verifier(app.ledger, config.detection, app.version, self._flagged)
+        fetcher, extracting = open_fetcher(config), extraction(config)
+        texts = Texts(fetcher, extracting)
+        verifier = Verifier(app.ledger, config.detection, app.version, texts, self._flagged)
         writer = Writer(
             app.ledger,
             app.index,
@@ -170,7 +173,7 @@ class _Run:
             self._progress.position, self._progress.size = resume, source.size
             self._watch(self._progress)
 
-        worker = Worker(self._known, open_fetcher(config), extraction(config))
+        worker = Worker(self._known, fetcher, extracting)
         pipeline: Pipeline[Listed, Outcome] = Pipeline(
             worker.process,
             write,
@@ -217,7 +220,7 @@ class _Run:
         status = "done" if ended else "stopped"
         mark = self._newest if moves_watermark else None
         await self._app.ledger.do(runs.finish, self._run_id, status, counts=self.counts.as_dict(), watermark=mark)
-        await self._app.ledger.do(stories.prune_changes, KEEP_CHANGES)
+        await self._app.ledger.do(changes.prune, KEEP_CHANGES)
         with suppress(NeardupError):  # the run is done; the index may be away by now
             await refresh_gauges(self._app)
         seconds = (now_ms() - self._started_at) / 1000

@@ -5,12 +5,15 @@ from typing import Any
 
 from daemon.app import open_index
 from daemon.config import Config
+from daemon.core.nominate import Met, nominate
 from daemon.errors import NeardupError
-from daemon.gauges import SAMPLE, largest_buckets
-from daemon.ledger import flags, lock, read, runs, stories
+from daemon.gauges import SAMPLE
+from daemon.ledger import candidates, changes, clusters, flags, lock, read, runs, snapshot, stories
 from daemon.review.export import rfc3339
 
 RUNS = 5
+CLUSTERS = 5
+BUCKETS = 10
 
 
 async def status(config: Config) -> dict[str, Any]:
@@ -27,7 +30,9 @@ def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
         "running": lock.holder(config.ledger.path),
         "stories": runs.stories_by_language(db),
         "flags": flags.counts(db),
-        "candidates_pending": flags.pending_count(db),
+        "clusters": _cluster_facts(db, config),
+        "candidates_pending": candidates.pending_count(db),
+        "near_misses": candidates.near_miss_count(db),
         "dead_letters": runs.dead_letters(db),
         "watermark": rfc3339(runs.watermark(db)),
         "fingerprint_version": runs.get(db, "fingerprint_version"),
@@ -38,6 +43,33 @@ def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
     }
 
 
+def _cluster_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
+    with snapshot(db):
+        found = clusters.of_open_flags(db)
+        return {
+            "count": len(found),
+            "largest": [
+                {
+                    "likely_original": cluster.stories[0],
+                    "size": len(cluster.stories),
+                    "weakest_edge": {"a": a, "b": b, "score": round(score, 4)},
+                    "furthest_apart": {"a": cluster.ends[0], "b": cluster.ends[1], "steps": cluster.steps},
+                    "chain": cluster.steps > 1 and not _alike(db, config, *cluster.ends),
+                }
+                for cluster in found[:CLUSTERS]
+                for a, b, score in [cluster.weakest]
+            ],
+        }
+
+
+def _alike(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
+    """Whether two stories would have been nominated, had their bands met."""
+    found = stories.fingerprints(db, [a, b])
+    one, other = found[a], found[b]
+    [nominee] = nominate([(a, one)], [Met({b}, {b})], {b: other}, {one.language: config.detection.of(one.language)})
+    return bool(nominee.matches)
+
+
 async def _index_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
     kind = config.index.url.partition(":")[0]
     try:
@@ -46,12 +78,12 @@ async def _index_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]
         return {"kind": kind, "error": str(error)}
     try:
         mark = await index.mark()
-        sizes = await index.bucket_sizes(stories.recent(db, SAMPLE))
+        sizes = await index.bucket_sizes(changes.recent(db, SAMPLE))
         return {
             "kind": kind,
             "stories": sum((await index.sizes()).values()),
-            "lag": None if mark.applied is None else stories.last_seq(db) - mark.applied,
-            "largest_buckets": largest_buckets(sizes),
+            "lag": None if mark.applied is None else changes.last_seq(db) - mark.applied,
+            "hottest_buckets": dict(sorted(sizes.items(), key=lambda bucket: (-bucket[1], bucket[0]))[:BUCKETS]),
         }
     except NeardupError as error:
         return {"kind": kind, "error": str(error)}

@@ -12,9 +12,8 @@ import structlog
 
 from daemon.errors import Fatal
 from daemon.index import Index, Mark
-from daemon.ledger import Ledger, runs, stories
+from daemon.ledger import Ledger, changes, runs, stories
 from daemon.metrics import INDEX_LAG
-from daemon.records import Change
 
 REPLAY_CHANGES = 1000
 REBUILD_STORIES = 2000
@@ -28,6 +27,12 @@ async def refuse_strangers(index: Index, ledger: Ledger, version: str) -> None:
 
     Raises Fatal, naming the way out, where they don't.
     """
+    await refuse_other_fingerprints(ledger, version)
+    refuse(await index.mark(), await ledger_id(ledger), version)
+
+
+async def refuse_other_fingerprints(ledger: Ledger, version: str) -> None:
+    """The same of the ledger alone."""
     written = await ledger.do(runs.get, "fingerprint_version")
     if written is None:
         await ledger.do(runs.put, "fingerprint_version", version)
@@ -36,7 +41,6 @@ async def refuse_strangers(index: Index, ledger: Ledger, version: str) -> None:
             f"the ledger holds fingerprints of version {written}, this program makes {version}: "
             "they cannot be compared; `neardup backfill --refingerprint` makes them all anew"
         )
-    refuse(await index.mark(), await ledger_id(ledger), version)
 
 
 def refuse(mark: Mark, ledger: str, version: str) -> None:
@@ -72,18 +76,18 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
     """
     mark = await index.mark()
     refuse(mark, await ledger_id(ledger), version)
-    applied, last = mark.applied, await ledger.do(stories.last_seq)
-    if applied is None or applied > last or applied + 1 < await ledger.do(stories.oldest_change):
-        held = await ledger.do(stories.stories_after, -1, 1)
+    applied, last = mark.applied, await ledger.do(changes.last_seq)
+    if applied is None or applied > last or applied + 1 < await ledger.do(changes.oldest):
+        held = await ledger.do(stories.after, 0, 1)
         if applied is not None or held:
             log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last)
         await rebuild(index, ledger, version)
         return
     while applied < last:
         INDEX_LAG.set(last - applied)
-        changes = await ledger.do(stories.changes_after, applied, REPLAY_CHANGES)
-        applied = changes[-1].seq
-        await index.apply(changes, applied)
+        behind = await ledger.do(changes.after, applied, REPLAY_CHANGES)
+        applied = behind[-1].seq
+        await index.apply(behind, applied)
     INDEX_LAG.set(0)
 
 
@@ -95,12 +99,12 @@ async def rebuild(
     `progress` is told how many stories are in.  Cut short, the index has no mark, and the next run
     begins again.  Returns the number of stories.
     """
-    last = await ledger.do(stories.last_seq)
+    last = await ledger.do(changes.last_seq)
     await index.clear(await ledger_id(ledger), version)
-    done, after = 0, -1
-    while page := await ledger.do(stories.stories_after, after, REBUILD_STORIES):
-        await index.apply([Change(0, story_id, None, banded) for story_id, banded in page], None)
-        done, after = done + len(page), page[-1][0]
+    done, after = 0, 0
+    while page := await ledger.do(stories.after, after, REBUILD_STORIES):
+        await index.apply(page, None)
+        done, after = done + len(page), page[-1].number
         progress(done)
     await index.apply([], last)
     INDEX_LAG.set(0)

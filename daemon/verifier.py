@@ -1,20 +1,23 @@
-"""Pending candidates -> exact arithmetic -> flags.  A bounded stage of its own, and idempotent.
+"""Pending candidates -> the texts -> exact arithmetic -> flags.  A bounded stage of its own, and idempotent.
 
 Candidates are committed with their stories, so a crash leaves them pending, not lost; judging a
-pair again gives the same flag.
+pair again gives the same flag.  A pair whose text the store did not give stays pending for the next
+pass.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from daemon.config import Detection
 from daemon.core.verify import judge
-from daemon.ledger import Ledger, flags
-from daemon.metrics import FLAGS, STAGE_SECONDS
-from daemon.records import Kind, Language
+from daemon.ledger import Ledger, candidates, flags
+from daemon.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
+from daemon.records import Candidate, Kind, Language, Verdict
+from daemon.texts import Texts
 
-BATCH = 500
+BATCH = 250
+BEFORE_ALL = (-(2**63), 0)
 
 News = Counter[tuple[Language, Kind]]
 
@@ -22,10 +25,13 @@ News = Counter[tuple[Language, Kind]]
 class Verifier:
     """Judges candidates whenever it is woken, until `finish`."""
 
-    def __init__(self, ledger: Ledger, detection: Detection, version: str, flagged: Callable[[News], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, detection: Detection, version: str, texts: Texts, flagged: Callable[[News], None]
+    ) -> None:
         self._ledger = ledger
         self._detection = detection
         self._version = version
+        self._texts = texts
         self._flagged = flagged
         self._awake = asyncio.Event()
         self._finishing = False
@@ -40,17 +46,46 @@ class Verifier:
         self._awake.set()
 
     async def run(self) -> None:
-        while not self._finishing:
+        """Until `finish`, and then once more: a pass does not see what was committed behind it."""
+        last = False
+        while not last:
             await self._awake.wait()
             self._awake.clear()
+            last = self._finishing
             await self.drain()
 
     async def drain(self) -> None:
-        """Judge every pending candidate."""
-        while pending := await self._ledger.do(flags.pending, BATCH):
+        """Judge every pending candidate once."""
+        after = BEFORE_ALL
+        while pending := await self._ledger.do(candidates.pending, after, BATCH):
+            after = pending[-1].a.id, pending[-1].b.id
             with STAGE_SECONDS.labels("verify").time():
-                judged = [(pair, judge(pair, self._detection.of(pair.language).hamming)) for pair in pending]
+                judged = await self._judge(pending)
                 news = await self._ledger.do(flags.decide, judged, self._version)
+            for pair, verdict in judged:
+                _measure(pair, verdict)
             for (language, kind), n in news.items():
                 FLAGS.labels(language, kind).inc(n)
             self._flagged(news)
+
+    async def _judge(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Verdict | None]]:
+        """The pairs whose texts the store gave or said to be gone, with what was found of them."""
+        differing = [pair for pair in pairs if pair.a.text_hash != pair.b.text_hash]
+        texts = await self._texts.read((pair.language, side) for pair in differing for side in (pair.a, pair.b))
+
+        def work() -> list[tuple[Candidate, Verdict | None]]:
+            return [
+                (pair, judge(pair, texts.get(pair.a.text_hash), texts.get(pair.b.text_hash), limits))
+                for pair in pairs
+                if pair.a.text_hash == pair.b.text_hash or {pair.a.text_hash, pair.b.text_hash} <= texts.keys()
+                for limits in [self._detection.of(pair.language)]
+            ]
+
+        return await asyncio.to_thread(work)
+
+
+def _measure(pair: Candidate, verdict: Verdict | None) -> None:
+    if verdict is not None and verdict.kind is None:
+        NEAR_MISSES.labels(pair.language).inc()
+    if verdict is not None and verdict.scores is not None and verdict.scores.estimated:
+        ESTIMATED.labels(pair.language).inc()

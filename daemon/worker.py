@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import structlog
 
+from daemon.core.fingerprint import fingerprint
 from daemon.core.html import Extraction, Unreadable, page_text
-from daemon.core.simhash import fingerprint
 from daemon.core.text import tokens
 from daemon.errors import Fatal, Gone, Transient
 from daemon.fetch import Fetcher, Forbidden, TooLarge
@@ -87,15 +87,15 @@ def read_page(body: bytes, content_type: str | None, extraction: Extraction) -> 
     started = time.perf_counter()
     text = page_text(body, content_type, extraction)
     extracted = time.perf_counter()
-    made = fingerprint_text(text)
+    made = fingerprint(story_words(text))
     STAGE_SECONDS.labels("extract").observe(extracted - started)
     STAGE_SECONDS.labels("fingerprint").observe(time.perf_counter() - extracted)
     return made
 
 
-def fingerprint_text(text: str) -> Fingerprint:
-    """A story's text -> its fingerprint.  Raises Unreadable where it is too short to have one."""
+def story_words(text: str) -> list[bytes]:
+    """A story's text -> its words, normalised.  Raises Unreadable where they are too few for a fingerprint."""
     words = tokens(text)
     if len(words) < MIN_WORDS:
         raise Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY)
-    return fingerprint(words)
+    return words

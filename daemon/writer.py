@@ -4,17 +4,26 @@ The ledger commits first.  The index then catches up by the same replay that hea
 (daemon.sync), so there is one way to write to it, and a batch whose index insert failed is not lost.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import structlog
 
 from daemon.config import Detection
-from daemon.core.nominate import Nominee, nominate, together
-from daemon.index import Distances, Index
-from daemon.ledger import Ledger, stories
-from daemon.metrics import CANDIDATES, CAPPED, INDEX_LAG, STAGE_SECONDS, STORIES
-from daemon.records import Banded, Checkpoint, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
+from daemon.core.minhash import FEW_SHINGLES
+from daemon.core.nominate import Met, Nominee, nominate, together
+from daemon.index import Found, Index
+from daemon.ledger import Ledger, changes, stories
+from daemon.metrics import CANDIDATES, CAPPED, CAPPED_BUCKETS, INDEX_LAG, STAGE_SECONDS, STORIES
+from daemon.records import (
+    Banded,
+    Checkpoint,
+    DeadLettered,
+    Fingerprinted,
+    Language,
+    Outcome,
+    Skipped,
+    Story,
+)
 from daemon.retry import patiently
 from daemon.summary import Counts
 from daemon.sync import catch_up
@@ -43,18 +52,21 @@ class Writer:
     ) -> None:
         self._ledger = ledger
         self._index = index
-        self._detection = detection
-        self._distances: Distances = {language: detection.of(language).hamming for language in Language}
+        self._limits = {language: detection.of(language) for language in Language}
         self._version = version
         self._run_id = run_id
         self._counts = counts
         self._checkpoint = checkpoint
         self._committed = committed
+        self._told: set[str] = set()
 
     async def write(self, batch: Sequence[Outcome], resume: int) -> None:
         """Record a batch of outcomes of distinct stories, and the position to resume from."""
         fresh = [
-            (outcome.story.id, Banded(outcome.story.language, outcome.fingerprint.simhash))
+            (
+                outcome.story.id,
+                Banded(outcome.story.language, outcome.fingerprint.simhash, outcome.fingerprint.signature),
+            )
             for outcome in batch
             if isinstance(outcome, Fingerprinted)
         ]
@@ -80,28 +92,40 @@ class Writer:
         self._committed()
 
     async def _nominate(self, fresh: Sequence[tuple[int, Banded]]) -> list[Nominee]:
-        """For each new fingerprint, the pairs with what is indexed and with its own batch."""
+        """For each new fingerprint, its matches among what is indexed and in its own batch."""
         if not fresh:
             return []
         found = await patiently("look_up", lambda: self._look_up([banded for _, banded in fresh]))
-        in_batch = dict(fresh)
-        near: dict[int, dict[int, bytes]] = defaultdict(dict)
-        for a, b in together(fresh, self._distances):
-            near[a][b] = in_batch[b].simhash
-            near[b][a] = in_batch[a].simhash
-        wanted = set().union(*found) - in_batch.keys()
-        held = await self._ledger.do(stories.simhashes, wanted)
-        nominees = []
-        for (story_id, banded), ids in zip(fresh, found, strict=True):
-            thresholds = self._detection.of(banded.language)
-            others = {n: held[n][1] for n in ids if n in held and held[n][0] == banded.language}
-            others.update(near[story_id])
-            nominees.append(nominate(story_id, banded.simhash, others, thresholds.hamming, thresholds.max_matches))
-        return nominees
+        self._tell_of_caps([banded.language for _, banded in fresh], found)
+        batch = dict(fresh)
+        ids = set().union(*(one.ids for one in found)) - batch.keys()
+        numbers = set().union(*(one.numbers.tolist() for one in found))
+        held = await self._ledger.do(stories.held, ids, numbers)
+        others = {story_id: banded for story_id, banded in held.values() if story_id not in batch}
+        met = {
+            story_id: Met(one.ids & ids, {held[n][0] for n in one.numbers.tolist() if n in held} - batch.keys())
+            for (story_id, _), one in zip(fresh, found, strict=True)
+        }
+        for a, b, near, sketched in together(fresh, self._limits):
+            for one, other in ((a, b), (b, a)):
+                if near:
+                    met[one].near.add(other)
+                if sketched:
+                    met[one].sketched.add(other)
+        return nominate(fresh, list(met.values()), others | batch, self._limits)
 
-    async def _look_up(self, probes: Sequence[Banded]) -> list[set[int]]:
+    def _tell_of_caps(self, languages: Sequence[Language], found: Sequence[Found]) -> None:
+        """Count the lookups that met a bucket over max_bucket; name each bucket once a run."""
+        for language, one in zip(languages, found, strict=True):
+            for bucket, members in one.capped.items():
+                CAPPED_BUCKETS.labels(language).inc()
+                if bucket not in self._told:
+                    self._told.add(bucket)
+                    log.warning("max_bucket reached", bucket=bucket, members=members)
+
+    async def _look_up(self, probes: Sequence[Banded]) -> list[Found]:
         """Look up in an index that is known to be in step with the ledger."""
-        last = await self._ledger.do(stories.last_seq)
+        last = await self._ledger.do(changes.last_seq)
         applied, found = await self._index.lookup(probes)
         if applied != last:
             await catch_up(self._index, self._ledger, self._version)
@@ -114,8 +138,8 @@ class Writer:
         for outcome in batch:
             language = outcome.story.language if isinstance(outcome.story, Story) else "unknown"
             match outcome:
-                case Fingerprinted():
-                    STORIES.labels(language, "fingerprinted", "").inc()
+                case Fingerprinted(fingerprint=made):
+                    STORIES.labels(language, "fingerprinted", "" if made.signature else FEW_SHINGLES).inc()
                 case Skipped():
                     STORIES.labels(language, "skipped", outcome.reason).inc()
                 case DeadLettered():

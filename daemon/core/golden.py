@@ -9,7 +9,7 @@ from functools import cache
 
 import xxhash
 
-from daemon.core.simhash import fingerprint
+from daemon.core.fingerprint import fingerprint
 from daemon.core.text import tokens
 from daemon.records import Language
 
@@ -17,7 +17,7 @@ from daemon.records import Language
 # forms, digits of the script, marks, a danda, an apostrophe.
 TEXTS = {
     Language.HINDI: "ज़मीन पर क़लम गिरी, हिन्दी की २५ किताबें पढ़ीं। क्\u200dष और क्षमा; बड़ी सड़क।",
-    Language.MALAYALAM: "അവൻ പറഞ്ഞു: അവന്\u200d വന്നു, കാല്\u200d കാൽ; വാർത്തകള്\u200d ൧൨ എണ്ണം.",
+    Language.MALAYALAM: "അവൻ പറഞ്ഞു: അവന്\u200d വന്നു, കാല്\u200d കാൽ; വാർത്തകള്\u200d ൧൨ എണ്ണം; മഴ പെയ്തു.",
     Language.BENGALI: "বাড়ির পড়া শেষ, ঢাকায় ১২টা বাজে। র\u200d্যাব; আষাঢ়ের মেঘ।",
     Language.MARATHI: "दुसऱ्या दिवशी सुऱ्या म्हणाला: 'चला, ३ वाजले!' वाऱ\u200d्यावर पान हलले.",
     Language.TAMIL: "கொக்கு கோவிலுக்குப் போனது; ௧௨ நாட்கள் கழித்து ஸ்ரீ வந்தான்.",
@@ -27,7 +27,7 @@ TEXTS = {
     Language.ODIA: "ବଡ଼ ଘରେ ପଢ଼ା ସରିଲା, ୧୨ଟା ବାଜିଛି। ମୟୂର ନାଚିଲା।",
     Language.PUNJABI: "ਸ਼ਹਿਰ ਦੀ ਜ਼ਮੀਨ, ਖ਼ਬਰ ਤੇ ਫ਼ਸਲ; ੧੨ ਵਜੇ ਪੱਗ ਬੰਨ੍ਹੀ।",
 }
-PINNED = "2464dcab548e9dfd"
+PINNED = "75ee331e9da1fe52"
 
 
 @cache
@@ -36,7 +36,9 @@ def version() -> str:
     digest = xxhash.xxh3_64()
     for text in TEXTS.values():
         words = tokens(text)
-        words += words[::2] + words[::3]  # some words again, so that the weights count
-        made = fingerprint(words)
-        digest.update(b" ".join(words) + made.text_hash + made.simhash)
+        weighted = words + words[::2] + words[::3]  # some words again, so that the weights count
+        shingled = words + words[::-1] + words[::2] + words[::3]  # pairs enough for a signature
+        for told in (weighted, shingled):
+            made = fingerprint(told)
+            digest.update(b" ".join(told) + made.text_hash + made.simhash + (made.signature or b""))
     return digest.hexdigest()

@@ -25,6 +25,7 @@ HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([a-z0-9_:.\-]+)", re.IGNORECA
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 PRESCAN_BYTES = 4096
 BROKEN_SHARE = 0.1
+MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
 NOISE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff]")
 NOISE_SHARE = 0.02
 
@@ -57,6 +58,12 @@ class Extraction:
 def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
     """A page's bytes -> the text of its story, one line per block.  Raises Unreadable."""
     return visible_text(decode(body, content_type), extraction)
+
+
+def file_text(body: bytes, extraction: Extraction) -> str:
+    """The bytes of a page or of a plain text -> the text of its story.  Raises Unreadable."""
+    text = decode(body, None)
+    return visible_text(text, extraction) if MARKUP.search(text) else text
 
 
 def decode(body: bytes, content_type: str | None) -> str:

@@ -13,6 +13,7 @@ over the code points of the whole text.  The table is built once, from `unicoded
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -43,6 +44,50 @@ IGNORABLE = (
     ("\U000e0000", "\U000e0fff"),
 )
 
+# Beside marks, the code points that grapheme clusters (Unicode Annex 29) join to what stands
+# before: joiners, vowels of Thai and Lao, halfwidth voicing marks, regional indicators, skin tones,
+# tags; those joined to what follows; and where the pictures are found that a ZWJ joins.
+HANGING = (
+    *map(ord, "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f"),
+    *range(0x1F1E6, 0x1F200),
+    *range(0x1F3FB, 0x1F400),
+    *range(0xE0020, 0xE0080),
+)
+LEADING = (
+    *map(ord, "\r\u06dd\u070f\u0890\u0891\u08e2\u0d4e"),
+    *range(0x0600, 0x0606),
+    *(0x110BD, 0x110CD, 0x111C2, 0x111C3, 0x113D1, 0x1193F, 0x11941, 0x11D46),
+    *range(0x11A84, 0x11A8A),
+)
+ZWJ = 0x200D
+PICTURES = (0xA9, 0xAE)
+PICTURES_BEGIN = 0x203C
+MARKS = {"Mn", "Mc", "Me", "Cn"}  # a code point not assigned yet may be a mark of a later Unicode
+
+Codes = npt.NDArray[np.uint32]
+Offsets = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where the words of a text stand in it.
+
+    `text` is the text in NFC; its word n is `text[starts[n]:ends[n]]`.  `cuts` are offsets, ascending,
+    0 and the text's length among them, where it can be parted: never within a word, nor within what a
+    reader sees as one character.
+    """
+
+    text: str
+    starts: Offsets
+    ends: Offsets
+    cuts: Offsets
+
+    def span(self, first: int, end: int) -> tuple[int, int]:
+        """Words [first, end) -> the offsets where they begin and end, moved outward to cuts."""
+        start = self.cuts[np.searchsorted(self.cuts, self.starts[first], "right") - 1]
+        stop = self.cuts[np.searchsorted(self.cuts, self.ends[end - 1])]
+        return int(start), int(stop)
+
 
 def tokens(text: str) -> list[bytes]:
     """Text -> its words, normalised, as UTF-8, in reading order."""
@@ -57,13 +102,33 @@ def tokens(text: str) -> list[bytes]:
     return folded.encode().split()
 
 
-def _mapped(text: str) -> npt.NDArray[np.uint32]:
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    return table().take(codes, mode="clip")
+def located(text: str) -> Located:
+    """Text -> the places of `tokens(text)`, in order: the tokens of each word's stretch are that token alone."""
+    text = unicodedata.normalize("NFC", text)
+    codes = _codes(text)
+    mapped = table().take(codes, mode="clip")
+    parts = mapped == SEPARATOR
+    edges = np.flatnonzero(np.diff(parts, prepend=True, append=True)).reshape(-1, 2)
+    kept = np.concatenate(([0], np.cumsum(~parts & (mapped != DROPPED))))
+    starts, ends = edges[kept[edges[:, 1]] > kept[edges[:, 0]]].T  # a run of ignorables is no word
+    marks = [ord(c) for c in set(text) if unicodedata.category(c) in MARKS]
+    gaps = np.flatnonzero(parts[:-1] | parts[1:])
+    before, after = codes[gaps], codes[gaps + 1]
+    picture = (after >= PICTURES_BEGIN) | np.isin(after, PICTURES)
+    joined = np.isin(before, LEADING) | np.isin(after, [*HANGING, *marks]) | (before == ZWJ) & picture
+    return Located(text, starts, ends, np.concatenate(([0], gaps[~joined] + 1, [len(text)])))
+
+
+def _mapped(text: str) -> Codes:
+    return table().take(_codes(text), mode="clip")
+
+
+def _codes(text: str) -> Codes:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 @cache
-def table() -> npt.NDArray[np.uint32]:
+def table() -> Codes:
     """(TABLE_END,) uint32: what each code point becomes, or SEPARATOR, DROPPED or EXPANDS."""
     characters = list(map(chr, range(LETTERS_END)))
     categories = map(unicodedata.category, characters)

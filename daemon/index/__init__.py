@@ -4,9 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from daemon.core.banding import Banding, Numbers
 from daemon.records import Banded, Change, Language
 
-Distances = Mapping[Language, int]  # the Hamming distance that lookups of a language must not miss
+Bandings = Mapping[Language, Banding]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a lookup brought up.
+
+    `ids` may be within the Hamming distance: none that is within it is missing, some are there by
+    chance.  `numbers` share enough bands of the signature; of them, some are of stories edited or
+    removed since.  `capped` names the buckets of which no more than `max_bucket` members were looked
+    at, with their sizes.
+    """
+
+    ids: set[int]
+    numbers: Numbers
+    capped: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +44,19 @@ class Index(Protocol):
         """The index's account of itself."""
         ...
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[set[int]]]:
-        """The last change applied, then for each probe the ids that may be within its distance.
+    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
+        """The last change applied, then what each probe's bands hold.
 
-        No id within the language's distance is ever missing; some are there by chance.
+        Of a bucket with more than `max_bucket` members those of the lowest ids or numbers are taken.
         """
         ...
 
     async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
-        """Move stories between bands and set `applied`, all in one transaction.  Idempotent.
+        """Move stories between bands and set `applied`, all in one transaction.
 
-        None leaves `applied` as it is: a rebuild is not done before its last page.
+        Changes up to the mark are left out, and the mark never goes back, so that a replay changes
+        nothing; those of a rebuild have no number (0) and are always applied.  None leaves `applied`
+        as it is: a rebuild is not done before its last page.
         """
         ...
 
@@ -51,7 +69,10 @@ class Index(Protocol):
         ...
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
-        """Members of the buckets that the sample falls into, by bucket name `<LANGUAGE>:<n>:<value>`."""
+        """Members of the buckets that the sample falls into, by name.
+
+        `<LANGUAGE>:<n>:<value>` is a bucket of SimHashes, `sketch:<LANGUAGE>:<n>:<value>` one of signatures.
+        """
         ...
 
     async def trouble(self) -> str | None:

@@ -1,94 +1,147 @@
 """The production index, in Redis, by the documented keys.
 
-    SADD  <LANG>:<BAND>:<VALUE>  <ID>      HINDI:0:A8D3, eight bands of four hexadecimal digits
-    HSET  simhashes:<LANG>  <ID>  <32 hexadecimal digits>
-    SET   neardup:applied  <seq>           beside neardup:version and neardup:ledger
+    SADD    <LANG>:<BAND>:<VALUE>         <ID>      HINDI:0:A8D3, eight bands of four hexadecimal digits
+    HSET    simhashes:<LANG>              <ID>      <32 hexadecimal digits>
+    APPEND  sketch:<LANG>:<BAND>:<VALUE>  <NUMBER>  sketch:HINDI:31:0AF1, 4 bytes, the least significant first
+    SET     neardup:applied               <seq>     beside neardup:version, neardup:bands and neardup:ledger
 
-A lookup is one SINTER for each group of bands (see core.banding): an intersection costs its
-smallest set, so a hot bucket is harmless beside a cold one.  On a cluster the language is a hash
-tag, {HINDI}:0:A8D3, so that all of its keys share a slot, and each language has its own
-neardup:applied, set with its bands in one MULTI; the index is as far as the one furthest behind.
+A lookup of a SimHash is one SINTER for each group of bands (see core.banding): an intersection costs
+its smallest set, so a hot bucket is harmless beside a cold one.  The buckets of signatures are
+strings, for they are always read whole.  On a cluster the language is a hash tag, {HINDI}:0:A8D3, so
+that all of its keys share a slot, and each language has its own neardup:applied, set with its bands
+in one MULTI; the index is as far as the one furthest behind.
 """
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, cast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 from redis import exceptions
-from redis.asyncio import Redis, RedisCluster
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from daemon.core.banding import band_values, groups
-from daemon.errors import Fatal, Misuse, Transient
-from daemon.index import Distances, Mark
+from daemon.index import Bandings, Found, Mark
+from daemon.index.buckets import NUMBER_BYTES, Read, found, layout, packed
+from daemon.index.redis_client import connect, translated
 from daemon.records import Banded, Change, Language
 
-TIMEOUT_SECONDS = 30
 SCAN_COUNT = 5000
+KEYS_A_COMMAND = 2048  # a millisecond or two of Redis's time
 INTSET_ENTRIES = 1_000_000
-WAIT = re.compile(r"\b(OOM|LOADING|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|NOREPLICAS|MISCONF)\b")
+# ARGV: a command, then for each key the member it is called with.  A command each would cost the client far more.
+EACH = "for i, key in ipairs(KEYS) do redis.call(ARGV[1], key, ARGV[i + 1]) end"
+
+T = TypeVar("T")
+Group = tuple[str, ...]  # the keys of the bands that a SINTER takes
 
 
 class RedisIndex:
     """The `Index` in a Redis or a Redis cluster; made by `open_redis`."""
 
-    def __init__(self, client: Any, distances: Distances, *, cluster: bool) -> None:
+    def __init__(self, client: Any, bandings: Bandings, *, cluster: bool) -> None:
         self._client = client
-        self._distances = distances
+        self._bandings = bandings
+        self._bands = layout(bandings, lambda banding: banding.bands)
         self._cluster = cluster
         self._languages = {language: f"{{{language}}}" if cluster else str(language) for language in Language}
         names = self._languages.values()
+        self._prefixes = {
+            language: [f"sketch:{name}:{band}:" for band in range(bandings[language].bands)]
+            for language, name in self._languages.items()
+        }
         self._applied = [f"neardup:applied:{name}" for name in names] if cluster else ["neardup:applied"]
+        self._ours = re.compile(rf"(?:sketch:)?({'|'.join(map(re.escape, names))}):\d+:[0-9A-F]{{4}}".encode())
 
     async def mark(self) -> Mark:
-        pipe = self._client.pipeline(transaction=False)
-        for key in ("neardup:ledger", "neardup:version", *self._applied):
-            pipe.get(key)
-        async with translated():
-            ledger, version, *applied = await pipe.execute()
-        return Mark(ledger and ledger.decode(), version and version.decode(), _least(applied))
+        keys = ("neardup:ledger", "neardup:version", "neardup:bands", *self._applied)
+        ledger, version, bands, *applied = await self._ask([("GET", key) for key in keys])
+        mark = Mark(ledger and ledger.decode(), version and version.decode(), _least(applied))
+        if mark.version and bands != self._bands.encode():
+            return Mark(mark.ledger_id, f"{mark.version}, banded for another detection.bands", None)
+        return mark
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[set[int]]]:
-        pipe = self._client.pipeline(transaction=False)
-        for key in self._applied:
-            pipe.get(key)
-        spans = []
-        for probe in probes:
-            keys = self._band_keys(probe)
-            runs = groups(self._distances[probe.language])
-            spans.append(len(runs))
-            for run in runs:
-                pipe.execute_command("SINTER", *keys[run.start : run.stop])  # pipe.sinter is barred on a cluster
-        async with translated():
-            replies = await pipe.execute()
-        applied = _least(replies[: len(self._applied)])
-        members = iter(replies[len(self._applied) :])
-        return applied, [{int(n) for _ in range(span) for n in next(members)} for span in spans]
+    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
+        asked = [(probe.language, self._groups(probe), self._sketch_keys(probe)) for probe in probes]
+        sinters = {group: language for language, groups, _ in asked for group in groups}
+        wanted: dict[Language, dict[str, None]] = defaultdict(dict)
+        for language, _, keys in asked:
+            wanted[language].update(dict.fromkeys(keys))
+        mgets = [(language, part) for language, keys in wanted.items() for part in _parts(list(keys), KEYS_A_COMMAND)]
+        commands: list[tuple[str, ...]] = [("GET", key) for key in self._applied]
+        commands += [("SINTER", *group) for group in sinters]
+        commands += [("MGET", *keys) for _, keys in mgets]
+        replies = iter(await self._ask(commands))
+        applied = _least(list(islice(replies, len(self._applied))))
+        ids = self._ids(zip(sinters.items(), islice(replies, len(sinters)), strict=True))
+        numbers = self._numbers(zip(mgets, replies, strict=True))
+        return applied, [
+            found(groups, ids, keys, numbers, self._bandings[language]) for language, groups, keys in asked
+        ]
+
+    def _ids(self, replies: Iterable[tuple[tuple[Group, Language], set[bytes]]]) -> Read[Group, set[int]]:
+        members, capped = {}, {}
+        for (group, language), reply in replies:
+            most = self._bandings[language].max_bucket
+            if len(reply) > most:
+                capped[group] = ("+".join(map(_name, group)), len(reply))
+                members[group] = set(sorted(map(int, reply))[:most])
+            elif reply:
+                members[group] = set(map(int, reply))
+        return Read(members, capped)
+
+    def _numbers(
+        self, replies: Iterable[tuple[tuple[Language, Sequence[str]], list[bytes | None]]]
+    ) -> Read[str, bytes]:
+        members, capped = {}, {}
+        for (language, keys), values in replies:
+            most = NUMBER_BYTES * self._bandings[language].max_bucket
+            for key, value in zip(keys, values, strict=True):
+                if value is None:
+                    continue
+                if len(value) > most:
+                    capped[key] = (_name(key), len(value) // NUMBER_BYTES)
+                members[key] = value[:most]
+        return Read(members, capped)
 
     async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
+        parts = [[language] for language in Language] if self._cluster else [list(Language)]
+        marks = await self._ask([("GET", key) for key in self._applied])
         async with translated():
-            if not self._cluster:
-                await self._apply(changes, list(Language), applied, self._applied[0])
-                return
-            for language, key in zip(Language, self._applied, strict=True):
-                await self._apply(changes, [language], applied, key)
+            for languages, key, mark in zip(parts, self._applied, marks, strict=True):
+                await self._apply(changes, languages, key, -1 if mark is None else int(mark), applied)
 
-    async def _apply(self, changes: Sequence[Change], languages: list[Language], applied: int | None, key: str) -> None:
-        """One MULTI: what the changes do to these languages, and their mark."""
+    async def _apply(
+        self, changes: Sequence[Change], languages: list[Language], key: str, mark: int, applied: int | None
+    ) -> None:
+        """One MULTI: what the changes beyond the mark do to these languages, and their new mark."""
+        fresh = [change for change in changes if change.seq == 0 or change.seq > mark]
+        sets: dict[tuple[str, int], bool] = {}  # of several changes to a story the last counts
+        hashes: dict[tuple[str, int], str | None] = {}
+        sketches: list[tuple[str, bytes]] = []
+        for change in fresh:
+            for banded, enters in ((change.old, False), (change.new, True)):
+                if banded and banded.language in languages:
+                    sets.update(((band, change.story_id), enters) for band in self._band_keys(banded))
+                    hashes[self._hashes(banded.language), change.story_id] = banded.simhash.hex() if enters else None
+                    if enters:
+                        number = packed(change.number)
+                        sketches += [(sketch, number) for sketch in self._sketch_keys(banded)]
         pipe = self._client.pipeline(transaction=True)
-        for change in changes:
-            if change.old and change.old.language in languages:
-                for band in self._band_keys(change.old):
-                    pipe.srem(band, change.story_id)
-                pipe.hdel(self._hashes(change.old.language), change.story_id)
-            if change.new and change.new.language in languages:
-                for band in self._band_keys(change.new):
-                    pipe.sadd(band, change.story_id)
-                pipe.hset(self._hashes(change.new.language), change.story_id, change.new.simhash.hex())
-        if applied is not None:
+        for command, members in (
+            ("SREM", [member for member, enters in sets.items() if not enters]),
+            ("SADD", [member for member, enters in sets.items() if enters]),
+            ("APPEND", sketches),
+        ):
+            for part in _parts(members, KEYS_A_COMMAND):
+                keys, values = zip(*part, strict=True)
+                pipe.execute_command("EVAL", EACH, len(keys), *keys, command, *values)
+        for (hashes_key, story_id), digits in hashes.items():
+            if digits:
+                pipe.hset(hashes_key, story_id, digits)
+            else:
+                pipe.hdel(hashes_key, story_id)
+        if applied is not None and applied > mark:
             pipe.set(key, applied)
         await pipe.execute()
 
@@ -96,32 +149,31 @@ class RedisIndex:
         async with translated(seconds=None):  # as long as the keys are many
             for key in self._applied:
                 await self._client.delete(key)
-            for language, name in self._languages.items():
-                found = []
-                async for key in self._client.scan_iter(match=f"{name}:[0-7]:????", count=SCAN_COUNT):
-                    found.append(key)
-                    if len(found) == SCAN_COUNT:
-                        await self._client.unlink(*found)
-                        found.clear()
-                await self._client.unlink(self._hashes(language), *found)
-            await self._client.set("neardup:ledger", ledger_id)
-            await self._client.set("neardup:version", version)
+            doomed: dict[bytes, list[bytes]] = defaultdict(list)
+            async for key in self._client.scan_iter(match="*:????", count=SCAN_COUNT):
+                if ours := self._ours.fullmatch(key):
+                    keys = doomed[ours[1]]
+                    keys.append(key)
+                    if len(keys) == SCAN_COUNT:
+                        await self._client.unlink(*keys)
+                        keys.clear()
+            for keys in filter(None, doomed.values()):
+                await self._client.unlink(*keys)
+            for language in Language:
+                await self._client.unlink(self._hashes(language))
+            for fact, value in (("ledger", ledger_id), ("version", version), ("bands", self._bands)):
+                await self._client.set(f"neardup:{fact}", value)
 
     async def sizes(self) -> dict[Language, int]:
-        pipe = self._client.pipeline(transaction=False)
-        for language in Language:
-            pipe.hlen(self._hashes(language))
-        async with translated():
-            return {language: n for language, n in zip(Language, await pipe.execute(), strict=True) if n}
+        replies = await self._ask([("HLEN", self._hashes(language)) for language in Language])
+        return {language: n for language, n in zip(Language, replies, strict=True) if n}
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
-        keys = list({key for probe in sample for key in self._band_keys(probe)})
-        pipe = self._client.pipeline(transaction=False)
-        for key in keys:
-            pipe.scard(key)
-        async with translated():
-            replies = await pipe.execute() if keys else []
-        return {key.replace("{", "").replace("}", ""): n for key, n in zip(keys, replies, strict=True) if n}
+        sets = list({key for probe in sample for key in self._band_keys(probe)})
+        strings = list({key for probe in sample for key in self._sketch_keys(probe)})
+        replies = await self._ask([("SCARD", key) for key in sets] + [("STRLEN", key) for key in strings])
+        sizes = replies[: len(sets)] + [length // NUMBER_BYTES for length in replies[len(sets) :]]
+        return {_name(key): n for key, n in zip(sets + strings, sizes, strict=True) if n}
 
     async def trouble(self) -> str | None:
         async with translated():
@@ -140,64 +192,49 @@ class RedisIndex:
     async def close(self) -> None:
         await self._client.aclose()
 
+    async def _ask(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
+        """The replies to commands that read, in one round trip."""
+        pipe = self._client.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)  # some of redis-py's own methods are barred on a cluster
+        async with translated():
+            return list(await pipe.execute())
+
+    def _groups(self, banded: Banded) -> list[Group]:
+        keys = self._band_keys(banded)
+        return [tuple(keys[run.start : run.stop]) for run in groups(self._bandings[banded.language].hamming)]
+
     def _band_keys(self, banded: Banded) -> list[str]:
         name = self._languages[banded.language]
         return [f"{name}:{band}:{value}" for band, value in enumerate(band_values(banded.simhash))]
+
+    def _sketch_keys(self, banded: Banded) -> list[str]:
+        digits = banded.signature.hex().upper() if banded.signature else ""
+        return [
+            prefix + digits[4 * band : 4 * band + 4]
+            for band, prefix in enumerate(self._prefixes[banded.language])
+            if digits
+        ]
 
     def _hashes(self, language: Language) -> str:
         return f"simhashes:{self._languages[language]}"
 
 
-async def open_redis(url: str, distances: Distances) -> RedisIndex:
-    """Connect to redis://, rediss:// or unix://; a cluster is recognised.
-
-    Raises Transient where Redis does not answer, Misuse for a wrong URL, Fatal for a refused login
-    or a server that may evict keys.
-    """
-    once = Retry(NoBackoff(), 0)  # who waits for Redis, and how long, is decided in one place: daemon.retry
-    try:
-        client: Any = Redis.from_url(url, retry=once, protocol=2, socket_timeout=None, socket_connect_timeout=None)
-    except ValueError as error:
-        # redis-py's own words may hold a part of the password
-        raise Misuse("index.url: not a Redis URL (percent-encode / # @ : in a password)") from error
-    try:
-        async with translated():
-            info = await client.info("memory")
-            cluster = bool((await client.info("cluster")).get("cluster_enabled"))
-            if info.get("maxmemory_policy", "noeviction") != "noeviction":
-                raise Fatal(
-                    f"this Redis may evict the index (maxmemory-policy {info['maxmemory_policy']}); "
-                    "redis-cli CONFIG SET maxmemory-policy noeviction, and in redis.conf"
-                )
-            if cluster:
-                await client.aclose()
-                client = RedisCluster.from_url(url, retry=once, protocol=2, socket_timeout=None)
-                await client.initialize()
-    except BaseException:
-        await client.aclose()
-        raise
-    return RedisIndex(client, distances, cluster=cluster)
+async def open_redis(url: str, bandings: Bandings) -> RedisIndex:
+    """The index in the Redis or the cluster at `url`.  Raises as `connect` does."""
+    client, cluster = await connect(url)
+    return RedisIndex(client, bandings, cluster=cluster)
 
 
 def _least(replies: Sequence[bytes | None]) -> int | None:
-    return None if None in replies else min(int(cast(bytes, reply)) for reply in replies)
+    marks = [int(reply) for reply in replies if reply is not None]
+    return min(marks) if len(marks) == len(replies) else None
 
 
-@asynccontextmanager
-async def translated(seconds: float | None = TIMEOUT_SECONDS) -> AsyncIterator[None]:
-    """Redis's errors -> Transient for what passes, Fatal for what somebody has to mend.
+def _parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
-    The time limit is here, not redis-py's: that one is per reply, and now and then loses a cancellation.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except (exceptions.AuthenticationError, exceptions.NoPermissionError) as error:
-        raise Fatal(f"Redis refuses: {error}") from error
-    except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
-        raise Transient(f"Redis does not answer: {error}", "redis_unreachable") from error
-    except exceptions.RedisError as error:
-        said = str(error).rpartition("caused error: ")[2]  # redis-py puts the command before a pipeline's errors
-        if WAIT.search(said) or isinstance(error, exceptions.ReadOnlyError | exceptions.OutOfMemoryError):
-            raise Transient(f"Redis refuses for now: {error}", "redis_refuses") from error
-        raise Fatal(f"Redis refuses: {error}") from error
+
+def _name(key: str) -> str:
+    """A key as operators know it, without the hash tag's braces."""
+    return key.replace("{", "").replace("}", "")

@@ -93,6 +93,16 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
+def snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """All reads inside are of one moment."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
+
+
+@contextmanager
 def translated(path: Path) -> Iterator[None]:
     """SQLite's errors -> Transient where another holds the file, else Fatal."""
     try:

@@ -1,77 +1,80 @@
-"""Candidates that wait to be judged, and the flags they became."""
+"""Flags: verified pairs."""
 
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from daemon.ledger import now_ms, transaction
-from daemon.records import Candidate, Flag, Kind, Language
+from daemon.ledger import candidates, now_ms, transaction
+from daemon.records import Candidate, Kind, Language, Verdict
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
     " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
-    " matched_published_at, status, flagged_at, fingerprint_version"
+    " matched_published_at, status, flagged_at, fingerprint_version, estimated"
 )
-WORST_FIRST = "ORDER BY CASE kind WHEN 'exact' THEN 0 ELSE 1 END, hamming, story_id, matched_id"
-
-
-def pending(db: sqlite3.Connection, limit: int) -> list[Candidate]:
-    """The next candidates to judge."""
-    rows = db.execute(
-        "SELECT c.a, c.b, a.language, a.text_hash, b.text_hash, a.simhash, b.simhash, a.words"
-        " FROM candidates c JOIN stories a ON a.id = c.a JOIN stories b ON b.id = c.b LIMIT ?",
-        (limit,),
-    )
-    return [Candidate(a, b, Language(language), *rest) for a, b, language, *rest in rows]
-
-
-def pending_count(db: sqlite3.Connection) -> int:
-    return int(db.execute("SELECT count(*) FROM candidates").fetchone()[0])
+WORST_FIRST = (
+    "ORDER BY CASE kind WHEN 'exact' THEN 0 WHEN 'near' THEN 1 WHEN 'similar' THEN 2 ELSE 3 END,"
+    " iif(kind = 'near', hamming, 0), iif(kind = 'partial', max(containment, matched_containment), jaccard) DESC,"
+    " story_id, matched_id"
+)
 
 
 def decide(
-    db: sqlite3.Connection, judged: Sequence[tuple[Candidate, Flag | None]], version: str
+    db: sqlite3.Connection, judged: Sequence[tuple[Candidate, Verdict | None]], version: str
 ) -> Counter[tuple[Language, Kind]]:
-    """Turn candidates into flags, or drop them, in one transaction; counts the flags that are news.
+    """Turn candidates into flags or near misses, or drop them, in one transaction; counts the flags that are news.
 
     A candidate of which a story was edited since it was read stays pending.
     """
     news: Counter[tuple[Language, Kind]] = Counter()
+    now = now_ms()
     with transaction(db):
-        for candidate, flag in judged:
-            taken = db.execute(
-                "DELETE FROM candidates WHERE a = ?1 AND b = ?2 AND ?3 = (SELECT text_hash FROM stories WHERE id = ?1)"
-                " AND ?4 = (SELECT text_hash FROM stories WHERE id = ?2)",
-                (candidate.a, candidate.b, candidate.text_hash_a, candidate.text_hash_b),
-            ).rowcount
-            if taken and flag is not None and _put(db, flag, version):
-                news[candidate.language, flag.kind] += 1
+        for candidate, verdict in judged:
+            if not candidates.take(db, candidate) or verdict is None:
+                continue
+            if verdict.kind is None:
+                candidates.put_near_miss(db, candidate, verdict, now)
+            elif _put(db, (candidate.a.id, candidate.b.id), verdict, version, now):
+                news[candidate.language, verdict.kind] += 1
     return news
 
 
-def _put(db: sqlite3.Connection, flag: Flag, version: str) -> bool:
+def _put(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict, version: str, now: int) -> bool:
     """Write a flag; whether its pair was not flagged as this kind before."""
-    before = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ?", (flag.a, flag.b)).fetchone()
-    scores = (flag.kind, flag.hamming, flag.jaccard, flag.containment_a, flag.containment_b, flag.longest_run_words)
-    if before is not None and before[0] == flag.kind:
-        db.execute(
-            "UPDATE flags SET kind = ?, hamming = ?, jaccard = ?, containment_a = ?, containment_b = ?,"
-            " longest_run_words = ?, fingerprint_version = ? WHERE a = ? AND b = ?",
-            (*scores, version, flag.a, flag.b),
-        )
-        opened = db.execute(
-            "UPDATE flags SET status = 'open', flagged_at = ?, exported_at = NULL"
-            " WHERE a = ? AND b = ? AND status = 'withdrawn'",
-            (now_ms(), flag.a, flag.b),
-        )
-        return opened.rowcount > 0
-    db.execute("DELETE FROM flags WHERE a = ? AND b = ?", (flag.a, flag.b))
-    db.execute(
-        "INSERT INTO flags (kind, hamming, jaccard, containment_a, containment_b, longest_run_words,"
-        " fingerprint_version, a, b, flagged_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*scores, version, flag.a, flag.b, now_ms()),
+    before = db.execute("SELECT kind, status FROM flags WHERE a = ? AND b = ?", pair).fetchone()
+    said = before is not None and before[0] == verdict.kind
+    if before is not None and not said:
+        db.execute("DELETE FROM flags WHERE a = ? AND b = ?", pair)
+    scores = verdict.scores
+    values = (
+        verdict.kind,
+        verdict.hamming,
+        scores and scores.jaccard,
+        scores and scores.containment_a,
+        scores and scores.containment_b,
+        scores and scores.longest_run_words,
+        scores is not None and scores.estimated,
+        version,
     )
-    return True
+    db.execute(
+        "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, longest_run_words, estimated,"
+        " fingerprint_version, flagged_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        " ON CONFLICT (a, b) DO UPDATE SET hamming = ?4, jaccard = ?5, containment_a = ?6, containment_b = ?7,"
+        " longest_run_words = ?8, estimated = ?9, fingerprint_version = ?10,"
+        " flagged_at = iif(status = 'withdrawn', ?11, flagged_at),"
+        " exported_at = iif(status = 'withdrawn', NULL, exported_at),"
+        " status = iif(status = 'withdrawn', 'open', status)",
+        (*pair, *values, now),
+    )
+    return not said or before[1] == "withdrawn"
+
+
+def edges(db: sqlite3.Connection) -> list[tuple[int, int, float]]:
+    """The open flags as edges of a graph: a, b and how strong it is, the larger of their scores, 0 to 1."""
+    return db.execute(
+        "SELECT a, b, max(coalesce(jaccard, 1 - hamming / 128.0), coalesce(containment_a, 0),"
+        " coalesce(containment_b, 0)) FROM flags WHERE status = 'open' ORDER BY a, b"
+    ).fetchall()
 
 
 def open_pairs(

@@ -75,4 +75,63 @@ CREATE VIEW pairs AS
     JOIN stories m ON m.id = iif(s.id = f.a, f.b, f.a)
     WHERE (coalesce(m.published_at, 9223372036854775807), m.id) < (coalesce(s.published_at, 9223372036854775807), s.id)
 """,
+    # Fingerprints without a signature cannot be compared with those that have one: they are made anew,
+    # as their other version tells.
+    """
+DROP VIEW pairs;
+DROP TABLE stories;
+DROP TABLE changes;
+DROP TABLE candidates;
+UPDATE flags SET status = 'withdrawn';
+ALTER TABLE flags ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE stories (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER NOT NULL UNIQUE,
+    language TEXT NOT NULL,
+    text_hash BLOB NOT NULL,
+    simhash BLOB NOT NULL,
+    signature BLOB,
+    words INTEGER NOT NULL,
+    shingles INTEGER NOT NULL,
+    path TEXT,
+    etag TEXT,
+    author_id TEXT,
+    title TEXT,
+    published_at INTEGER,
+    updated_at INTEGER
+);
+CREATE TABLE changes (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    story_id INTEGER NOT NULL,
+    old_language TEXT, old_simhash BLOB,
+    new_language TEXT, new_simhash BLOB,
+    number INTEGER
+);
+CREATE TABLE candidates (
+    a INTEGER NOT NULL,
+    b INTEGER NOT NULL,
+    hamming INTEGER,
+    jaccard REAL,
+    containment_a REAL,
+    containment_b REAL,
+    longest_run_words INTEGER,
+    estimated INTEGER,
+    judged_at INTEGER,
+    PRIMARY KEY (a, b)
+) WITHOUT ROWID;
+CREATE INDEX candidates_b ON candidates (b);
+CREATE INDEX candidates_pending ON candidates (a, b) WHERE judged_at IS NULL;
+CREATE VIEW pairs AS
+    SELECT f.flag_id, f.kind, f.hamming, f.jaccard, f.longest_run_words, f.status, f.flagged_at,
+        f.fingerprint_version, f.exported_at, f.estimated, s.language,
+        s.id AS story_id, s.title AS story_title, s.author_id AS story_author_id, s.published_at AS story_published_at,
+        m.id AS matched_id, m.title AS matched_title, m.author_id AS matched_author_id,
+        m.published_at AS matched_published_at,
+        iif(s.id = f.a, f.containment_a, f.containment_b) AS containment,
+        iif(s.id = f.a, f.containment_b, f.containment_a) AS matched_containment
+    FROM flags f
+    JOIN stories s ON s.id IN (f.a, f.b)
+    JOIN stories m ON m.id = iif(s.id = f.a, f.b, f.a)
+    WHERE (coalesce(m.published_at, 9223372036854775807), m.id) < (coalesce(s.published_at, 9223372036854775807), s.id)
+""",
 )

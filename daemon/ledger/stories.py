@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from daemon.ledger import now_ms, transaction
+from daemon.ledger import candidates, changes, now_ms, transaction
 from daemon.ledger.runs import put, put_checkpoint
 from daemon.records import (
     Banded,
@@ -43,13 +43,20 @@ def known(db: sqlite3.Connection, story_id: int) -> Known | None:
     return Known(Language(row[0]), *row[1:]) if row else None
 
 
-def simhashes(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[Language, bytes]]:
-    """Story ids -> language and SimHash of those that the ledger holds."""
+def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> dict[int, tuple[int, Banded]]:
+    """Stories by id or number -> number -> id and fingerprints, of those that the ledger holds."""
     rows = db.execute(
-        "SELECT id, language, simhash FROM stories WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        "SELECT number, id, language, simhash, signature FROM stories WHERE id IN (SELECT value FROM json_each(?))"
+        " UNION SELECT number, id, language, simhash, signature FROM stories"
+        " WHERE number IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)), json.dumps(list(numbers))),
     )
-    return {story_id: (Language(language), simhash) for story_id, language, simhash in rows}
+    return {number: (story_id, Banded(Language(language), *hashes)) for number, story_id, language, *hashes in rows}
+
+
+def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded]:
+    """Story ids -> fingerprints, of those that the ledger holds."""
+    return dict(held(db, ids, ()).values())
 
 
 def commit(db: sqlite3.Connection, batch: Batch) -> None:
@@ -64,11 +71,7 @@ def commit(db: sqlite3.Connection, batch: Batch) -> None:
                 case Skipped(reason=reason) if reason in TEXT_IS_GONE:
                     remove(db, outcome.story.id)
             _settle(db, outcome)
-        db.executemany(
-            "INSERT OR IGNORE INTO candidates SELECT ?1, ?2"
-            " WHERE 2 = (SELECT count(*) FROM stories WHERE id IN (?1, ?2))",
-            batch.pairs,
-        )
+        candidates.nominate(db, batch.pairs)
         db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
         if batch.checkpoint is not None:
             put_checkpoint(db, batch.checkpoint)
@@ -77,14 +80,16 @@ def commit(db: sqlite3.Connection, batch: Batch) -> None:
 def _put(db: sqlite3.Connection, outcome: Fingerprinted) -> None:
     story, made = outcome.story, outcome.fingerprint
     old = _leave(db, story.id)
-    db.execute(
-        "INSERT OR REPLACE INTO stories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    cursor = db.execute(  # REPLACE: an edited story has another number
+        f"INSERT OR REPLACE INTO stories VALUES (NULL, {', '.join('?' * 13)})",
         (
             story.id,
             story.language,
             made.text_hash,
             made.simhash,
+            made.signature,
             made.words,
+            made.shingles,
             story.path,
             outcome.etag,
             story.author_id,
@@ -93,7 +98,7 @@ def _put(db: sqlite3.Connection, outcome: Fingerprinted) -> None:
             story.updated_at,
         ),
     )
-    _log(db, story.id, old, Banded(story.language, made.simhash))
+    changes.log(db, story.id, old, Banded(story.language, made.simhash), cursor.lastrowid)
 
 
 def _touch(db: sqlite3.Connection, outcome: Skipped) -> None:
@@ -112,7 +117,7 @@ def remove(db: sqlite3.Connection, story_id: int) -> bool:
     if old is None:
         return False
     db.execute("DELETE FROM stories WHERE id = ?", (story_id,))
-    _log(db, story_id, old, None)
+    changes.log(db, story_id, old, None, None)
     return True
 
 
@@ -135,13 +140,6 @@ def _leave(db: sqlite3.Connection, story_id: int) -> Banded | None:
     return Banded(Language(row[0]), row[1])
 
 
-def _log(db: sqlite3.Connection, story_id: int, old: Banded | None, new: Banded | None) -> None:
-    db.execute(
-        "INSERT INTO changes (story_id, old_language, old_simhash, new_language, new_simhash) VALUES (?, ?, ?, ?, ?)",
-        (story_id, old and old.language, old and old.simhash, new and new.language, new and new.simhash),
-    )
-
-
 def _settle(db: sqlite3.Connection, outcome: Outcome) -> None:
     """Put a dead letter on record, or strike the one of a story that has recovered."""
     key = outcome.story.key
@@ -156,44 +154,13 @@ def _settle(db: sqlite3.Connection, outcome: Outcome) -> None:
     )
 
 
-def last_seq(db: sqlite3.Connection) -> int:
-    """The number of the last change ever written; 0 before the first."""
-    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
-    return row[0] if row else 0
-
-
-def changes_after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
-    """The next changes after `seq`, in order."""
-    rows = db.execute("SELECT * FROM changes WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit))
-    return [Change(n, story_id, _banded(*old_new[:2]), _banded(*old_new[2:])) for n, story_id, *old_new in rows]
-
-
-def _banded(language: str | None, simhash: bytes | None) -> Banded | None:
-    return Banded(Language(language), simhash) if language and simhash else None
-
-
-def prune_changes(db: sqlite3.Connection, keep: int) -> None:
-    """Drop all but the last `keep` changes."""
-    db.execute("DELETE FROM changes WHERE seq <= ?", (last_seq(db) - keep,))
-
-
-def oldest_change(db: sqlite3.Connection) -> int:
-    """The number of the oldest change still held; one past the last where none is."""
-    return int(db.execute("SELECT min(seq) FROM changes").fetchone()[0] or last_seq(db) + 1)
-
-
-def stories_after(db: sqlite3.Connection, story_id: int, limit: int) -> list[tuple[int, Banded]]:
-    """The next stories by id, for a rebuild of the index."""
-    rows = db.execute("SELECT id, language, simhash FROM stories WHERE id > ? ORDER BY id LIMIT ?", (story_id, limit))
-    return [(n, Banded(Language(language), simhash)) for n, language, simhash in rows]
-
-
-def recent(db: sqlite3.Connection, limit: int) -> list[Banded]:
-    """A sample of stories: those whose fingerprints changed last."""
+def after(db: sqlite3.Connection, number: int, limit: int) -> list[Change]:
+    """The next stories by number, each as the change that puts it into an empty index."""
     rows = db.execute(
-        "SELECT new_language, new_simhash FROM changes WHERE new_simhash NOT NULL ORDER BY seq DESC LIMIT ?", (limit,)
+        "SELECT number, id, language, simhash, signature FROM stories WHERE number > ? ORDER BY number LIMIT ?",
+        (number, limit),
     )
-    return [Banded(Language(language), simhash) for language, simhash in rows]
+    return [Change(0, story_id, None, Banded(Language(lang), *hashes), n) for n, story_id, lang, *hashes in rows]
 
 
 def restart(db: sqlite3.Connection, version: str) -> None:
@@ -220,3 +187,18 @@ def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Ro
         "SELECT * FROM stories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
     return {row["id"]: row for row in rows}
+
+
+def last_number(db: sqlite3.Connection) -> int:
+    """The highest number that a story has; 0 where there is none."""
+    return int(db.execute("SELECT coalesce(max(number), 0) FROM stories").fetchone()[0])
+
+
+def in_language(
+    db: sqlite3.Connection, language: Language, after: int, upto: int
+) -> list[tuple[int, bytes, bytes | None]]:
+    """Id, SimHash and signature of a language's stories with a number in (after, upto], in order."""
+    return db.execute(
+        "SELECT id, simhash, signature FROM stories WHERE number > ? AND number <= ? AND language = ? ORDER BY number",
+        (after, upto, language),
+    ).fetchall()

@@ -5,13 +5,13 @@ import json
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from daemon.errors import Fatal
-from daemon.ledger import flags
+from daemon.ledger import clusters, flags, snapshot
 
 Format = Literal["csv", "jsonl"]
 COLUMNS = (
@@ -36,13 +36,30 @@ COLUMNS = (
     "status",
     "flagged_at",
     "fingerprint_version",
+    "cluster_id",
+    "cluster_size",
+    "estimated",
 )
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def record(row: sqlite3.Row) -> dict[str, Any]:
+Clusters = Mapping[int, tuple[int, int]]  # story -> its cluster's likely original, and how many it holds
+
+
+def clusters_of(db: sqlite3.Connection) -> Clusters:
+    """The clusters of the open flags, by each of their stories."""
+    return {
+        story: (cluster.stories[0], len(cluster.stories))
+        for cluster in clusters.of_open_flags(db)
+        for story in cluster.stories
+    }
+
+
+def record(row: sqlite3.Row, cluster_of: Clusters) -> dict[str, Any]:
     """A pair from the ledger -> the export's columns, in order; None where a thing is not known."""
     pair = dict(row)
+    pair["cluster_id"], pair["cluster_size"] = cluster_of[pair["story_id"]]
+    pair["estimated"] = bool(pair["estimated"])
     authors = pair["story_author_id"], pair["matched_author_id"]
     times = pair["story_published_at"], pair["matched_published_at"]
     pair["same_author"] = authors[0] == authors[1] if None not in authors else None
@@ -86,11 +103,13 @@ def write(db: sqlite3.Connection, out: IO[str], file_format: Format, *, only_new
     given: list[int] = []
 
     def records() -> Iterator[dict[str, Any]]:
+        cluster_of = clusters_of(db)
         for row in flags.open_pairs(db, only_new=only_new):
             given.append(row["flag_id"])
-            yield record(row)
+            yield record(row, cluster_of)
 
-    (write_csv if file_format == "csv" else write_jsonl)(records(), out)
+    with snapshot(db):
+        (write_csv if file_format == "csv" else write_jsonl)(records(), out)
     return given
 
 

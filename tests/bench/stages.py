@@ -19,8 +19,8 @@ import uvloop
 from daemon.app import extraction, open_fetcher
 from daemon.config import Config, load
 from daemon.core import golden
+from daemon.core.fingerprint import fingerprint
 from daemon.core.html import decode, visible_text
-from daemon.core.simhash import fingerprint
 from daemon.core.text import tokens
 from daemon.records import Language, Story
 from tests.bench import reference

@@ -1,6 +1,7 @@
 """A Redis holds the documented keys and nothing else of ours, and one that will not do is refused in a line."""
 
 import asyncio
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,12 +10,15 @@ import pytest
 import redis
 import trustme
 
+from daemon.core.banding import Banding
 from daemon.errors import Fatal, Misuse, Transient
 from daemon.index import Mark
 from daemon.index.redis import open_redis
-from daemon.records import Language
-from tests.contract.test_index import Bench, insert
+from daemon.records import Banded, Change, Language
+from tests.contract.index_bench import Bench, insert
 from tests.servers import free_port, redis_server
+
+BANDINGS = dict.fromkeys(Language, Banding())
 
 
 @pytest.fixture
@@ -25,22 +29,55 @@ def bench(redis_url: str, tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_the_documented_keys(bench: Bench, redis_url: str) -> None:
-    value = bytes.fromhex("a8d3000102030405060708090a0b0c0d")
-    bench.apply(insert(42, value), applied=9)
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
-        assert client.smembers("HINDI:0:A8D3") == {"42"}
-        assert client.smembers("HINDI:7:0C0D") == {"42"}
-        assert client.hget("simhashes:HINDI", "42") == value.hex()
-        assert client.get("neardup:applied") == "9"
-        assert client.object("encoding", "HINDI:0:A8D3") == "intset"
-        assert client.dbsize() == 8 + 1 + 3, client.keys()
-
-
-def test_a_clear_spares_the_keys_of_others(bench: Bench, redis_url: str) -> None:
+    simhash = bytes.fromhex("a8d3000102030405060708090a0b0c0d")
+    signature = bytes.fromhex("00ff0102ab340af1") + bytes(56)
+    for n in (1, 2):
+        bench.apply(Change(n, 40 + n, None, Banded(Language.HINDI, simhash, signature), 69_999 + n), applied=n)
     with redis.Redis.from_url(redis_url) as client:
-        client.set("HINDI:orders", "theirs")
+        assert client.smembers("HINDI:0:A8D3") == client.smembers("HINDI:7:0C0D") == {b"41", b"42"}
+        assert client.hget("simhashes:HINDI", "42") == simhash.hex().encode()
+        assert client.object("encoding", "HINDI:0:A8D3") == b"intset"
+        for key in ("sketch:HINDI:0:00FF", "sketch:HINDI:3:0AF1", "sketch:HINDI:31:0000"):
+            assert struct.unpack("<2I", client.get(key)) == (70_000, 70_001), key
+        assert client.get("neardup:applied") == b"2"
+        assert client.get("neardup:bands") == b"32"
+        assert client.dbsize() == 8 + 1 + 32 + 4, client.keys()
+
+
+def test_on_a_cluster_the_language_is_the_hash_tag(cluster_url: str, tmp_path: Path) -> None:
+    bench = Bench("cluster", cluster_url, tmp_path)
+    bench.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 5), applied=1)
+    bench.close()
+    with redis.Redis.from_url(cluster_url) as client:
+        assert client.smembers("{ODIA}:7:0000") == {b"7"}
+        assert client.get("sketch:{ODIA}:31:0000") == struct.pack("<I", 5)
+        assert client.get("neardup:applied:{ODIA}") == b"1"
+
+
+def test_a_cluster_stopped_between_two_languages_takes_each_change_once(cluster_url: str, tmp_path: Path) -> None:
+    bench = Bench("cluster", cluster_url, tmp_path)
+    log = [Change(n + 1, n, None, Banded(language, bytes(16), bytes(64)), n) for n, language in enumerate(Language)]
+    bench.apply(*log, applied=len(log))
+    with redis.Redis.from_url(cluster_url) as client:
+        client.set("neardup:applied:{TAMIL}", 3)
+        client.delete(*client.keys("*{TAMIL}:?:????"), *client.keys("*{TAMIL}:??:????"))
+    assert bench.mark().applied == 3
+    bench.apply(*log[3:6], applied=6)
+    bench.apply(*log[6:], applied=len(log))
+    assert bench.mark().applied == len(log)
+    assert set(bench.bucket_sizes(*(change.new for change in log if change.new)).values()) == {1}
+    bench.close()
+
+
+def test_a_clear_takes_all_that_is_ours_and_spares_the_keys_of_others(bench: Bench, redis_url: str) -> None:
+    theirs = {b"HINDI:orders", b"sketch:HINDI:0:logo", b"sketch:DUTCH:0:0000", b"HINDI:0:0000:0000"}
+    with redis.Redis.from_url(redis_url) as client:
+        for key in theirs:
+            client.set(key, "theirs")
+        for n, language in enumerate(Language):
+            bench.apply(Change(0, n, None, Banded(language, bytes(range(16)), bytes(range(64))), n))
         bench.clear()
-        assert client.get("HINDI:orders") == b"theirs"
+        assert set(client.keys()) == theirs | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
 
 
 @pytest.mark.parametrize(
@@ -54,14 +91,14 @@ def test_a_redis_that_will_not_do_is_refused(
     tmp_path: Path, options: list[str], error: type[Exception], word: str
 ) -> None:
     with redis_server(tmp_path, *options) as url, pytest.raises(error, match=word):
-        asyncio.run(open_redis(url, dict.fromkeys(Language, 3)))
+        asyncio.run(open_redis(url, BANDINGS))
 
 
 def test_a_password_in_the_url_opens(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--requirepass", "secret") as url:
 
         async def open_and_close() -> None:
-            await (await open_redis(url.replace("unix://", "unix://:secret@"), dict.fromkeys(Language, 3))).close()
+            await (await open_redis(url.replace("unix://", "unix://:secret@"), BANDINGS)).close()
 
         asyncio.run(open_and_close())
 
@@ -76,7 +113,7 @@ def test_tls_with_a_user_and_a_password(tmp_path: Path) -> None:
     options += ["--user", *["neardup", "on", ">secret", "~*", "+@all"]]
 
     async def mark(url: str) -> Mark:
-        index = await open_redis(url, dict.fromkeys(Language, 3))
+        index = await open_redis(url, BANDINGS)
         try:
             await index.clear("mine", "v")
             return await index.mark()
@@ -95,12 +132,12 @@ def test_tls_with_a_user_and_a_password(tmp_path: Path) -> None:
 
 def test_a_redis_that_is_away_may_come_back() -> None:
     with pytest.raises(Transient, match="does not answer"):
-        asyncio.run(open_redis(f"redis://127.0.0.1:{free_port()}", dict.fromkeys(Language, 3)))
+        asyncio.run(open_redis(f"redis://127.0.0.1:{free_port()}", BANDINGS))
 
 
 def test_a_small_intset_limit_is_trouble(tmp_path: Path) -> None:
     async def ask(url: str) -> str | None:
-        index = await open_redis(url, dict.fromkeys(Language, 3))
+        index = await open_redis(url, BANDINGS)
         try:
             return await index.trouble()
         finally:
@@ -115,7 +152,7 @@ def test_a_small_intset_limit_is_trouble(tmp_path: Path) -> None:
 
 def test_what_redis_refuses_for_now_is_waited_for(tmp_path: Path) -> None:
     async def refused(url: str) -> None:
-        index = await open_redis(url, dict.fromkeys(Language, 3))
+        index = await open_redis(url, BANDINGS)
         try:
             await index.clear("mine", "v")
             with redis.Redis.from_url(url) as client:
@@ -130,5 +167,5 @@ def test_what_redis_refuses_for_now_is_waited_for(tmp_path: Path) -> None:
 
 def test_a_password_is_not_told() -> None:
     with pytest.raises(Misuse) as told:
-        asyncio.run(open_redis("redis://:Sec/ret@localhost", dict.fromkeys(Language, 3)))
+        asyncio.run(open_redis("redis://:Sec/ret@localhost", BANDINGS))
     assert "Sec" not in str(told.value)

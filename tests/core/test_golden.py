@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from daemon.core import golden, simhash, text
+from daemon.core import golden, minhash, permutations, simhash, text
+from daemon.core.fingerprint import fingerprint
 from daemon.records import Language
 
 here_and_now = golden.version.__wrapped__
@@ -26,6 +27,10 @@ def test_the_version_is_the_pinned_one_each_time() -> None:
         (simhash, "np", SimpleNamespace(**vars(np) | {"log": lambda frequencies: frequencies - 1})),
         (simhash, "OFFSETS", simhash.OFFSETS[::-1].copy()),
         (simhash, "SIGNS", -simhash.SIGNS),
+        (minhash, "MULTIPLIERS", permutations.MULTIPLIERS[::-1].copy()),
+        (minhash, "ADDENDS", permutations.ADDENDS + np.uint64(1)),
+        (minhash, "MIN_SHINGLES", 30),
+        (minhash, "mixed", lambda hashes: hashes),
         (text, "CHILLU", {**text.CHILLU, "ൽ": "ല", "ല": "ൾ"}),
         (text, "NUKTAS", "\u093c\u09bc\u0abc\u0b3c"),
         (text, "IGNORABLE", (text.IGNORABLE[0].lstrip("\u00ad"), *text.IGNORABLE[1:])),
@@ -34,6 +39,7 @@ def test_the_version_is_the_pinned_one_each_time() -> None:
     ],
     ids=[
         *("whole weights", "weights of log2", "raw frequencies", "byte order", "signs"),
+        *("permutations", "addends", "too few shingles", "no mixing"),
         *("chillu", "Gurmukhi nukta", "soft hyphen", "joiners", "letters end"),
     ],
 )
@@ -57,4 +63,6 @@ def test_a_golden_text_holds_what_its_script_makes_difficult(language: Language)
     told = golden.TEXTS[language]
     kinds = {unicodedata.category(c)[0] for c in told}
     assert kinds >= ({"L", "P", "N"} if language is Language.ENGLISH else {"L", "M", "P", "N"})
-    assert text.tokens(told) != told.encode().split(), "normalisation changes nothing here"
+    words = text.tokens(told)
+    assert words != told.encode().split(), "normalisation changes nothing here"
+    assert fingerprint(words + words[::-1] + words[::2] + words[::3]).signature, "too few shingles to pin the signature"

@@ -11,11 +11,14 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daemon.core.fingerprint import fingerprint
 from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction, visible_text
-from daemon.core.simhash import SCALE, fingerprint, simhash
+from daemon.core.simhash import SCALE
+from daemon.core.simhash import simhash as simhash_of
 from daemon.core.text import tokens
 from daemon.core.verify import hamming, hash_rows
+from daemon.core.words import hashed
 from daemon.records import Language
 from tests.conftest import SAMPLES
 
@@ -23,6 +26,10 @@ STORY = Extraction("article .story, div.post-body")
 alphabet = [word for text in TEXTS.values() for word in tokens(text)]
 stories = st.lists(st.one_of(st.sampled_from(alphabet), st.binary(min_size=1)), min_size=1, max_size=60)
 unhurried = settings(deadline=None)
+
+
+def simhash(words: list[bytes]) -> bytes:
+    return simhash_of(hashed(words))
 
 
 def by_vote(words: list[bytes]) -> bytes:

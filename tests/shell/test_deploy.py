@@ -18,6 +18,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from daemon import metrics
 from daemon.config import Config, load
+from daemon.core.banding import Banding
 from daemon.index.redis import open_redis
 from daemon.records import Language
 from tests.conftest import ROOT
@@ -76,7 +77,7 @@ async def test_redis_takes_the_configuration_and_the_daemon_is_content(tmp_path:
         assert said["set-max-intset-entries"] == "1000000", said
         assert (said["appendonly"], said["appendfsync"]) == ("yes", "everysec"), said
         assert sock.stat().st_mode & 0o777 == 0o770, "the socket is not for the group alone"
-        index = await open_redis(url, dict.fromkeys(Language, 3))
+        index = await open_redis(url, dict.fromkeys(Language, Banding()))
         trouble = await index.trouble()
         await index.close()
     assert trouble is None, trouble

@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.core.golden import TEXTS
-from daemon.core.verify import judge
 from daemon.errors import Fatal
 from daemon.ledger import connect, flags, stories
-from daemon.records import Fingerprint, Fingerprinted, Language, Story
+from daemon.records import Fingerprinted, Language, Story
 from daemon.review import export
+from tests.made import fingerprint_of, judge_pending
 
 CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
     "story_title matched_title story_author_id matched_author_id same_author story_published_at matched_published_at "
-    "earlier_id status flagged_at fingerprint_version"
+    "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated"
 )
 NOON = 1_795_176_000_000
 opened: list[sqlite3.Connection] = []
@@ -52,11 +52,11 @@ def ledger(*listed: Story) -> sqlite3.Connection:
 def add(db: sqlite3.Connection, *listed: Story) -> None:
     held = [row[0] for row in db.execute("SELECT id FROM stories")]
     for story in listed:
-        made = Fingerprinted(story, Fingerprint(b"t" * 16, b"s" * 16, 100), None)
+        made = Fingerprinted(story, fingerprint_of(b"t" * 16), None)
         pairs = [(min(story.id, n), max(story.id, n)) for n in held]
         stories.commit(db, stories.Batch([made], pairs, 1, {}, None))
         held.append(story.id)
-    flags.decide(db, [(pair, judge(pair, 3)) for pair in flags.pending(db, 1000)], "v1")
+    judge_pending(db, "v1")
 
 
 def exported(db: sqlite3.Connection, form: Literal["csv", "jsonl"] = "jsonl", *, only_new: bool = False) -> list[Any]:
@@ -142,9 +142,10 @@ def test_a_whole_row(language: Language) -> None:
         "matched_title": "b", "story_author_id": "7", "matched_author_id": "7", "same_author": True,
         "story_published_at": "2026-11-20T12:00:00Z", "matched_published_at": "2026-11-20T11:59:59.999Z",
         "earlier_id": 2, "status": "open", "flagged_at": "2026-11-20T12:00:00Z", "fingerprint_version": "v1",
+        "cluster_id": 2, "cluster_size": 2, "estimated": False,
     }  # fmt: skip
     assert exported(db) == [want]
-    assert exported(db, "csv") == [{k: "true" if v is True else str(v) for k, v in want.items()}]
+    assert exported(db, "csv") == [{k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in want.items()}]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daemon.config import Thresholds
 from daemon.core.verify import judge
 from daemon.errors import Fatal, Transient
-from daemon.ledger import connect, flags, lock, read, runs, stories
+from daemon.ledger import candidates, changes, connect, flags, lock, read, runs, stories
 from daemon.ledger.schema import MIGRATIONS
 from daemon.records import (
     BadRow,
@@ -17,7 +18,6 @@ from daemon.records import (
     Checkpoint,
     Dead,
     DeadLettered,
-    Fingerprint,
     Fingerprinted,
     Language,
     Outcome,
@@ -25,6 +25,8 @@ from daemon.records import (
     Skipped,
     Story,
 )
+from daemon.verifier import BEFORE_ALL
+from tests.made import fingerprint_of, judge_pending
 
 HINDI = Language.HINDI
 
@@ -34,9 +36,11 @@ def db(tmp_path: Path) -> sqlite3.Connection:
     return connect(tmp_path / "ledger.db")
 
 
-def made(story_id: int, text: int, language: Language = HINDI, updated_at: int = 1) -> Fingerprinted:
+def made(
+    story_id: int, text: int, language: Language = HINDI, updated_at: int = 1, signature: bytes | None = None
+) -> Fingerprinted:
     value = text.to_bytes(16)
-    return Fingerprinted(Story(story_id, language, updated_at=updated_at), Fingerprint(value, value, 100), '"e"')
+    return Fingerprinted(Story(story_id, language, updated_at=updated_at), fingerprint_of(value, signature), '"e"')
 
 
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: set[tuple[int, int]] | None = None) -> None:
@@ -48,15 +52,18 @@ def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: set[tuple[int, int
 )
 def test_the_outbox_replayed_gives_the_stories(versions: list[tuple[int, int, Language]]) -> None:
     db = sqlite3.connect(":memory:", isolation_level=None)
-    for statement in MIGRATIONS[0].split(";\n"):
+    for statement in ";\n".join(MIGRATIONS).split(";\n"):
         db.execute(statement)
     for story_id, text, language in versions:
         commit(db, made(story_id, text, language))
     replayed: dict[int, Banded | None] = {}
-    for change in stories.changes_after(db, 0, 100):
+    numbers: dict[int, int] = {}
+    for change in changes.after(db, 0, 100):
         assert replayed.get(change.story_id) == change.old, "a change must leave the bands the last one entered"
-        replayed[change.story_id] = change.new
-    assert replayed == dict(stories.stories_after(db, -1, 100))
+        replayed[change.story_id], numbers[change.story_id] = change.new, change.number
+    held = stories.after(db, 0, 100)
+    assert replayed == {change.story_id: change.new for change in held}
+    assert numbers == {change.story_id: change.number for change in held}
     db.close()
 
 
@@ -64,7 +71,7 @@ def test_a_batch_that_fails_leaves_no_trace(db: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.Error):
         commit(db, made(1, 1), pairs={(1, "not a number", 3)})  # type: ignore[arg-type]
     assert stories.known(db, 1) is None
-    assert stories.last_seq(db) == 0
+    assert changes.last_seq(db) == 0
 
 
 def test_a_text_that_is_gone_takes_its_fingerprint_along(db: sqlite3.Connection) -> None:
@@ -73,7 +80,7 @@ def test_a_text_that_is_gone_takes_its_fingerprint_along(db: sqlite3.Connection)
     assert stories.known(db, 1) is not None, "a missing object says nothing of the text"
     commit(db, Skipped(Story(1, HINDI), Skip.EMPTY))
     assert stories.known(db, 1) is None
-    assert stories.changes_after(db, 1, 9)[-1].new is None
+    assert changes.after(db, 1, 9)[-1].new is None
 
 
 def test_what_is_told_of_an_unchanged_story_is_kept_up_to_date(db: sqlite3.Connection) -> None:
@@ -81,49 +88,45 @@ def test_what_is_told_of_an_unchanged_story_is_kept_up_to_date(db: sqlite3.Conne
     commit(db, Skipped(Story(1, HINDI, title="new", updated_at=2), Skip.UNCHANGED, '"f"'))
     row = stories.describe(db, [1])[1]
     assert (row["title"], row["updated_at"], row["etag"]) == ("new", 2, '"f"')
-    assert stories.last_seq(db) == 1, "nothing changes for the index"
+    assert changes.last_seq(db) == 1, "nothing changes for the index"
 
 
 def test_an_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Connection) -> None:
     commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
-    judge_all(db)
+    judge_pending(db)
     assert [row["story_id"] for row in flags.open_pairs(db)] == [2]
     flags.mark_exported(db, [1])
     commit(db, made(2, 0xFFFF))
     assert list(flags.open_pairs(db)) == []
     commit(db, made(2, 1), pairs={(1, 2)})
-    judge_all(db)
+    judge_pending(db)
     assert [row["flag_id"] for row in flags.open_pairs(db)] == [1], "the flag is the same one, open again"
     assert [row["flag_id"] for row in flags.open_pairs(db, only_new=True)] == [1], "and news again"
 
 
-def judge_all(db: sqlite3.Connection) -> None:
-    flags.decide(db, [(pair, judge(pair, 3)) for pair in flags.pending(db, 99)], "v")
-
-
 def test_a_verdict_on_an_old_text_is_not_kept(db: sqlite3.Connection) -> None:
     commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
-    judged = [(pair, judge(pair, 3)) for pair in flags.pending(db, 9)]
+    judged = [(pair, judge(pair, None, None, Thresholds())) for pair in candidates.pending(db, BEFORE_ALL, 9)]
     commit(db, made(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
     assert not flags.decide(db, judged, "v")
-    assert flags.pending_count(db) == 1, "the pair waits to be judged by its new text"
+    assert candidates.pending_count(db) == 1, "the pair waits to be judged by its new text"
 
 
 def test_a_pair_of_which_one_has_gone_is_not_nominated(db: sqlite3.Connection) -> None:
     commit(db, made(1, 1))
     commit(db, Skipped(Story(1, HINDI), Skip.EMPTY), made(2, 1), pairs={(1, 2)})
-    assert flags.pending_count(db) == 0
+    assert candidates.pending_count(db) == 0
 
 
 def test_forget_leaves_nothing(db: sqlite3.Connection) -> None:
     commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
-    judge_all(db)
+    judge_pending(db)
     commit(db, DeadLettered(Story(3, HINDI), Dead.STORE_ERROR, "why"))
     assert all(stories.forget(db, n) for n in (2, 3))
     assert not stories.forget(db, 99)
     assert db.execute("SELECT count(*) FROM flags").fetchone() == (0,)
     assert runs.dead_letters(db) == {}
-    assert set(stories.simhashes(db, [1, 2])) == {1}
+    assert set(stories.fingerprints(db, [1, 2])) == {1}
 
 
 def test_a_dead_letter_counts_attempts_and_ends_with_recovery(db: sqlite3.Connection) -> None:
@@ -161,10 +164,10 @@ def test_a_run_that_never_ended_is_marked(db: sqlite3.Connection) -> None:
 def test_pruned_changes_are_the_oldest(db: sqlite3.Connection) -> None:
     for n in range(10):
         commit(db, made(n, n))
-    stories.prune_changes(db, 3)
-    assert stories.oldest_change(db) == 8
-    stories.prune_changes(db, 0)
-    assert (stories.oldest_change(db), stories.last_seq(db)) == (11, 10)
+    changes.prune(db, 3)
+    assert changes.oldest(db) == 8
+    changes.prune(db, 0)
+    assert (changes.oldest(db), changes.last_seq(db)) == (11, 10)
 
 
 def test_a_second_pipeline_command_is_told_who_is_at_work(tmp_path: Path) -> None:
@@ -201,3 +204,32 @@ def test_what_is_no_ledger_is_refused_in_a_line(tmp_path: Path) -> None:
         connect(tmp_path / "ledger.db")
     with pytest.raises(Fatal, match="neardup backfill"):
         read(tmp_path / "none.db")
+
+
+def test_a_version_of_a_story_has_a_number_no_other_ever_had(db: sqlite3.Connection) -> None:
+    given = []
+    for text in (1, 2, 3):
+        commit(db, made(7, text))
+        given.append(changes.after(db, 0, 99)[-1].number)
+    commit(db, Skipped(Story(7, HINDI), Skip.EMPTY), made(8, 8))
+    given.append(changes.after(db, 0, 99)[-1].number)
+    assert given == sorted(set(given)), "an index holds numbers of what was edited or removed"
+    assert stories.held(db, (), given[:3]) == {}, "which must mean nothing"
+    assert set(stories.held(db, [8], [])) == set(stories.held(db, [], given)) == {given[3]}
+
+
+def test_a_ledger_of_the_schema_before_keeps_its_flags_for_its_stories_to_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    old = sqlite3.connect(path, isolation_level=None)
+    for statement in MIGRATIONS[0].split(";\n"):
+        old.execute(statement)
+    old.execute(
+        "INSERT INTO flags (a, b, kind, hamming, flagged_at, fingerprint_version) VALUES (1, 2, 'near', 2, 5, 'v')"
+    )
+    old.execute("PRAGMA user_version = 1")
+    old.close()
+    db = connect(path)
+    assert list(flags.open_pairs(db)) == []
+    commit(db, made(1, 1), made(2, 3), pairs={(1, 2)})
+    judge_pending(db)
+    assert [row["flag_id"] for row in flags.open_pairs(db)] == [1]

@@ -8,32 +8,35 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
+from daemon.core.banding import Banding
 from daemon.errors import Fatal
 from daemon.index import Index
 from daemon.index.redis import open_redis
 from daemon.index.sqlite import SqliteIndex
-from daemon.ledger import Ledger, runs, stories
-from daemon.records import Fingerprint, Fingerprinted, Language, Story
+from daemon.ledger import Ledger, changes, runs, stories
+from daemon.records import Fingerprinted, Language, Story
 from daemon.sync import catch_up, ledger_id, refuse_strangers, start_anew
+from tests.made import fingerprint_of
 
-DISTANCES = dict.fromkeys(Language, 3)
+BANDINGS = dict.fromkeys(Language, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]
 
 
 async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
     outcomes = [
-        Fingerprinted(Story(n, Language.HINDI), Fingerprint(text.to_bytes(16), text.to_bytes(16), 50), None)
+        Fingerprinted(Story(n, Language.HINDI), fingerprint_of(text.to_bytes(16), bytes([text]) * 64), None)
         for n, text in texts
     ]
     await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
 
 
 async def assert_in_step(ledger: Ledger, index: Index) -> None:
-    held = await ledger.do(stories.stories_after, -1, 1000)
-    assert (await index.mark()).applied == await ledger.do(stories.last_seq)
-    _, found = await index.lookup([banded for _, banded in held])
-    for (story_id, _), ids in zip(held, found, strict=True):
-        assert story_id in ids, f"story {story_id} is not in the index"
+    held = await ledger.do(stories.after, 0, 1000)
+    assert (await index.mark()).applied == await ledger.do(changes.last_seq)
+    _, found = await index.lookup([change.new for change in held if change.new])
+    for change, one in zip(held, found, strict=True):
+        assert change.story_id in one.ids, f"story {change.story_id} is not in the bands of its SimHash"
+        assert change.number in one.numbers, f"story {change.story_id} is not in the bands of its signature"
     assert sum((await index.sizes()).values()) == len(held)
 
 
@@ -51,7 +54,7 @@ async def ahead(ledger: Ledger, index: Index) -> None:
 
 async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
     await commit(ledger, (4, 4), (5, 5))
-    await ledger.do(stories.prune_changes, 0)
+    await ledger.do(changes.prune, 0)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
@@ -59,9 +62,7 @@ async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
 def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: str) -> None:
     async def play() -> None:
         ledger = Ledger(tmp_path / "l.db")
-        index = (
-            SqliteIndex(tmp_path / "l.db", DISTANCES) if kind == "sqlite" else await open_redis(redis_url, DISTANCES)
-        )
+        index = SqliteIndex(tmp_path / "l.db", BANDINGS) if kind == "sqlite" else await open_redis(redis_url, BANDINGS)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
@@ -79,7 +80,7 @@ def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: 
 
 def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, DISTANCES)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
@@ -103,7 +104,7 @@ def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path,
 )
 def test_a_strangers_index_is_refused(tmp_path: Path, theirs: tuple[str | None, str], said: str) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", DISTANCES)
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await index.clear(theirs[0] or await ledger_id(ledger), theirs[1])
         try:
             await refuse_strangers(index, ledger, "v")
@@ -117,7 +118,7 @@ def test_a_strangers_index_is_refused(tmp_path: Path, theirs: tuple[str | None, 
 
 def test_catching_up_spares_a_strangers_index(tmp_path: Path) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", DISTANCES)
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await index.clear("another", "v")
         await index.apply([], 7)
         try:
@@ -133,7 +134,7 @@ def test_catching_up_spares_a_strangers_index(tmp_path: Path) -> None:
 
 def test_a_refingerprinting_cut_short_is_not_begun_again(tmp_path: Path) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", DISTANCES)
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1))
         await catch_up(index, ledger, "v")
@@ -152,7 +153,7 @@ def test_a_refingerprinting_cut_short_is_not_begun_again(tmp_path: Path) -> None
 
 def test_fingerprints_of_another_version_are_refused_and_the_way_out_is_named(tmp_path: Path) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", DISTANCES)
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await ledger.do(runs.put, "fingerprint_version", "older")
         try:
             await refuse_strangers(index, ledger, "v")

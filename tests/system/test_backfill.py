@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,21 +56,24 @@ def drive(neardup: Neardup, number: str, at: int, *arguments: str) -> Ended:
 
 
 def state(neardup: Neardup) -> dict[str, list[tuple[object, ...]]]:
-    """What law 8 compares: (id, language, hashes) and (pair, kind, scores); and the embedded index."""
+    """What law 8 compares: (id, language, hashes) and (pair, kind, scores); and the embedded index, by ids."""
+    scores = "hamming, jaccard, containment_a, containment_b, longest_run_words, estimated"
     queries = {
-        "stories": "SELECT id, language, text_hash, simhash FROM stories ORDER BY id",
-        "flags": "SELECT a, b, kind, hamming, jaccard, status FROM flags ORDER BY a, b",
-        "pending": "SELECT * FROM candidates",
-        "index": "SELECT * FROM index_groups ORDER BY 1, 2",
+        "stories": "SELECT id, language, text_hash, simhash, signature, shingles FROM stories ORDER BY id",
+        "flags": f"SELECT a, b, kind, status, {scores} FROM flags ORDER BY a, b",
+        "near misses": f"SELECT a, b, {scores} FROM candidates WHERE judged_at IS NOT NULL ORDER BY a, b",
+        "pending": "SELECT a, b FROM candidates WHERE judged_at IS NULL",
     }
-    db = sqlite3.connect(neardup.ledger)
-    there = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-    out = {
-        name: db.execute(query).fetchall()
-        for name, query in queries.items()
-        if name != "index" or "index_groups" in there
-    }
-    db.close()
+    with closing(sqlite3.connect(neardup.ledger)) as db:
+        out = {name: db.execute(query).fetchall() for name, query in queries.items()}
+        assert out["pending"] == [], "candidates were left to judge"
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'index_groups'").fetchone():
+            ids = dict(db.execute("SELECT number, id FROM stories"))
+            out["index"] = db.execute("SELECT * FROM index_groups ORDER BY 1, 2").fetchall()
+            out["sketches"] = [
+                (bucket, frozenset(ids[number] for number in memoryview(numbers).cast("I")))
+                for bucket, numbers in db.execute("SELECT * FROM index_sketches ORDER BY 1")
+            ]
     return out
 
 

@@ -17,7 +17,7 @@ from tests.servers import REGION, Aws
 
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
 ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
-PLANTED = {(pair["a"], pair["b"], pair["kind"]) for pair in TRUTH if pair["kind"] in ("exact", "near")}
+PLANTED = {(pair["a"], pair["b"], pair["kind"]) for pair in TRUTH}
 
 CLOUD = """
 [source]
@@ -76,7 +76,13 @@ def test_people_are_told_what_was_found_and_where(make_neardup: Callable[[str], 
     neardup = make_neardup(embedded() + '[export]\npath = "out/flags.csv"\n')
     told = neardup("backfill")
     assert told.code == 0, told.err
-    for words in ("backfill is done", "exact 8, near 6", "New flags (14)", "Seventh on the List", "flags.csv"):
+    for words in (
+        "backfill is done",
+        "exact 8, near 6, partial 3, similar 4",
+        "New flags (21)",
+        "Seventh on the List",
+        "flags.csv",
+    ):
         assert words in told.out, words
     with (neardup.folder / "out" / "flags.csv").open(encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == len(PLANTED)

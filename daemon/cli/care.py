@@ -1,0 +1,91 @@
+"""The commands that look after ledger and index: `status`, `doctor`, `reindex`, `forget`."""
+
+import asyncio
+import json
+from dataclasses import asdict
+
+import click
+
+from daemon import console, terminal
+from daemon.app import open_app
+from daemon.cli.base import command, json_option
+from daemon.config import Config
+from daemon.doctor import examine
+from daemon.errors import Misuse
+from daemon.ledger import stories
+from daemon.ledger.lock import only_one
+from daemon.signals import run_async
+from daemon.source.listed import id_of
+from daemon.status import status as read_status
+from daemon.sync import catch_up, rebuild
+
+
+@command
+@json_option
+def status(config: Config, as_json: bool) -> None:
+    """How neardup stands: stories, flags, runs, dead letters, the index."""
+    facts = run_async(lambda _: read_status(config))
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+    else:
+        terminal.show_status(facts)
+
+
+@command
+@json_option
+def doctor(config: Config, as_json: bool) -> None:
+    """Probe config, ledger, index, source, object store, clock and fingerprints."""
+
+    async def probe(_: asyncio.Event) -> bool:
+        good = True
+        async for finding in examine(config):
+            good &= finding.good
+            if as_json:
+                click.echo(json.dumps(asdict(finding), ensure_ascii=False))
+            else:
+                click.echo(f"{'ok  ' if finding.good else 'FAIL'} {finding.part}: {finding.said}")
+        return good
+
+    if not run_async(probe):
+        raise SystemExit(1)
+
+
+@command
+@json_option
+def reindex(config: Config, as_json: bool) -> None:
+    """Rebuild the index from the ledger; reads no page."""
+
+    async def go(_: asyncio.Event) -> int:
+        with only_one(config.ledger.path, "reindex"):
+            async with open_app(config) as app:
+                with console.counting("reindex") as progress:
+                    return await rebuild(app.index, app.ledger, app.version, progress)
+
+    done = run_async(go)
+    click.echo(json.dumps({"indexed": done}) if as_json else f"{done:,} stories are indexed")
+
+
+@command
+@click.argument("listed_id", metavar="ID")
+@json_option
+def forget(config: Config, listed_id: str, as_json: bool) -> None:
+    """Remove a story everywhere: ledger, index, flags, dead letters."""
+    try:
+        story_id = id_of(listed_id)
+    except ValueError as error:
+        raise Misuse(str(error)) from None
+
+    async def go(_: asyncio.Event) -> bool:
+        with only_one(config.ledger.path, "forget"):
+            async with open_app(config) as app:
+                await catch_up(app.index, app.ledger, app.version)
+                there = await app.ledger.do(stories.forget, story_id)
+                await catch_up(app.index, app.ledger, app.version)
+                return there
+
+    there = run_async(go)
+    click.echo(
+        json.dumps({"forgotten": there})
+        if as_json
+        else f"story {story_id} {'is forgotten' if there else 'was not known'}"
+    )

@@ -1,0 +1,84 @@
+"""The commands about copies: `check`, `compare`, `export`."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from daemon import terminal
+from daemon.app import open_app
+from daemon.check import check as check_text
+from daemon.cli.base import command, json_option
+from daemon.compare import compare as compare_texts
+from daemon.config import Config
+from daemon.core.html import Unreadable
+from daemon.errors import Fatal, Misuse
+from daemon.ledger import connect, flags, read, translated
+from daemon.records import language_of
+from daemon.review.export import Format, write, write_file
+from daemon.review.side_by_side import side_by_side
+from daemon.signals import run_async
+
+
+@command
+@click.argument("file", type=click.File("rb"))
+@click.option("--language", required=True, metavar="L", help="HINDI, ENGLISH, ... or hi, en, ...")
+@json_option
+def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None:
+    """What FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
+    try:
+        spoken = language_of(language)
+    except ValueError:
+        raise Misuse(f"--language: unknown language {language!r}") from None
+    body = file.read()
+
+    async def look(_: asyncio.Event) -> list[dict[str, Any]]:
+        read(config.ledger.path).close()
+        async with open_app(config) as app:
+            return await check_text(app, body, spoken)
+
+    try:
+        matches = run_async(look)
+    except Unreadable as error:
+        raise Fatal(f"{file.name}: nothing to compare: {error.reason}") from None
+    if as_json:
+        click.echo(json.dumps(matches, ensure_ascii=False))
+    else:
+        terminal.show_matches(matches)
+
+
+@command
+@click.argument("a")
+@click.argument("b")
+@json_option
+def compare(config: Config, a: str, b: str, as_json: bool) -> None:
+    """What A and B share: each a story's id, or a file (a page or plain text)."""
+    facts = run_async(lambda _: compare_texts(config, a, b))
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+    else:
+        terminal.out.print(side_by_side(facts))
+
+
+@command
+@click.option("--format", "file_format", type=click.Choice(["csv", "jsonl"]), help="[export.format]")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, allow_dash=True), default="-", help="A file; - is stdout."
+)
+@click.option("--new", "only_new", is_flag=True, help="Only flags that no export has given before.")
+def export(config: Config, file_format: Format | None, output: Path, only_new: bool) -> None:
+    """The flagged pairs, worst first, for review."""
+    chosen = file_format or config.export.format
+    read(config.ledger.path).close()
+    with translated(config.ledger.path):
+        db = connect(config.ledger.path)
+        if str(output) == "-":
+            given = write(db, sys.stdout, chosen, only_new=only_new)
+            sys.stdout.flush()  # what was not given must not be marked
+        else:
+            given = write_file(db, output, chosen, only_new=only_new)
+            click.echo(f"{len(given):,} flags: {output}", err=True)
+        flags.mark_exported(db, given)

@@ -1,0 +1,98 @@
+"""The commands that list, fingerprint and flag: `run`, `daily`, `backfill`, `sweep`."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import AsyncExitStack, closing
+from typing import Any
+
+import click
+
+from daemon import console, terminal
+from daemon.app import open_app
+from daemon.cli.base import command, json_option, time_of
+from daemon.config import Config
+from daemon.http import serve_if_free
+from daemon.ledger import Ledger, flags, read, snapshot
+from daemon.review.export import clusters_of, record
+from daemon.run import run_once
+from daemon.service import Service
+from daemon.signals import run_async
+from daemon.summary import Summary
+from daemon.sweep import Swept
+from daemon.sweep import sweep as sweep_ledger
+
+
+@command
+def run(config: Config) -> None:
+    """The daemon: daily runs on the schedule of [run], /metrics and /healthz, until SIGTERM."""
+    run_async(lambda stop: Service(config, stop).run(), drains=True)
+
+
+@command
+@click.option(
+    "--since", metavar="TIME", help="List what was updated at or after this RFC 3339 time, not the watermark."
+)
+@json_option
+def daily(config: Config, since: str | None, as_json: bool) -> None:
+    """One incremental run: what was updated since the watermark."""
+    _run_and_tell(config, "daily", as_json, since=time_of("--since", since))
+
+
+@command
+@click.option("--refingerprint", is_flag=True, help="Forget every fingerprint first, and make them all anew.")
+@json_option
+def backfill(config: Config, refingerprint: bool, as_json: bool) -> None:
+    """Every story, once; a backfill that was cut short goes on where it was."""
+    _run_and_tell(config, "backfill", as_json, refingerprint=refingerprint)
+
+
+def _run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> None:
+    async def go(stop: asyncio.Event) -> tuple[Summary, list[dict[str, Any]]]:
+        async with AsyncExitStack() as stack:
+            app = await stack.enter_async_context(open_app(config))
+            await serve_if_free(stack, config.metrics.listen)
+            with console.watching(name) as watch:
+                summary = await run_once(app, name, stop, watch, **options)
+            return summary, await app.ledger.do(_flagged_since, summary.started_at)
+
+    summary, new = run_async(go, drains=True)
+    if as_json:
+        click.echo(json.dumps(summary.as_dict(), ensure_ascii=False))
+        return
+    terminal.show_summary(summary)
+    _show_flags(config, new, summary.counts.flagged.total())
+
+
+@command
+@json_option
+def sweep(config: Config, as_json: bool) -> None:
+    """Flag the pairs inside what is already fingerprinted; one that was cut short goes on where it was."""
+
+    async def go(stop: asyncio.Event) -> tuple[Swept, list[dict[str, Any]]]:
+        read(config.ledger.path).close()
+        async with AsyncExitStack() as stack:
+            ledger = stack.enter_context(closing(Ledger(config.ledger.path)))
+            await serve_if_free(stack, config.metrics.listen)
+            with console.watching("sweep") as watch:
+                swept = await sweep_ledger(config, ledger, stop, watch)
+            return swept, await ledger.do(_flagged_since, swept.started_at)
+
+    swept, new = run_async(go, drains=True)
+    if as_json:
+        click.echo(json.dumps(swept.as_dict(), ensure_ascii=False))
+        return
+    terminal.show_sweep(swept)
+    _show_flags(config, new, swept.flagged.total())
+
+
+def _show_flags(config: Config, new: list[dict[str, Any]], total: int) -> None:
+    terminal.show_flags(new, total)
+    if config.export.path:
+        click.echo(f"\nAll open flags: {config.export.path}")
+
+
+def _flagged_since(db: sqlite3.Connection, since: int) -> list[dict[str, Any]]:
+    with snapshot(db):
+        cluster_of = clusters_of(db)
+        return [record(row, cluster_of) for row in flags.open_pairs(db, since=since, limit=terminal.SHOWN_FLAGS)]

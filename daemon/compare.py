@@ -1,0 +1,173 @@
+"""What two stories share: the evidence for a pair, from their texts as they are now."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daemon.app import extraction, open_fetcher
+from daemon.config import Config
+from daemon.core import golden, verify
+from daemon.core.align import passages
+from daemon.core.fingerprint import fingerprint, text_hash
+from daemon.core.html import Unreadable, file_text, page_text
+from daemon.core.text import Located, located
+from daemon.core.verify import Limits, hash_rows, kind_of, shingled
+from daemon.errors import Fatal, Gone, Misuse
+from daemon.fetch import Forbidden, TooLarge
+from daemon.ledger import read, runs, stories, translated
+from daemon.records import Kind, Language, Story
+from daemon.review.export import rfc3339
+from daemon.source.listed import id_of
+from daemon.worker import story_words
+
+CONTEXT_WORDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One of the two: its text, its words, normalised, and what the ledger knows of it, or its file's name."""
+
+    text: str
+    words: list[bytes]
+    known: Mapping[str, Any]
+    file: str | None = None
+
+
+async def compare(config: Config, one: str, other: str) -> dict[str, Any]:
+    """Two stories, each an id (digits alone) or the path of a page or plain text -> what they share, as plain data.
+
+    Raises Misuse for what names no two stories, Fatal for a story whose text is not to be had,
+    Transient for a store that does not answer.
+    """
+    names = [_name(one), _name(other)]
+    if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
+        raise Misuse(f"{one} and {other} are one story")
+    known = _known(config, [name for name in names if isinstance(name, int)])
+    a, b = [await _story(config, known[n]) if isinstance(n, int) else _file(config, n) for n in names]
+    language = a.known.get("language") or b.known.get("language")
+    return evidence(a, b, config.detection.of(Language(language)) if language else config.detection)
+
+
+def _name(argument: str) -> int | Path:
+    if not (argument.isascii() and argument.isdecimal()):
+        return Path(argument)
+    try:
+        return id_of(argument)
+    except ValueError as error:
+        raise Misuse(str(error)) from None
+
+
+def _known(config: Config, ids: list[int]) -> dict[int, dict[str, Any]]:
+    """What the ledger holds of these stories; no text hash where it is one of other fingerprints."""
+    if not ids:
+        return {}
+    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+        known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
+        ours = runs.get(db, "fingerprint_version") == golden.version()
+    for story_id in ids:
+        if story_id not in known:
+            raise Fatal(f"story {story_id} is not in the ledger")
+        if not ours:
+            known[story_id]["text_hash"] = None
+    return known
+
+
+async def _story(config: Config, known: dict[str, Any]) -> Told:
+    story = Story(known["id"], Language(known["language"]), known["path"])
+    fetcher = open_fetcher(config)
+    try:
+        document = await fetcher.get(story)
+        assert document is not None  # without an ETag a page is always given
+        text = page_text(document.body, document.content_type, extraction(config))
+        return Told(text, story_words(text), known)
+    except Gone:
+        raise Fatal(f"story {story.id}: its page is gone: {fetcher.path_of(story)}") from None
+    except Unreadable as unreadable:
+        raise Fatal(f"story {story.id}: nothing to compare: {unreadable.reason}") from None
+    except (TooLarge, Forbidden) as error:
+        raise Fatal(f"story {story.id}: {error}") from None
+
+
+def _file(config: Config, path: Path) -> Told:
+    name = str(path).encode("utf-8", "replace").decode()  # a name may hold bytes that are no text
+    try:
+        text = file_text(path.read_bytes(), extraction(config))
+        return Told(text, story_words(text), {}, name)
+    except (OSError, ValueError) as error:
+        raise Misuse(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+    except Unreadable as unreadable:
+        raise Fatal(f"{name}: nothing to compare: {unreadable.reason}") from None
+
+
+def evidence(a: Told, b: Told, limits: Limits) -> dict[str, Any]:
+    """What two texts share, and what is known of their stories.
+
+    `containment` is the share of a's shingles that stand in b, `matched_containment` the other way;
+    `share_a` is the share of a's words that `passages`, the longest first, cover.
+    """
+    made = [fingerprint(told.words) for told in (a, b)]
+    compared = [shingled(told.words) for told in (a, b)]
+    [bits] = verify.hamming(hash_rows([made[0].simhash]), hash_rows([made[1].simhash])).tolist()
+    scores = verify.compare(*compared)
+    found = passages(compared[0].words, compared[1].words)
+    covered = sum(one.words for one in found)
+    in_a, in_b = located(a.text), located(b.text)
+    return {
+        "a": _about(a),
+        "b": _about(b),
+        "kind": Kind.EXACT if made[0].text_hash == made[1].text_hash else kind_of(bits, scores, limits),
+        "hamming": bits,
+        "jaccard": scores.jaccard,
+        "containment": scores.containment_a,
+        "matched_containment": scores.containment_b,
+        "longest_run_words": scores.longest_run_words,
+        "earlier": _earlier(a.known.get("published_at"), b.known.get("published_at")),
+        "same_author": _same(a.known.get("author_id"), b.known.get("author_id")),
+        "share_a": covered / len(a.words),
+        "share_b": covered / len(b.words),
+        "passages": [
+            {
+                "words": one.words,
+                "a": _excerpt(in_a, one.start_a, one.words),
+                "b": _excerpt(in_b, one.start_b, one.words),
+            }
+            for one in found
+        ],
+    }
+
+
+def _about(told: Told) -> dict[str, Any]:
+    known = told.known
+    hashed = known.get("text_hash")
+    return {
+        "story_id": known.get("id"),
+        "file": told.file,
+        "language": known.get("language"),
+        "title": known.get("title"),
+        "author_id": known.get("author_id"),
+        "published_at": rfc3339(known.get("published_at")),
+        "words": len(told.words),
+        "changed": hashed != text_hash(told.words) if hashed else None,
+    }
+
+
+def _earlier(a: int | None, b: int | None) -> str | None:
+    return None if a is None or b is None or a == b else "a" if a < b else "b"
+
+
+def _same(a: str | None, b: str | None) -> bool | None:
+    return None if a is None or b is None else a == b
+
+
+def _excerpt(text: Located, word: int, words: int) -> dict[str, Any]:
+    """Words [word, word + words) and some either side, as they stand in the text."""
+    start, end = text.span(word, word + words)
+    before, after = text.span(max(word - CONTEXT_WORDS, 0), min(word + words + CONTEXT_WORDS, len(text.starts)))
+    return {
+        "word": word,
+        "before": text.text[before:start],
+        "text": text.text[start:end],
+        "after": text.text[end:after],
+    }

@@ -1,0 +1,86 @@
+"""Clusters: stories joined by verified flags.
+
+Union-find (Tarjan, JACM 1975).  A cluster that hangs together by a few flags only, a chain, may join
+stories that have nothing in common; so each names its two members furthest apart, and its weakest
+edge.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Edge = tuple[int, int, float]  # two stories, and how much of one stands in the other, 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Stories joined by flags.
+
+    `stories` are in the order of publication, so that the first is likely the original.  `ends` are
+    two members with the most flags, `steps`, on the shortest way between them.
+    """
+
+    stories: tuple[int, ...]
+    weakest: Edge
+    ends: tuple[int, int]
+    steps: int
+
+
+def roots(edges: Iterable[Edge]) -> dict[int, int]:
+    """Each story of an edge -> one story that stands for all it is joined with."""
+    parent: dict[int, int] = {}
+
+    def find(story: int) -> int:
+        while (above := parent.setdefault(story, story)) != story:
+            parent[story] = parent[above]  # path halving
+            story = parent[story]
+        return story
+
+    for a, b, _ in edges:
+        parent[find(a)] = find(b)
+    return {story: find(story) for story in list(parent)}
+
+
+def clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list[Cluster]:
+    """The clusters that the edges make, the largest first; `published` gives times, None where not known.
+
+    Stories without a time come last; among equals the lowest id comes first.
+    """
+    root = roots(edges)
+    members: dict[int, list[int]] = defaultdict(list)
+    for story, top in root.items():
+        members[top].append(story)
+    inside: dict[int, list[Edge]] = defaultdict(list)
+    for edge in edges:
+        inside[root[edge[0]]].append(edge)
+
+    def order(story: int) -> tuple[bool, int, int]:
+        time = published.get(story)
+        return time is None, time or 0, story
+
+    found = [_cluster(sorted(stories, key=order), inside[top]) for top, stories in members.items()]
+    return sorted(found, key=lambda cluster: (-len(cluster.stories), cluster.stories[0]))
+
+
+def _cluster(stories: list[int], edges: list[Edge]) -> Cluster:
+    beside: dict[int, list[int]] = defaultdict(list)
+    for a, b, _ in edges:
+        beside[a].append(b)
+        beside[b].append(a)
+    one, _ = _furthest(stories[0], beside)
+    other, steps = _furthest(one, beside)
+    weakest = min(edges, key=lambda edge: (edge[2], edge[0], edge[1]))
+    return Cluster(tuple(stories), weakest, (min(one, other), max(one, other)), steps)
+
+
+def _furthest(start: int, beside: Mapping[int, list[int]]) -> tuple[int, int]:
+    """Breadth first from `start`: the story furthest away (the lowest id of them), and its steps."""
+    steps = {start: 0}
+    queue = deque([start])
+    while queue:
+        story = queue.popleft()
+        for other in beside[story]:
+            if other not in steps:
+                steps[other] = steps[story] + 1
+                queue.append(other)
+    return min(steps, key=lambda story: (-steps[story], story)), max(steps.values())

@@ -1,0 +1,240 @@
+"""`neardup sweep`: flags the pairs inside what the ledger holds, with no lookup a story and no index.
+
+Language by language: load the fingerprints, nominate all that a lookup would have nominated, put
+these on record, judge them.  A sweep that was cut short goes on with the languages that are left,
+unless stories or thresholds have changed meanwhile.
+"""
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import structlog
+
+from daemon.app import extraction, open_fetcher
+from daemon.config import Config
+from daemon.core import golden
+from daemon.core.minhash import ROWS, signature_rows
+from daemon.core.pairs import Portion
+from daemon.core.shortlist import MAX_STORIES, Held, Shortlist, nominated
+from daemon.core.verify import hash_rows
+from daemon.errors import Fatal, NeardupError
+from daemon.ledger import Ledger, candidates, changes, now_ms, runs, stories, transaction
+from daemon.ledger.lock import only_one
+from daemon.metrics import CAPPED, CAPPED_BUCKETS, RUN_FAILURES, RUNNING
+from daemon.records import Language
+from daemon.review.export import write_file
+from daemon.run import Progress, Watch
+from daemon.sync import refuse_other_fingerprints
+from daemon.texts import Texts
+from daemon.verifier import News, Verifier
+
+NUMBERS_A_READ = 50_000
+PAIRS_A_COMMIT = 5_000
+STEP_SECONDS = 0.2  # of nominating, between two looks at the stop event
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Swept:
+    """What a sweep did.  It is `done`, or was `stopped` by a signal before its last language.
+
+    `candidates` are the pairs it nominated, without those `left_out` by max_matches; of
+    `capped_runs`, longer than max_bucket, not every pair was looked at.
+    """
+
+    started_at: int
+    status: str = "stopped"
+    stories: int = 0
+    candidates: int = 0
+    left_out: int = 0
+    capped_runs: int = 0
+    flagged: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "stories": self.stories,
+            "candidates": self.candidates,
+            "left_out": self.left_out,
+            "capped_runs": self.capped_runs,
+            "flagged": dict(sorted(self.flagged.items())),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watch = lambda progress: None) -> Swept:
+    """Nominate and judge every pair of stories in the ledger, until done or `stop` is set.
+
+    `watch` is told of the progress, in stories.  Raises Transient where the ledger is in use, Fatal
+    for what somebody has to mend.
+    """
+    with only_one(config.ledger.path, "sweep"):
+        version = golden.version()
+        await refuse_other_fingerprints(ledger, version)
+        run_id = await ledger.do(runs.begin, "sweep")
+        work = _Sweep(config, ledger, version, stop, watch)
+        RUNNING.labels("sweep").set(1)
+        try:
+            await work.go()
+        except BaseException as error:
+            RUN_FAILURES.labels("sweep").inc()
+            why = str(error) if isinstance(error, NeardupError) else repr(error)
+            await ledger.do(runs.finish, run_id, "failed", counts=work.swept.as_dict(), error=why)
+            raise
+        finally:
+            RUNNING.labels("sweep").set(0)
+        await ledger.do(runs.finish, run_id, work.swept.status, counts=work.swept.as_dict())
+        if config.export.path is not None:
+            await ledger.do(write_file, config.export.path, config.export.format)
+        return work.swept
+
+
+class _Sweep:
+    """The wiring of one sweep."""
+
+    def __init__(self, config: Config, ledger: Ledger, version: str, stop: asyncio.Event, watch: Watch) -> None:
+        self._config = config
+        self._ledger = ledger
+        self._stop = stop
+        self._watch = watch
+        self._progress = Progress()
+        self._behind = 0  # stories of the languages that are done
+        texts = Texts(open_fetcher(config), extraction(config))
+        self._verifier = Verifier(ledger, config.detection, version, texts, self._flagged)
+        self.swept = Swept(now_ms())
+
+    async def go(self) -> None:
+        """Sweep the languages that are left, as far as `stop` and run.shutdown_seconds allow."""
+        try:
+            async with asyncio.timeout(None) as deadline:
+                watching = asyncio.create_task(self._limit(deadline))
+                try:
+                    ended = await self._sweep()
+                finally:
+                    watching.cancel()
+        except TimeoutError:
+            log.warning("not drained in time; the next run does what is left")
+            ended = False
+        self.swept.status = "done" if ended else "stopped"
+        self.swept.seconds = (now_ms() - self.swept.started_at) / 1000
+
+    async def _limit(self, deadline: asyncio.Timeout) -> None:
+        await self._stop.wait()
+        deadline.reschedule(asyncio.get_running_loop().time() + self._config.run.shutdown_seconds)
+
+    async def _sweep(self) -> bool:
+        """Whether it came to its end."""
+        sizes = await self._ledger.do(runs.stories_by_language)
+        self._progress.size = sum(sizes.values())
+        basis = {
+            "last_change": await self._ledger.do(changes.last_seq),
+            "detection": self._config.detection.model_dump(mode="json"),
+        }
+        said = await self._ledger.do(runs.get, "sweep")
+        standing = json.loads(said) if said else {}
+        done = standing["done"] if standing.items() >= basis.items() else []
+        await self._verifier.drain()  # what a sweep that was cut short has left pending
+        for language, size in sizes.items():
+            if language not in done:
+                if not await self._sweep_language(Language(language), size):
+                    return False
+                done.append(language)
+                await self._ledger.do(runs.put, "sweep", json.dumps({**basis, "done": done}))
+                await self._verifier.drain()
+            self._behind += size
+            self._tell(0)
+        await self._ledger.do(runs.put, "sweep", "{}")
+        return True
+
+    async def _sweep_language(self, language: Language, size: int) -> bool:
+        """Put the candidates of a language on record; whether it was not told to stop before."""
+        if size > MAX_STORIES:
+            raise Fatal(f"{language} has {size:,} stories; a sweep takes {MAX_STORIES:,} of a language at most")
+        held = await self._load(language, size)
+        shortlist = Shortlist(held, self._config.detection.of(language).max_matches)
+        capped = await self._nominate(language, held, shortlist)
+        found = await asyncio.to_thread(len, shortlist)
+        for page in shortlist.pages(PAIRS_A_COMMIT):
+            if self._stop.is_set():
+                break
+            await self._ledger.do(_put, page)
+        if self._stop.is_set():
+            return False
+        self.swept.stories += size
+        self.swept.candidates += found
+        self.swept.left_out += shortlist.left_out
+        self.swept.capped_runs += len(capped)
+        _tell_of_caps(language, shortlist.left_out, capped)
+        return True
+
+    async def _load(self, language: Language, size: int) -> Held:
+        """The fingerprints of a language; told to stop, as many as are read by then."""
+        held = Held(
+            ids=np.zeros(size, np.int64),
+            simhashes=np.zeros((size, 2), np.uint64),
+            signatures=np.zeros((size, ROWS), np.uint8),
+            signed=np.zeros(size, np.bool_),
+        )
+        end = 0
+        for after in range(0, await self._ledger.do(stories.last_number), NUMBERS_A_READ):
+            if self._stop.is_set():
+                break
+            page = await self._ledger.do(stories.in_language, language, after, after + NUMBERS_A_READ)
+            read = slice(end, end := end + len(page))
+            held.ids[read] = [story_id for story_id, _, _ in page]
+            held.simhashes[read] = hash_rows([simhash for _, simhash, _ in page])
+            held.signatures[read] = signature_rows([signature for *_, signature in page])
+            held.signed[read] = [signature is not None for *_, signature in page]
+        return held
+
+    async def _nominate(self, language: Language, held: Held, shortlist: Shortlist) -> dict[str, int]:
+        """Shortlist the pairs of a language, until told to stop; the runs that max_bucket cut, with their sizes."""
+        detection = self._config.detection
+        portions = nominated(held, detection.bandings[language], detection.of(language).agreeing_rows)
+        capped: dict[str, int] = {}
+
+        def shortlist_some() -> Portion | None:
+            until = time.monotonic() + STEP_SECONDS
+            for portion in portions:
+                shortlist.add(portion.left, portion.right)
+                capped.update(portion.capped)
+                if time.monotonic() >= until:
+                    return portion
+            return None
+
+        while not self._stop.is_set() and (portion := await asyncio.to_thread(shortlist_some)):
+            self._tell(int(len(held.ids) * portion.done))
+        return capped
+
+    def _tell(self, done: int) -> None:
+        """So many stories of a language are done, beside all those of the languages before."""
+        self._progress.position = self._behind + done
+        self._watch(self._progress)
+
+    def _flagged(self, news: News) -> None:
+        for (_, kind), n in news.items():
+            self.swept.flagged[kind.value] += n
+        self._progress.counts.add_flags(news.items())
+        self._watch(self._progress)
+
+
+def _put(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
+    with transaction(db):
+        candidates.nominate(db, pairs)
+
+
+def _tell_of_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
+    if left_out:
+        CAPPED.labels(language).inc(left_out)
+        log.warning("max_matches reached", language=language, left_out=left_out)
+    if capped:
+        CAPPED_BUCKETS.labels(language).inc(len(capped))
+        longest = max(capped, key=lambda name: capped[name])
+        log.warning("max_bucket reached", runs=len(capped), longest=f"{language} {longest}", members=capped[longest])

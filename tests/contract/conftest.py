@@ -1,0 +1,17 @@
+"""The indexes that the contract holds for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.index_bench import KINDS, Bench
+
+
+@pytest.fixture(params=KINDS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    fixtures = {"redis": "redis_url", "cluster": "cluster_url"}
+    where = request.getfixturevalue(fixtures[request.param]) if request.param in fixtures else ""
+    made = Bench(request.param, where, tmp_path)
+    yield made
+    made.close()

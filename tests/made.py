@@ -1,0 +1,20 @@
+"""Fingerprints made for a purpose, and a verifier's work without an object store."""
+
+import sqlite3
+
+from daemon.config import Thresholds
+from daemon.core.verify import judge
+from daemon.ledger import candidates, flags
+from daemon.records import Fingerprint
+from daemon.verifier import BEFORE_ALL
+
+
+def fingerprint_of(value: bytes, signature: bytes | None = None, words: int = 100) -> Fingerprint:
+    """A fingerprint whose text hash and SimHash are the same 16 bytes."""
+    return Fingerprint(value, value, signature, words, words)
+
+
+def judge_pending(db: sqlite3.Connection, version: str = "v") -> None:
+    """Judge every pending candidate by its hashes and signatures alone."""
+    pending = candidates.pending(db, BEFORE_ALL, 10_000)
+    flags.decide(db, [(pair, judge(pair, None, None, Thresholds())) for pair in pending], version)

@@ -1,0 +1,84 @@
+"""What is judged leaves the pending candidates, as a flag, as a near miss or for good; and comes back when it must."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from daemon.config import Detection
+from daemon.ledger import candidates, connect, flags, stories, transaction
+from daemon.records import Fingerprinted, Kind, Language, Story
+from daemon.replay import replay
+from daemon.verifier import BEFORE_ALL
+from tests.made import fingerprint_of, judge_pending
+
+ALIKE = bytes(64)
+LESS = bytes(16) + b"\x01" * 48  # agrees with ALIKE in a quarter of the rows
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> sqlite3.Connection:
+    return connect(tmp_path / "ledger.db")
+
+
+def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) -> None:
+    """Stories far apart by their SimHashes, with these signatures; each pair nominated."""
+    made = [
+        Fingerprinted(Story(n, Language.HINDI), fingerprint_of((0xFFFF << 16 * n).to_bytes(16), signature), None)
+        for n, signature in enumerate(signatures, first)
+    ]
+    pairs = {(one.story.id, other.story.id) for one in made for other in made if one.story.id < other.story.id}
+    stories.commit(db, stories.Batch(made, pairs, 1, {}, None))
+
+
+def test_a_near_miss_is_kept_until_a_story_of_it_changes(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, LESS)
+    judge_pending(db)
+    assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 1)
+    [near_miss] = candidates.scored(db, 0, 2**62)
+    assert near_miss.kind is None and near_miss.scores is not None and 0.2 < near_miss.scores.jaccard < 0.3
+    commit(db, ALIKE, first=1)
+    assert candidates.near_miss_count(db) == 0
+
+
+def test_what_has_too_little_in_common_is_not_kept(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, bytes(8) + b"\x01" * 56, None)
+    judge_pending(db)
+    assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 0)
+    assert list(flags.open_pairs(db)) == []
+
+
+def test_what_is_flagged_is_not_judged_again_and_a_near_miss_is(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, ALIKE, LESS)
+    judge_pending(db)
+    assert [row["kind"] for row in flags.open_pairs(db)] == ["similar"]
+    with transaction(db):
+        candidates.nominate(db, [(0, 1), (0, 2)])
+    assert [(pair.a.id, pair.b.id) for pair in candidates.pending(db, BEFORE_ALL, 9)] == [(0, 2)]
+
+
+def test_pending_candidates_are_read_in_pages(db: sqlite3.Connection) -> None:
+    commit(db, *[ALIKE] * 6)
+    pages, after = [], BEFORE_ALL
+    while page := candidates.pending(db, after, 4):
+        pages += [(pair.a.id, pair.b.id) for pair in page]
+        after = pages[-1]
+    assert pages == [(a, b) for a in range(6) for b in range(a + 1, 6)]
+
+
+def test_replay_says_what_other_thresholds_would_have_flagged(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, ALIKE, LESS)
+    judge_pending(db)
+    everything = (0, 2**62)
+    same = replay(db, Detection(), *everything)
+    assert (same["pairs"], same["flags"], same["replayed"]) == (3, 1, 1)
+    looser = replay(db, Detection(containment=0.35), *everything)
+    assert looser["by_language"] == {
+        Language.HINDI: {
+            Kind.SIMILAR: {"flags": 1, "replayed": 1, "plus": 0, "minus": 0},
+            Kind.PARTIAL: {"flags": 0, "replayed": 2, "plus": 2, "minus": 0},
+        }
+    }
+    own = Detection.model_validate({"jaccard": 0.2, "HINDI": {"jaccard": 0.9}})
+    assert replay(db, own, *everything)["replayed"] == 1, "a language's own thresholds count"
+    assert replay(db, Detection(), 0, 1)["pairs"] == 0, "only what was judged in the period"

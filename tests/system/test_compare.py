@@ -1,0 +1,138 @@
+"""`neardup compare`: every planted pair by its ids, files, and whatever can be wrong with either."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from daemon.compare import compare
+from daemon.config import load
+from daemon.errors import Fatal
+from daemon.ledger import connect, runs
+from daemon.records import Language
+from tests.conftest import SAMPLES, Neardup, embedded
+from tests.system.test_samples import TRUTH
+from tests.system.test_wrong_inputs import assert_one_line
+
+STORIES = SAMPLES / "stories"
+A, B = STORIES / "TAMIL" / "4104002.html", STORIES / "TAMIL" / "4104005.html"
+
+
+@pytest.fixture
+def own(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> Neardup:
+    """A command on stories that may be changed, all fingerprinted."""
+    shutil.copytree(STORIES, tmp_path / "stories")
+    neardup = make_neardup(embedded(stories=tmp_path / "stories"))
+    assert neardup("backfill").code == 0
+    return neardup
+
+
+async def test_planted_pairs_are_compared_by_id(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    before = neardup.ledger.read_bytes()
+    languages = set()
+    for pair in TRUTH:
+        facts = await compare(load(neardup.folder / "config.toml"), str(pair["a"]), str(pair["b"]))
+        assert (facts["a"]["story_id"], facts["b"]["story_id"], facts["kind"]) == (pair["a"], pair["b"], pair["kind"])
+        assert (facts["a"]["changed"], facts["b"]["changed"]) == (False, False)
+        assert facts["earlier"] == "a", "the samples' copies were published later"
+        assert facts["same_author"] is ("the author's own" in pair["how"])
+        assert facts["passages"][0]["words"] == facts["longest_run_words"] > 10
+        languages.add(facts["a"]["language"])
+    assert languages == set(Language)
+    assert neardup("compare", str(pair["a"]), str(pair["b"]), "--json").facts == facts, "and so the command says"
+    assert neardup.ledger.read_bytes() == before, "it stores nothing"
+
+
+def test_people_are_shown_the_passages(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    told = neardup("compare", "4103000", "4103005").out
+    for words in (
+        "story 4103000",
+        "similar: ",
+        "78 % of A's words stand in B",
+        "A was published first",
+        "«बसून",
+        "more",
+    ):
+        assert words in told, words
+    assert "\x1b" not in told
+
+
+def test_files_need_no_ledger(neardup: Neardup, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.txt"
+    plain.write_text("One two three four five six seven eight nine ten, and on.", encoding="utf-8")
+    facts = neardup("compare", str(A), str(B), "--json").facts
+    assert facts["kind"] == "partial"
+    assert facts["a"]["file"] == str(A)
+    assert facts["a"]["words"] > 100
+    assert all(facts["a"][name] is None for name in ("story_id", "language", "title", "published_at", "changed"))
+    assert (facts["earlier"], facts["same_author"]) == (None, None)
+    assert neardup("compare", str(A), str(plain), "--json").facts["passages"] == []
+    assert not neardup.ledger.exists()
+
+
+async def test_a_file_against_a_story(own: Neardup) -> None:
+    facts = await compare(load(own.folder / "config.toml"), str(A), "4104002")
+    assert (facts["kind"], facts["share_a"], facts["share_b"]) == ("exact", 1, 1)
+    assert (facts["a"]["story_id"], facts["b"]["story_id"], facts["b"]["language"]) == (None, 4104002, "TAMIL")
+
+
+def test_a_page_that_has_changed_is_said(own: Neardup, tmp_path: Path) -> None:
+    (tmp_path / "stories" / "TAMIL" / "4104005.html").write_bytes(A.read_bytes())
+    told = own("compare", "4104002", "4104005").out
+    assert "the page of B has changed since it was fingerprinted" in told
+    assert "exact: " in told
+
+
+async def test_fingerprints_of_another_version_say_nothing_of_a_change(own: Neardup) -> None:
+    with closing(connect(own.ledger)) as db:
+        runs.put(db, "fingerprint_version", "0" * 16)
+    facts = await compare(load(own.folder / "config.toml"), "4104002", "4104005")
+    assert (facts["a"]["changed"], facts["b"]["changed"], facts["kind"]) == (None, None, "partial")
+
+
+async def test_the_thresholds_are_those_of_the_language(own: Neardup) -> None:
+    plain = (own.folder / "config.toml").read_text(encoding="utf-8")
+    for language, kind in ((Language.MARATHI, None), (Language.TAMIL, "similar")):
+        own.configure(plain + f"[detection.{language}]\njaccard = 0.99\ncontainment = 0.99\n")
+        facts = await compare(load(own.folder / "config.toml"), "4103000", "4103005")
+        assert facts["kind"] == kind, language
+
+
+async def test_what_cannot_be_compared(own: Neardup, tmp_path: Path) -> None:
+    config = load(own.folder / "config.toml")
+    (tmp_path / "stories" / "TAMIL" / "4104002.html").unlink()
+    (tmp_path / "stories" / "TAMIL" / "4104005.html").write_bytes(
+        b"<article><div class=story>two words</div></article>"
+    )
+    (tmp_path / "empty.html").touch()
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
+    (tmp_path / "other.html").write_bytes(b"<p>A page that has no such element as the configuration wants.</p>")
+    for code, a, b, *words in (
+        (1, "4104002", "4104000", "story 4104002: its page is gone: TAMIL/4104002.html"),
+        (1, "4104000", "4104005", "story 4104005: nothing to compare: too_short"),
+        (1, "4104000", "7", "story 7 is not in the ledger"),
+        (2, "4104000", "04104000", "are one story"),
+        (2, str(A), str(A.parent / ".." / "TAMIL" / A.name), "are one story"),
+        (2, "4104000", "9" * 19, "is not an integer from 0 to"),
+        (2, "4104000", "no-such.html", "cannot read no-such.html: No such file"),
+        (2, "4104000", str(tmp_path), "cannot read", "Is a directory"),
+        (2, "4104000", "", "cannot read"),
+        (1, str(tmp_path / "empty.html"), str(A), "empty.html: nothing to compare: empty"),
+        (1, str(tmp_path / "binary"), str(A), "binary: nothing to compare: not_text"),
+        (1, str(tmp_path / "other.html"), str(A), "other.html: nothing to compare: no_body"),
+    ):
+        with pytest.raises(Fatal) as raised:
+            await compare(config, a, b)
+        assert raised.value.exit_code == code, (a, b)
+        assert "\n" not in str(raised.value)
+        for word in words:
+            assert word in str(raised.value)
+    assert_one_line(own("compare", "4104000", "7"), 1, "story 7 is not in the ledger")
+
+
+def test_ids_need_a_ledger(neardup: Neardup) -> None:
+    assert_one_line(neardup("compare", "4104000", "4104006"), 1, "run `neardup backfill` first")
