@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from daemon.core import pairs
@@ -33,7 +33,12 @@ signatures = st.builds(
     st.one_of(
         st.just({}),
         st.dictionaries(st.integers(0, ROWS - 1), st.integers(0, 2), max_size=ROWS),
-        st.lists(st.integers(0, 2), min_size=ROWS, max_size=ROWS).map(lambda rows: dict(enumerate(rows))),
+        # all but a few bands replaced
+        st.builds(
+            lambda kept, row: {n: row for n in range(ROWS) if n // 2 not in kept},
+            st.sets(st.integers(0, 7), min_size=2, max_size=4),
+            st.integers(100, 104),
+        ),
     ),
 )
 portions = st.sampled_from([1, 7, pairs.PORTION])
@@ -90,7 +95,8 @@ def test_near_pairs_are_those_of_brute_force(stories: list[bytes], distance: int
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(st.none(), signatures), max_size=24), bandings, st.integers(0, ROWS), portions)
+@example([bytes(ROWS), bytes(4) + bytes([7]) * 60], Banding(shared=3, max_bucket=UNCAPPED), 0, 7)
+@given(st.lists(st.one_of(st.none(), signatures), max_size=24), bandings, st.sampled_from([0, 4, 10, 40]), portions)
 def test_sketch_pairs_are_those_of_brute_force(
     stories: list[bytes | None], banding: Banding, agreeing_rows: int, portion: int
 ) -> None:

@@ -1,0 +1,153 @@
+"""`neardup evaluate` on the samples: copies in ten languages, the page, labelled pairs, wrong inputs."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from daemon.evaluate.edits import EDITS
+from daemon.records import Language
+from tests.conftest import SAMPLES, Neardup, embedded
+
+FEW = ("--sample", "2", "--min-words", "60")
+
+
+def some_samples(folder: Path, *languages: Language) -> Path:
+    """A manifest of the samples of some languages."""
+    with (SAMPLES / "manifest.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    manifest = folder / "some.csv"
+    with manifest.open("w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, rows[0])
+        out.writeheader()
+        out.writerows(row for row in rows if row["language"] in languages)
+    return manifest
+
+
+def test_copies_are_measured_in_ten_languages(neardup: Neardup, tmp_path: Path) -> None:
+    (temporary := tmp_path / "temporary").mkdir()
+    done = neardup("evaluate", *FEW, "--json", TMPDIR=str(temporary))
+    assert done.code == 0, done.err
+    facts = done.facts
+    assert set(facts["stories"]) == set(Language)
+    recall = {(row["language"], row["edit"]): row for row in facts["recall"]}
+    for language in Language:
+        assert recall[language, "10% of words replaced"]["all"]["share"] == 1, language
+        assert recall[language, "paragraphs reordered"]["near"]["share"] == 1, f"{language}: the words are the same"
+    for (language, name), row in recall.items():
+        if name in {edit.name for edit in EDITS if edit.same_words}:
+            assert row["exact"]["share"] == 1, f"{language}: {name}"
+    assert {row["language"]: row["false"] for row in facts["false_flags"]} == dict.fromkeys([*Language, "all"], 0)
+    assert all(row["lookups"] % 2 == 0 for row in facts["candidates"][:-1])
+    assert {(row["bands"], row["rows"], row["shared"]) for row in facts["bands"]} >= {(32, 2, 2), (16, 4, 1)}
+    assert sum(facts["buckets"]["signature"].values()) > 0
+    assert not list(temporary.iterdir()), "the temporary corpus is gone"
+    assert not neardup.ledger.exists(), "the ledger is left alone"
+    assert_needs_nothing_but_itself(neardup.folder / "evaluation.html", plots=3)
+
+
+def assert_needs_nothing_but_itself(path: Path, plots: int) -> None:
+    page = LexborHTMLParser(path.read_text(encoding="utf-8"))
+    assert len(page.css("svg")) == plots
+    assert page.css("table"), "the figures are there as tables"
+    for node in page.css("*"):
+        for name, value in node.attributes.items():
+            if name in ("src", "href", "xlink:href", "data", "srcset"):
+                assert (value or "").startswith("#"), f"{node.tag} asks for {value}"
+    assert not page.css("script, link, iframe, object, img")
+    assert "@import" not in (page.html or "")
+    ids = [node.attributes["id"] for node in page.css("[id]")]
+    assert len(ids) == len(set(ids)), "the plots do not take one another's parts"
+
+
+def test_the_same_seed_gives_the_same_figures(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
+    neardup = make_neardup(embedded(some_samples(tmp_path, Language.MALAYALAM)))
+    first, again = (neardup("evaluate", *FEW, "--json", "--html", f"{neardup.folder}/{n}.html") for n in (1, 2))
+    assert (first.code, again.code) == (0, 0), first.err + again.err
+    assert first.facts == again.facts
+    pages = [(neardup.folder / f"{n}.html").read_bytes() for n in (1, 2)]
+    assert pages[0] == pages[1]
+
+
+def test_the_tables_are_printed_and_the_page_is_named(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
+    neardup = make_neardup(embedded(some_samples(tmp_path, Language.TAMIL)))
+    done = neardup("evaluate", *FEW)
+    assert done.code == 0, done.err
+    for title in ("Recall, all kinds together", "False flags", "Candidates per lookup", "Bands x rows"):
+        assert title in done.out
+    assert done.out.splitlines()[-1] == f"The page: {neardup.folder / 'evaluation.html'}"
+
+
+def test_the_users_thresholds_are_measured(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
+    strict = "[detection.TAMIL]\nhamming = 0\njaccard = 0.99\ncontainment = 1.0\n"
+    neardup = make_neardup(embedded(some_samples(tmp_path, Language.TAMIL)) + strict)
+    done = neardup("evaluate", *FEW, "--json")
+    assert done.code == 0, done.err
+    recall = {row["edit"]: row["all"]["share"] for row in done.facts["recall"]}
+    assert recall["20% of words replaced"] == 0
+    assert recall["other markup"] == 1
+
+
+def test_false_flags_are_seen(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
+    loose = "[detection]\nshared_bands = 1\nagreeing_rows = 0\njaccard = 0.01\ncontainment = 0.01\n"
+    neardup = make_neardup(embedded(some_samples(tmp_path, Language.TAMIL)) + loose)
+    done = neardup("evaluate", "--sample", "6", "--min-words", "60", "--json")
+    assert done.code == 0, done.err
+    facts = done.facts
+    [counted, _] = facts["false_flags"]
+    assert counted["false"] == len(facts["false_pairs"]) > 0
+    assert counted["flagged"] > counted["false"], "a story that another was copied into is no false flag"
+    assert counted["low"] < counted["per_million"] == 1e6 * counted["false"] / counted["pairs"] < counted["high"]
+    alike = [max(pair["jaccard"], pair["containment"]) for pair in facts["false_pairs"]]
+    assert alike == sorted(alike), "worst first"
+    assert alike[-1] < 0.45
+
+
+def test_the_samples_are_found_as_labelled(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    done = neardup("evaluate", "--truth", str(SAMPLES / "truth.jsonl"), "--json")
+    assert done.code == 0, done.err
+    facts = done.facts
+    assert facts["false_flags"] == []
+    for row in facts["recall"]:
+        if row["kind"] in ("exact", "near", "similar"):
+            assert row["share"] == 1, row
+    shown = neardup("evaluate", "--truth", str(SAMPLES / "truth.jsonl"), "--html", str(neardup.folder / "truth.html"))
+    assert shown.code == 0, shown.err
+    assert "False flags (0), worst first" in shown.out
+    assert_needs_nothing_but_itself(neardup.folder / "truth.html", plots=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (["--min-words", "5000"], 1, "no language has two readable stories of 5000 words"),
+        (["--sample", "1"], 2, "--sample"),
+        (["--truth", "none.jsonl"], 2, "cannot read the labelled pairs none.jsonl: No such file or directory"),
+        (["--truth", "bad.jsonl"], 2, "bad.jsonl, line 2: no b"),
+        (["--truth", "good.jsonl"], 1, "no ledger at"),
+        ([*FEW, "--html", "good.jsonl/page.html"], 1, "cannot write the page good.jsonl/page.html"),
+    ],
+    ids=lambda value: str(value[-1]) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_one_clear_line(
+    make_neardup: Callable[..., Neardup], tmp_path: Path, arguments: list[str], code: int, why: str
+) -> None:
+    neardup = make_neardup(embedded(some_samples(tmp_path, Language.ODIA)))
+    (neardup.folder / "good.jsonl").write_text(json.dumps({"a": 1, "b": 2}), encoding="utf-8")
+    (neardup.folder / "bad.jsonl").write_text('{"a": 1, "b": 2}\n{"a": 1}\n', encoding="utf-8")
+    done = neardup("evaluate", *arguments)
+    assert done.code == code
+    assert why in done.err
+    assert "Traceback" not in done.err
+
+
+def test_no_other_command_pays_for_the_plots() -> None:
+    ask = "import sys, daemon.cli; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
