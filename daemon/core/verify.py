@@ -5,14 +5,15 @@ sets of word pairs of the two texts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from daemon.core.longest_run import longest_run
 from daemon.core.minhash import agreeing, estimated_jaccard, shingles, signature_rows
-from daemon.core.words import Hashes, hashed, mixed
+from daemon.core.words import Hashes, hashed
 from daemon.records import Candidate, Kind, Scores, Verdict
 
 NEAR_MISS = 0.3  # pairs that share so much are kept, so that other thresholds can be replayed
@@ -58,12 +59,16 @@ def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
 
 def compare(a: Shingled, b: Shingled) -> Scores:
     """Two texts -> what they have in common, exactly."""
+    return replace(_overlap(a, b), longest_run_words=longest_run(a.words, b.words))
+
+
+def _overlap(a: Shingled, b: Shingled) -> Scores:
     common = len(np.intersect1d(a.shingles, b.shingles, assume_unique=True))
     return Scores(
         jaccard=common / (len(a.shingles) + len(b.shingles) - common),
         containment_a=common / len(a.shingles),
         containment_b=common / len(b.shingles),
-        longest_run_words=longest_run(a.words, b.words),
+        longest_run_words=None,
     )
 
 
@@ -91,10 +96,12 @@ def judge(pair: Candidate, a: Shingled | None, b: Shingled | None, limits: Limit
     [bits] = hamming(hash_rows([pair.a.simhash]), hash_rows([pair.b.simhash])).tolist()
     if pair.a.text_hash == pair.b.text_hash:
         return Verdict(Kind.EXACT, bits, Scores(1.0, 1.0, 1.0, pair.a.words))
-    scores = compare(a, b) if a and b else estimate(pair)
+    scores = _overlap(a, b) if a and b else estimate(pair)
     kind = kind_of(bits, scores, limits)
     if kind is None and (scores is None or best(scores) < NEAR_MISS):
         return None
+    if scores and a and b:
+        scores = replace(scores, longest_run_words=longest_run(a.words, b.words))
     return Verdict(kind, bits, scores)
 
 
@@ -112,40 +119,3 @@ def kind_of(bits: int, scores: Scores | None, limits: Limits) -> Kind | None:
 def best(scores: Scores) -> float:
     """The largest of a pair's scores; no Jaccard similarity is larger than the containments."""
     return max(scores.containment_a, scores.containment_b)
-
-
-def longest_run(a: Hashes, b: Hashes) -> int:
-    """Words of the longest run that stands in both texts.
-
-    A run of n words holds runs of every lesser length, so its length is found by bisection.  The
-    hashes of all runs of 2^k words come from those of 2^(k-1) (Karp, Miller and Rosenberg, STOC 1972).
-    """
-    ladder = [(a, b)] if _meet(a, b) else []
-    while ladder and min(map(len, ladder[-1])) > (step := 1 << len(ladder) - 1):
-        longer = _joined(ladder[-1][0], ladder[-1][0], step), _joined(ladder[-1][1], ladder[-1][1], step)
-        if not _meet(*longer):
-            break
-        ladder.append(longer)
-    if not ladder:
-        return 0
-    best, run = 1 << len(ladder) - 1, ladder[-1]
-    for power in reversed(range(len(ladder) - 1)):
-        longer = _joined(run[0], ladder[power][0], best), _joined(run[1], ladder[power][1], best)
-        if _meet(*longer):
-            best, run = best + (1 << power), longer
-    return best
-
-
-def _joined(head: Hashes, tail: Hashes, step: int) -> Hashes:
-    """The hashes of the runs that begin with one of `head` and go on, `step` words later, with one of `tail`."""
-    n = max(len(tail) - step, 0)
-    return mixed(head[:n]) + tail[step:]
-
-
-def _meet(a: Hashes, b: Hashes) -> bool:
-    """Whether a hash of one stands among the other's."""
-    if not len(a) or not len(b):
-        return False
-    ascending = np.sort(a)
-    places = np.searchsorted(ascending, b)
-    return bool((ascending[np.minimum(places, len(a) - 1)] == b).any())

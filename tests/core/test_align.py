@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from daemon.core import align
 from daemon.core.align import MIN_PASSAGE, Passage, passages
 from daemon.core.golden import TEXTS
+from daemon.core.longest_run import longest_run
 from daemon.core.text import tokens
-from daemon.core.verify import longest_run
 from daemon.core.words import Hashes, hashed
 from daemon.records import Language
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from daemon.core.fingerprint import fingerprint
 from daemon.core.golden import TEXTS
+from daemon.core.longest_run import longest_run
 from daemon.core.text import tokens
-from daemon.core.verify import NEAR_MISS, compare, judge, kind_of, longest_run, shingled
+from daemon.core.verify import NEAR_MISS, compare, judge, kind_of, shingled
 from daemon.records import Candidate, Kind, Language, Scores, Side
 
 unhurried = settings(deadline=None)
