@@ -6,10 +6,10 @@ BIN     := $(VENV)/bin
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench lock clean tools
+.PHONY: help venv run test check bench bench-detection bench-candidates lock clean tools
 
 help:
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
 
 venv: $(VENV)/run.stamp  ## the environment only, as locked
 
@@ -27,6 +27,12 @@ check: $(VENV)/test.stamp
 
 bench: $(VENV)/test.stamp tools  ## microseconds a story, beside a plain reference flow
 	$(BIN)/python -m tests.bench.throughput
+
+bench-detection: $(VENV)/test.stamp  ## recall, precision and cost beside datasketch and simhash (CORPUS=folder)
+	$(BIN)/python -m tests.bench.detection $(CORPUS)
+
+bench-candidates: $(VENV)/test.stamp tools  ## lookups in both indexes at STORIES=1000000 (CORPUS=folder)
+	$(BIN)/python -m tests.bench.candidates $(if $(STORIES),--stories $(STORIES)) $(CORPUS)
 
 # redis-server for the contract and system tests, promtool for the alert rules
 tools:
@@ -47,7 +53,7 @@ $(VENV)/test.stamp: $(VENV)/run.stamp deploy/requirements-test.lock
 
 lock:  ## choose the versions anew (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --upgrade \
-	  --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
+	  --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
 

@@ -46,7 +46,7 @@ def median(runs: Sequence[Run], value: Callable[[Run], float]) -> float:
 
 def show_flows(runs: Runs, reference: str) -> None:
     """Medians, and how many times as good as the reference."""
-    table = _table(
+    table = table_of(
         "flow",
         "stories",
         "pairs\nfound",
@@ -77,7 +77,7 @@ def show_flows(runs: Runs, reference: str) -> None:
 
 def show_batches(runs: Runs) -> None:
     """Wall time in the daemon's stages; those of fetches overlap, so they are left out."""
-    table = _table("stage in the flow, wall us a story", *runs)
+    table = table_of("stage in the flow, wall us a story", *runs)
     for stage in BATCH_STAGES:
 
         def cost(run: Run, stage: str = stage) -> float:
@@ -89,14 +89,15 @@ def show_batches(runs: Runs) -> None:
 
 def show_stages(costs: Mapping[str, Mapping[str, float]]) -> None:
     """CPU time of the stages that can be taken by themselves, side by side."""
-    table = _table("stage by itself, one pass, CPU us a story", "neardup", "reference", "times less")
+    table = table_of("stage by itself, one pass, CPU us a story", "neardup", "reference", "times less")
     for stage, mine in costs["neardup"].items():
         theirs = costs["reference"][stage]
         table.add_row(stage, f"{mine:,.0f}", f"{theirs:,.0f}", f"{theirs / mine:.1f}")
     out.print(table)
 
 
-def _table(first: str, *others: str) -> Table:
+def table_of(first: str, *others: str) -> Table:
+    """A table of a name and figures a row."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column(first)
     for name in others:

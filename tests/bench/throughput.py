@@ -5,11 +5,6 @@ and SQLite, neardup over S3 and Redis, and tests.bench.reference over S3 and Red
 Redis and the flow share the machine.  Timings are printed, never asserted.
 """
 
-import json
-import os
-import platform
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +19,7 @@ from tests.bench import reference, report, stages, subject
 from tests.bench.meter import Measured
 from tests.bench.object_server import object_server
 from tests.bench.pages import write_pages
+from tests.bench.process import machine, run_module
 from tests.bench.report import Run
 from tests.servers import redis_server
 
@@ -43,20 +39,20 @@ class Bed:
 
     def embedded(self) -> Run:
         with self._config(subject.embedded_config(self.pages)) as config:
-            return Run(Measured(**_python(subject, config)))
+            return Run(Measured(**run_module(subject.__name__, config)))
 
     def served(self) -> Run:
         with redis_server(self.folder) as url, self._config(self._served(url)) as config:
-            return _with_redis(url, lambda: _python(subject, config))
+            return _with_redis(url, lambda: run_module(subject.__name__, config))
 
     def reference(self) -> Run:
         manifest = self.pages / "manifest.csv"
         with redis_server(self.folder) as url:
-            return _with_redis(url, lambda: _python(reference, self.endpoint, url, manifest, self.few))
+            return _with_redis(url, lambda: run_module(reference.__name__, self.endpoint, url, manifest, self.few))
 
     def stages(self) -> dict[str, dict[str, float]]:
         with self._config(self._served("sqlite:")) as config:
-            return dict(_python(stages, config, self.endpoint, self.few))
+            return dict(run_module(stages.__name__, config, self.endpoint, self.few))
 
     def _served(self, index: str) -> str:
         return subject.served_config(self.pages, self.endpoint, index)
@@ -82,15 +78,6 @@ def _redis_cpu(client: redis.Redis) -> float:
     return float(said["used_cpu_sys"] + said["used_cpu_user"])
 
 
-def _python(module: Any, *arguments: object) -> Any:
-    """Run a module of the bench in a process of its own; the JSON that it prints last."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEARDUP_", "AWS_"))}
-    env = {**kept, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1"}
-    command = [sys.executable, "-m", module.__name__, *map(str, arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def measure(bed: Bed) -> dict[str, list[Run]]:
     """The runs of each flow, taken in turn."""
     flows = {EMBEDDED: bed.embedded, SERVED: bed.served, REFERENCE: bed.reference}
@@ -100,13 +87,6 @@ def measure(bed: Bed) -> dict[str, list[Run]]:
             click.echo(f"run {turn + 1} of {ROUNDS}: {name}", err=True)
             runs[name].append(flow())
     return runs
-
-
-def machine() -> str:
-    """What the figures were taken on."""
-    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    model = models[0].partition(":")[2].strip() if models else platform.machine()
-    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 @click.command()

@@ -1,0 +1,136 @@
+"""neardup itself on a corpus: on its texts, as the peers are, or on its pages by a whole backfill.
+
+`python -m tests.bench.detector texts|pages FOLDER` prints what it found, as JSON.
+"""
+
+import asyncio
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+import uvloop
+
+from daemon.app import App, extraction, open_app, open_fetcher
+from daemon.config import Config, load
+from daemon.console import set_up_logging
+from daemon.core.fingerprint import fingerprint
+from daemon.core.text import tokens
+from daemon.core.verify import Shingled, shingled
+from daemon.index.sqlite import SqliteIndex
+from daemon.ledger import runs
+from daemon.records import Fingerprinted, Language, Side, Story
+from daemon.run import run_once
+from daemon.summary import Counts
+from daemon.sync import catch_up, rebuild, refuse_strangers
+from daemon.texts import Texts
+from daemon.verifier import Verifier
+from daemon.writer import Writer
+from tests.bench.corpus import Document, Pair, read_documents
+from tests.bench.detected import Detected
+
+CONFIG = """
+[source]
+manifest = "{corpus}/manifest.csv"
+[content]
+url = "file:{corpus}/html"
+[ledger]
+path = "neardup.db"
+"""
+NOMINATED, VERIFIED, BACKFILL = "neardup, nominated", "neardup, verified", "neardup, backfill"
+Results = dict[str, Detected]
+
+
+class Given(Texts):
+    """The documents' texts, at hand instead of in an object store."""
+
+    def __init__(self, config: Config, documents: Iterable[Document]) -> None:
+        super().__init__(open_fetcher(config), extraction(config))
+        self._given = {document.id: document.text for document in documents}
+
+    async def _read(self, language: Language, side: Side) -> tuple[bool, Shingled | None]:
+        return True, shingled(tokens(self._given[side.id]))
+
+
+async def from_texts(config: Config, corpus: Path) -> Results:
+    """Fingerprint all the documents, write them to ledger and index in batches, then verify."""
+    documents = read_documents(corpus / "manifest.csv", corpus / "html")
+    found = Detected(len(documents))
+    async with open_app(config) as app:
+        writer = await _writer(app)
+        with found.stage("sketch"):
+            made = [Fingerprinted(Story(d.id, d.language), fingerprint(tokens(d.text)), None) for d in documents]
+        with found.stage("index"):
+            for at in range(0, len(made), config.run.batch):
+                await writer.write(made[at : at + config.run.batch], 0)
+        found.index_bytes = await _index_bytes(app)
+        nominated = replace(found, pairs=await app.ledger.do(_pairs, "candidates"), cpu=dict(found.cpu))
+        verifier = Verifier(app.ledger, config.detection, app.version, Given(config, documents), lambda news: None)
+        with found.stage("verify"):
+            await verifier.drain()
+        found.pairs = await app.ledger.do(_pairs, "flags")
+    return {NOMINATED: nominated, VERIFIED: found}
+
+
+async def _writer(app: App) -> Writer:
+    """A writer for a ledger and an index that are empty."""
+    await refuse_strangers(app.index, app.ledger, app.version)
+    await catch_up(app.index, app.ledger, app.version)
+    return Writer(
+        app.ledger,
+        app.index,
+        app.config.detection,
+        app.version,
+        run_id=await app.ledger.do(runs.begin, "backfill"),
+        counts=Counts(),
+        checkpoint=lambda position: None,
+        committed=lambda: None,
+    )
+
+
+async def _index_bytes(app: App) -> int:
+    """The size of a file that holds nothing but the index."""
+    path = app.config.ledger.path.with_name("index.db")
+    index = SqliteIndex(path, app.config.detection.bandings)
+    await rebuild(index, app.ledger, app.version)
+    await index.close()
+    return path.stat().st_size
+
+
+async def from_pages(config: Config, corpus: Path) -> Results:
+    """A backfill into an empty ledger; the bytes are those of ledger and index, in one file."""
+    found = Detected(0)
+    async with open_app(config) as app:
+        with found.stage("all"):
+            summary = await run_once(app, "backfill", asyncio.Event())
+        found.pairs = await app.ledger.do(_pairs, "flags")
+    found.documents = summary.counts.fingerprinted
+    found.index_bytes = config.ledger.path.stat().st_size
+    return {BACKFILL: found}
+
+
+def _pairs(db: sqlite3.Connection, table: str) -> list[Pair]:
+    return list(db.execute(f"SELECT a, b FROM {table}"))
+
+
+FLOWS: dict[str, Callable[[Config, Path], Coroutine[Any, Any, Results]]] = {"texts": from_texts, "pages": from_pages}
+
+
+def main(flow: str, corpus: Path) -> Results:
+    """Run a flow on a ledger of its own."""
+    with TemporaryDirectory(prefix="neardup-bench-") as folder:
+        path = Path(folder) / "config.toml"
+        path.write_text(CONFIG.format(corpus=corpus.absolute()), encoding="utf-8")
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(FLOWS[flow](load(path), corpus))
+
+
+if __name__ == "__main__":
+    set_up_logging()
+    results = main(sys.argv[1], Path(sys.argv[2]))
+    click.echo(json.dumps({name: asdict(result) for name, result in results.items()}))

@@ -1,0 +1,131 @@
+"""datasketch's MinHashLSH and the PyPI simhash's SimhashIndex, as their authors show them.
+
+`python -m tests.bench.peers NAME FOLDER` prints what one of them found in a corpus, as JSON.  Each
+story is looked up before it is inserted, in an index of its language.
+"""
+
+import json
+import logging
+import re
+import sys
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]
+from simhash import Simhash, SimhashIndex  # type: ignore[import-untyped]
+
+from daemon.core.text import tokens
+from daemon.records import Language
+from tests.bench.corpus import Document, ordered, read_documents
+from tests.bench.detected import Detected
+
+PERMUTATIONS = 128
+THRESHOLD = 0.5
+MAX_DISTANCE = 3  # bits
+FEATURE_LETTERS = 3
+
+Words = Callable[[str], list[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A library's sketches of texts, and its index of them."""
+
+    sketch: Callable[[Sequence[str]], Sequence[Any]]
+    index: Callable[[], Any]
+    query: Callable[[Any, Any], Sequence[int]]
+    insert: Callable[[Any, int, Any], None]
+
+
+def split(text: str) -> list[bytes]:
+    return text.lower().encode().split()
+
+
+def shingles(words: list[bytes]) -> set[bytes]:
+    return {b" ".join(pair) for pair in pairwise(words)} or set(words)
+
+
+def minhashes(texts: Sequence[str], words: Words) -> list[Any]:
+    """One update a shingle, as in the README."""
+    return [_minhash(shingles(words(text))) for text in texts]
+
+
+def _minhash(values: set[bytes]) -> Any:
+    made = MinHash(num_perm=PERMUTATIONS)
+    for value in values:
+        made.update(value)
+    return made
+
+
+def bulk_minhashes(texts: Sequence[str], words: Words) -> list[Any]:
+    """The same sketches, a story at a time: the fast way that its documentation names."""
+    return list(MinHash.bulk((shingles(words(text)) for text in texts), num_perm=PERMUTATIONS))
+
+
+def features(text: str) -> list[str]:
+    """`get_features` of the page that presents the package."""
+    letters = re.sub(r"[^\w]+", "", text.lower())
+    return [letters[at : at + FEATURE_LETTERS] for at in range(max(len(letters) - FEATURE_LETTERS + 1, 1))]
+
+
+def datasketch(sketch: Callable[[Sequence[str], Words], list[Any]], words: Words) -> Peer:
+    return Peer(
+        sketch=lambda texts: sketch(texts, words),
+        index=partial(MinHashLSH, threshold=THRESHOLD, num_perm=PERMUTATIONS),
+        query=lambda index, made: index.query(made),
+        insert=lambda index, story_id, made: index.insert(story_id, made),
+    )
+
+
+PEERS = {
+    "datasketch, split()": datasketch(minhashes, split),
+    "datasketch, our words": datasketch(minhashes, tokens),
+    "datasketch bulk, split()": datasketch(bulk_minhashes, split),
+    "datasketch bulk, our words": datasketch(bulk_minhashes, tokens),
+    "simhash": Peer(
+        sketch=lambda texts: [Simhash(features(text)) for text in texts],
+        index=partial(SimhashIndex, [], k=MAX_DISTANCE),
+        query=lambda index, made: [int(name) for name in index.get_near_dups(made)],
+        insert=lambda index, story_id, made: index.add(str(story_id), made),
+    ),
+}
+
+
+def detect(peer: Peer, documents: Sequence[Document]) -> Detected:
+    """Sketch all the documents, then look up and insert one after the other."""
+    found = Detected(len(documents))
+    with found.stage("sketch"):
+        sketches = peer.sketch([document.text for document in documents])
+    indexes = {language: peer.index() for language in Language}
+    with found.stage("index"):
+        for document, made in zip(documents, sketches, strict=True):
+            index = indexes[document.language]
+            found.pairs += (ordered(document.id, other) for other in peer.query(index, made))
+            peer.insert(index, document.id, made)
+    found.index_bytes = _index_bytes(peer, documents, sketches)
+    return found
+
+
+def _index_bytes(peer: Peer, documents: Sequence[Document], sketches: Sequence[Any]) -> int:
+    """What indexes filled with the sketches allocate."""
+    indexes = {language: peer.index() for language in Language}
+    tracemalloc.start()
+    for document, made in zip(documents, sketches, strict=True):
+        peer.insert(indexes[document.language], document.id, made)
+    allocated, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return allocated
+
+
+if __name__ == "__main__":
+    logging.getLogger("simhash").setLevel(logging.ERROR)  # it warns of each large bucket
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    tokens("")  # builds its table, which is built once
+    result = detect(PEERS[name], read_documents(folder / "manifest.csv", folder / "html"))
+    click.echo(json.dumps({name: asdict(result)}))
