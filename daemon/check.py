@@ -11,6 +11,7 @@ from daemon.core.verify import judge, shingled
 from daemon.errors import Transient
 from daemon.ledger import changes, runs, stories
 from daemon.records import Banded, Candidate, Kind, Language, Side, Verdict
+from daemon.retry import retried
 from daemon.review.export import rfc3339
 from daemon.sync import refuse
 from daemon.texts import Texts
@@ -25,7 +26,8 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
     words = story_words(file_text(body, extraction(app.config)))
     made = fingerprint(words)
     limits = app.config.detection.of(language)
-    matches = stories.describe(app.reader, await _nominated(app, Banded(language, made.simhash, made.signature)))
+    probe = Banded(language, made.simhash, made.signature)
+    matches = stories.describe(app.reader, await retried("look_up", lambda: _nominated(app, probe)))
     checked = Side(0, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
     pairs = [
         Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in matches.values()
@@ -37,7 +39,7 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
         verdict = judge(pair, mine, texts.get(pair.b.text_hash), limits)
         if verdict is not None and verdict.kind is not None:
             found.append(_told(verdict, matches[pair.b.id]))
-    return sorted(found, key=lambda match: (list(Kind).index(match["kind"]), match["hamming"], match["story_id"]))
+    return sorted(found, key=_worst_first)
 
 
 async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
@@ -48,8 +50,16 @@ async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
     held = stories.held(app.reader, found.ids, found.numbers.tolist())
     met = Met(found.ids, {held[n][0] for n in found.numbers.tolist() if n in held})
     limits = {probe.language: app.config.detection.of(probe.language)}
-    [nominee] = nominate([(0, probe)], [met], dict(held.values()), limits)
+    [nominee] = nominate([([0], probe)], [met], dict(held.values()), limits)
     return nominee.matches
+
+
+def _worst_first(match: dict[str, Any]) -> tuple[int, int, float, int]:
+    """The order of an export."""
+    near = match["kind"] == Kind.NEAR
+    larger = max(match["containment"] or 0, match["matched_containment"] or 0)
+    score = larger if match["kind"] == Kind.PARTIAL else match["jaccard"]
+    return list(Kind).index(match["kind"]), match["hamming"] if near else 0, -(score or 0), match["story_id"]
 
 
 def _told(verdict: Verdict, story: sqlite3.Row) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class Run(Section):
 
     workers: int = Field(default=32, gt=0, le=4096)
     queue: int = Field(default=256, gt=0, le=100_000)
-    batch: int = Field(default=256, gt=0, le=10_000)
+    batch: int = Field(default=256, gt=0, le=2000)
     schedule: Annotated[Schedule, BeforeValidator(parse_schedule)] = Daily(at=time(2))
     overlap: Duration = timedelta(hours=1)
     shutdown_seconds: float = Field(default=20, gt=0)

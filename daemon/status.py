@@ -66,7 +66,7 @@ def _alike(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
     """Whether two stories would have been nominated, had their bands met."""
     found = stories.fingerprints(db, [a, b])
     one, other = found[a], found[b]
-    [nominee] = nominate([(a, one)], [Met({b}, {b})], {b: other}, {one.language: config.detection.of(one.language)})
+    [nominee] = nominate([([a], one)], [Met({b}, {b})], {b: other}, {one.language: config.detection.of(one.language)})
     return bool(nominee.matches)
 
 

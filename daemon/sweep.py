@@ -12,6 +12,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import structlog
@@ -158,20 +160,21 @@ class _Sweep:
         if size > MAX_STORIES:
             raise Fatal(f"{language} has {size:,} stories; a sweep takes {MAX_STORIES:,} of a language at most")
         held = await self._load(language, size)
-        shortlist = Shortlist(held, self._config.detection.of(language).max_matches)
+        most = self._config.detection.of(language).max_matches
+        shortlist = Shortlist(held, most)
         capped = await self._nominate(language, held, shortlist)
-        found = await asyncio.to_thread(len, shortlist)
+        found, full = await asyncio.to_thread(len, shortlist), 0
         for page in shortlist.pages(PAIRS_A_COMMIT):
             if self._stop.is_set():
                 break
-            await self._ledger.do(_put, page)
+            full += await self._ledger.do(_put, page, most)
         if self._stop.is_set():
             return False
         self.swept.stories += size
-        self.swept.candidates += found
-        self.swept.left_out += shortlist.left_out
+        self.swept.candidates += found - full
+        self.swept.left_out += shortlist.left_out + full
         self.swept.capped_runs += len(capped)
-        _tell_of_caps(language, shortlist.left_out, capped)
+        _tell_of_caps(language, shortlist.left_out + full, capped)
         return True
 
     async def _load(self, language: Language, size: int) -> Held:
@@ -225,9 +228,13 @@ class _Sweep:
         self._watch(self._progress)
 
 
-def _put(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
+def _put(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]], most: int) -> int:
+    """Put pairs of a story and its match on record; counts those left out."""
     with transaction(db):
-        candidates.nominate(db, pairs)
+        return sum(
+            candidates.nominate(db, candidates.Matches(story_id, [match for _, match in matches], most))
+            for story_id, matches in groupby(pairs, itemgetter(0))
+        )
 
 
 def _tell_of_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:

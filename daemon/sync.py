@@ -47,6 +47,8 @@ def refuse(mark: Mark, ledger: str, version: str) -> None:
     """Raise Fatal for an index of another ledger (known by its id), or of other fingerprints."""
     if mark.ledger_id not in (None, ledger):
         raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
+    if mark.version is not None and mark.version.startswith(f"{version}, "):
+        raise Fatal(f"the index is {mark.version.removeprefix(f'{version}, ')}; `neardup reindex` rebuilds it")
     if mark.version not in (None, version):
         raise Fatal(
             f"the index holds fingerprints of version {mark.version}, this program makes {version}; "

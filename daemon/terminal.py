@@ -32,6 +32,7 @@ def show_sweep(swept: Swept) -> None:
     rows: dict[str, object] = {
         "looked at": f"{swept.stories:,} stories",
         "nominated": f"{swept.candidates:,} pairs",
+        "left out": f"{swept.left_out:,} pairs by max_matches; {swept.capped_runs:,} buckets were cut by max_bucket",
         "flagged": by_reason(swept.flagged),
         "time": f"{swept.as_dict()['seconds']} s",
     }

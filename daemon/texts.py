@@ -1,7 +1,8 @@
 """The texts of stories, read again from the object store; bounded, since many stories share a match."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import structlog
 from cachetools import LRUCache
@@ -10,12 +11,15 @@ from daemon.core.fingerprint import text_hash
 from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.text import tokens
 from daemon.core.verify import Shingled, shingled
-from daemon.errors import Gone, Transient
+from daemon.errors import Fatal, Gone, Transient
 from daemon.fetch import Fetcher, Forbidden, TooLarge
 from daemon.records import Language, Side, Story
 
 CACHE_BYTES = 64_000_000
 READS = 16  # under way at a time
+FEW = 20  # so many texts say nothing of the store
+
+Silence = Literal["silent"]  # the store did not answer
 
 log = structlog.get_logger()
 
@@ -32,33 +36,51 @@ class Texts:
     async def read(self, sides: Iterable[tuple[Language, Side]]) -> dict[bytes, Shingled | None]:
         """Text hash -> text; None where it is gone, no entry where the store did not answer.
 
-        A page that no longer holds the text that was fingerprinted is gone, too.
+        Of stories that share a text any will do.  A page that no longer holds the text that was
+        fingerprinted is gone, too.
         """
-        wanted = {side.text_hash: (language, side) for language, side in sides}
+        wanted: dict[bytes, dict[int, Story]] = {}
+        for language, side in sides:
+            wanted.setdefault(side.text_hash, {})[side.id] = Story(side.id, language, side.path)
         held = {key: self._cache[key] for key in wanted if key in self._cache}
-        missing = [(language, side) for key, (language, side) in wanted.items() if key not in held]
-        read = await asyncio.gather(*(self._read(language, side) for language, side in missing))
-        texts: dict[bytes, Shingled | None] = dict(held)
-        for (_, side), (answered, text) in zip(missing, read, strict=True):
-            if answered:
-                texts[side.text_hash] = text
+        missing = [key for key in wanted if key not in held]
+        read = await asyncio.gather(*(self._one_of(key, list(wanted[key].values())) for key in missing))
+        found = {key: text for key, text in zip(missing, read, strict=True) if text != "silent"}
+        for key, text in found.items():
             if text is not None and _size(text) <= CACHE_BYTES:
-                self._cache[side.text_hash] = text
-        return texts
+                self._cache[key] = text
+        gone = sum(text is None for text in found.values())
+        if len(found) >= FEW and 2 * gone > len(found):
+            log.warning("most texts are gone, signatures decide: is [content] right?", gone=gone, read=len(found))
+        return {**held, **found}
 
-    async def _read(self, language: Language, side: Side) -> tuple[bool, Shingled | None]:
-        """Whether the store answered, and the text where it is still the one that was fingerprinted."""
+    async def _one_of(self, key: bytes, stories: Sequence[Story]) -> Shingled | Silence | None:
+        """The text with this hash, from the first of the stories that still has it."""
+        silent = False
+        for story in stories:
+            text = await self._read(story, key)
+            if isinstance(text, Shingled):
+                return text
+            silent |= text == "silent"
+        return "silent" if silent else None
+
+    async def _read(self, story: Story, key: bytes) -> Shingled | Silence | None:
         try:
             async with self._reads:
-                document = await self._fetcher.get(Story(side.id, language, side.path))
+                document = await self._fetcher.get(story)
             assert document is not None  # without an ETag a page is always given
             words = tokens(page_text(document.body, document.content_type, self._extraction))
         except (Gone, TooLarge, Unreadable):
-            return True, None
+            return None
         except (Transient, Forbidden) as error:
-            log.warning("a text could not be read, its candidates wait", story=side.id, why=str(error))
-            return False, None
-        return True, shingled(words) if words and text_hash(words) == side.text_hash else None
+            log.warning("a text could not be read, its candidates wait", story=story.id, why=str(error))
+            return "silent"
+        except Fatal:
+            raise
+        except Exception:
+            log.exception("a text could not be parsed", story=story.id)
+            return None
+        return shingled(words) if words and text_hash(words) == key else None
 
 
 def _size(text: Shingled) -> int:

@@ -1,8 +1,8 @@
 """Pending candidates -> the texts -> exact arithmetic -> flags.  A bounded stage of its own, and idempotent.
 
 Candidates are committed with their stories, so a crash leaves them pending, not lost; judging a
-pair again gives the same flag.  A pair whose text the store did not give stays pending for the next
-pass.
+pair again gives the same flag.  A pair whose text the store did not give stays pending, until the
+last pass of the run, or the next run.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ class Verifier:
         self._flagged = flagged
         self._awake = asyncio.Event()
         self._finishing = False
+        self._silent: set[bytes] = set()  # texts that the store did not give
 
     def wake(self) -> None:
         """There may be candidates to judge."""
@@ -52,6 +53,8 @@ class Verifier:
             await self._awake.wait()
             self._awake.clear()
             last = self._finishing
+            if last:
+                self._silent.clear()
             await self.drain()
 
     async def drain(self) -> None:
@@ -70,8 +73,14 @@ class Verifier:
 
     async def _judge(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Verdict | None]]:
         """The pairs whose texts the store gave or said to be gone, with what was found of them."""
-        differing = [pair for pair in pairs if pair.a.text_hash != pair.b.text_hash]
-        texts = await self._texts.read((pair.language, side) for pair in differing for side in (pair.a, pair.b))
+        wanted = [
+            (pair.language, side)
+            for pair in pairs
+            if pair.a.text_hash != pair.b.text_hash and not self._silent & {pair.a.text_hash, pair.b.text_hash}
+            for side in (pair.a, pair.b)
+        ]
+        texts = await self._texts.read(wanted)
+        self._silent |= {side.text_hash for _, side in wanted} - texts.keys()
 
         def work() -> list[tuple[Candidate, Verdict | None]]:
             return [

@@ -4,7 +4,7 @@ The ledger commits first.  The index then catches up by the same replay that hea
 (daemon.sync), so there is one way to write to it, and a batch whose index insert failed is not lost.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -13,6 +13,7 @@ from daemon.core.minhash import FEW_SHINGLES
 from daemon.core.nominate import Met, Nominee, nominate, together
 from daemon.index import Found, Index
 from daemon.ledger import Ledger, changes, stories
+from daemon.ledger.candidates import Matches
 from daemon.metrics import CANDIDATES, CAPPED, CAPPED_BUCKETS, INDEX_LAG, STAGE_SECONDS, STORIES
 from daemon.records import (
     Banded,
@@ -75,11 +76,14 @@ class Writer:
         for outcome in batch:
             self._counts.add(outcome)
         with STAGE_SECONDS.labels("commit").time():
-            await self._ledger.do(
+            left_out = await self._ledger.do(
                 stories.commit,
                 stories.Batch(
                     outcomes=batch,
-                    pairs={(min(n.story_id, m), max(n.story_id, m)) for n in nominees for m in n.matches},
+                    matches=[
+                        Matches(story_id, nominees[story_id].matches, self._limits[banded.language].max_matches)
+                        for story_id, banded in fresh
+                    ],
                     run_id=self._run_id,
                     counts=self._counts.as_dict(),
                     checkpoint=self._checkpoint(resume),
@@ -88,31 +92,39 @@ class Writer:
         INDEX_LAG.inc(len(fresh))
         with STAGE_SECONDS.labels("index").time():
             await patiently("index", lambda: catch_up(self._index, self._ledger, self._version))
-        self._measure(batch, fresh, nominees)
+        self._measure(batch)
+        self._measure_matches(fresh, nominees, left_out)
         self._committed()
 
-    async def _nominate(self, fresh: Sequence[tuple[int, Banded]]) -> list[Nominee]:
-        """For each new fingerprint, its matches among what is indexed and in its own batch."""
-        if not fresh:
-            return []
-        found = await patiently("look_up", lambda: self._look_up([banded for _, banded in fresh]))
-        self._tell_of_caps([banded.language for _, banded in fresh], found)
+    async def _nominate(self, fresh: Sequence[tuple[int, Banded]]) -> dict[int, Nominee]:
+        """For each new fingerprint, its matches among what is indexed and in its own batch.
+
+        Stories that share their fingerprints share a lookup.
+        """
+        alike: dict[Banded, list[int]] = {}
+        for story_id, banded in fresh:
+            alike.setdefault(banded, []).append(story_id)
+        if not alike:
+            return {}
+        found = await patiently("look_up", lambda: self._look_up(list(alike)))
+        self._tell_of_caps([banded.language for banded in alike], found)
         batch = dict(fresh)
         ids = set().union(*(one.ids for one in found)) - batch.keys()
         numbers = set().union(*(one.numbers.tolist() for one in found))
         held = await self._ledger.do(stories.held, ids, numbers)
         others = {story_id: banded for story_id, banded in held.values() if story_id not in batch}
-        met = {
-            story_id: Met(one.ids & ids, {held[n][0] for n in one.numbers.tolist() if n in held} - batch.keys())
-            for (story_id, _), one in zip(fresh, found, strict=True)
-        }
-        for a, b, near, sketched in together(fresh, self._limits):
+        met = [
+            Met(one.ids & ids, {held[n][0] for n in one.numbers.tolist() if n in held} - batch.keys()) for one in found
+        ]
+        members = list(alike.values())
+        for a, b, near, sketched in together(list(enumerate(alike)), self._limits):
             for one, other in ((a, b), (b, a)):
                 if near:
-                    met[one].near.add(other)
+                    met[one].near.update(members[other])
                 if sketched:
-                    met[one].sketched.add(other)
-        return nominate(fresh, list(met.values()), others | batch, self._limits)
+                    met[one].sketched.update(members[other])
+        groups = [(ids, banded) for banded, ids in alike.items()]
+        return {one.story_id: one for one in nominate(groups, met, others | batch, self._limits)}
 
     def _tell_of_caps(self, languages: Sequence[Language], found: Sequence[Found]) -> None:
         """Count the lookups that met a bucket over max_bucket; name each bucket once a run."""
@@ -132,9 +144,7 @@ class Writer:
             applied, found = await self._index.lookup(probes)
         return found
 
-    def _measure(
-        self, batch: Sequence[Outcome], fresh: Sequence[tuple[int, Banded]], nominees: Sequence[Nominee]
-    ) -> None:
+    def _measure(self, batch: Sequence[Outcome]) -> None:
         for outcome in batch:
             language = outcome.story.language if isinstance(outcome.story, Story) else "unknown"
             match outcome:
@@ -145,8 +155,15 @@ class Writer:
                 case DeadLettered():
                     STORIES.labels(language, "dead_lettered", outcome.reason).inc()
                     log.warning("dead-lettered", story=outcome.story.key, reason=outcome.reason, why=outcome.error)
-        for (_, banded), nominee in zip(fresh, nominees, strict=True):
+
+    def _measure_matches(
+        self, fresh: Sequence[tuple[int, Banded]], nominees: Mapping[int, Nominee], left_out: Sequence[int]
+    ) -> None:
+        for (story_id, banded), full in zip(fresh, left_out, strict=True):
+            nominee = nominees[story_id]
             CANDIDATES.labels(banded.language).observe(len(nominee.matches))
-            if nominee.capped:
-                CAPPED.labels(banded.language).inc(nominee.capped)
-                log.warning("max_matches reached", story=nominee.story_id, left_out=nominee.capped)
+            if nominee.capped or full:
+                CAPPED.labels(banded.language).inc(nominee.capped + full)
+                if banded.language not in self._told:
+                    self._told.add(banded.language)
+                    log.warning("max_matches reached", language=banded.language, first=story_id)

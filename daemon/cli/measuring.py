@@ -31,13 +31,15 @@ score = click.FloatRange(0, 1, min_open=True)
 def replay(config: Config, since: str | None, until: str | None, as_json: bool, **thresholds: float | None) -> None:
     """What other thresholds would have flagged of the candidates on record, by kind and language."""
     given = {name: value for name, value in thresholds.items() if value is not None}
-    if not given:
-        raise Misuse("say what to change: --hamming, --jaccard or --containment")
+    if not given or any(value != value for value in given.values()):  # noqa: PLR0124 - click lets nan through
+        raise Misuse("say what to change: --hamming, --jaccard or --containment, with a number")
     other = config.detection.model_copy(
         update=given
         | {"languages": {name: own.model_copy(update=given) for name, own in config.detection.languages.items()}}
     )
     period = time_of("--since", since) or 0, time_of("--until", until) or sys.maxsize
+    if period[0] >= period[1]:
+        raise Misuse("--since: nothing lies between it and --until")
     db = read(config.ledger.path)
     with translated(config.ledger.path), snapshot(db):
         facts = replay_pairs(db, other, *period)

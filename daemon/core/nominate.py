@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from daemon.core.banding import ROWS_A_BAND
-from daemon.core.minhash import agreeing, signature_rows
-from daemon.core.verify import hamming, hash_rows
+from daemon.core.minhash import SignatureRows, agreeing, signature_rows
+from daemon.core.verify import HashRows, hamming, hash_rows
 from daemon.records import Banded, Language
 
 
@@ -45,61 +45,70 @@ class Nominee:
     capped: int
 
 
+Alike = tuple[Sequence[int], Banded]  # the ids of stories that share their fingerprints
+
+
 def nominate(
-    batch: Sequence[tuple[int, Banded]],
-    met: Sequence[Met],
-    others: Mapping[int, Banded],
-    limits: Mapping[Language, Limits],
+    batch: Sequence[Alike], met: Sequence[Met], others: Mapping[int, Banded], limits: Mapping[Language, Limits]
 ) -> list[Nominee]:
     """For each story of a batch, those it met that are within the distance, or agree in enough rows.
 
-    `others` holds all that were met, by id.  Best is who agrees in the most rows, then who is
-    nearest, then who has the lowest id.
+    `met` goes with `batch`; stories that share their fingerprints meet each other, too.  `others` holds
+    all that were met, by id.  Best is who agrees in the most rows, then who is nearest, then who has
+    the lowest id.
     """
-    ids = list(others)
-    place = {story_id: n for n, story_id in enumerate(ids)}
-    pairs = [
-        (n, place[other], other in one.sketched)
-        for n, one in enumerate(met)
-        for other in one.near | one.sketched
-        if other in place and others[other].language == batch[n][1].language
-    ]
-    if not pairs:
-        return [Nominee(story_id, (), 0) for story_id, _ in batch]
-    left, right, sketched = np.array(pairs, np.int64).T
-    bits = hamming(
-        hash_rows([banded.simhash for _, banded in batch])[left],
-        hash_rows([banded.simhash for banded in others.values()])[right],
-    )
-    rows = _agreeing([banded for _, banded in batch], list(others.values()), left, right)
-    most_bits, fewest_rows = np.array(
-        [(limits[banded.language].hamming, limits[banded.language].agreeing_rows) for _, banded in batch]
-    )[left].T
-    kept = np.flatnonzero((bits <= most_bits) | ((sketched == 1) & (rows >= fewest_rows)))
-    matched = np.array(ids, np.int64)[right[kept]]
-    order = np.lexsort((matched, bits[kept], -rows[kept], left[kept]))
-    edges = np.searchsorted(left[kept][order], np.arange(len(batch) + 1))
-    best = matched[order].tolist()
-    return [
-        _capped(story_id, best[start:end], limits[banded.language].max_matches)
-        for (story_id, banded), start, end in zip(batch, edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    ]
+    known = _Known.of(others)
+    nominees = []
+    for (ids, banded), seen in zip(batch, met, strict=True):
+        best = known.best(banded, seen, ids if len(ids) > 1 else (), limits[banded.language])
+        most = limits[banded.language].max_matches
+        for story_id in ids:
+            mine = [other for other in best[: most + 1] if other != story_id][:most]
+            nominees.append(Nominee(story_id, tuple(mine), len(best) - (len(ids) > 1) - len(mine)))
+    return nominees
 
 
-def _capped(story_id: int, matches: list[int], most: int) -> Nominee:
-    return Nominee(story_id, tuple(matches[:most]), max(len(matches) - most, 0))
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Those that were met, as arrays; `place` says where a story stands in them."""
 
+    place: dict[int, int]
+    bandeds: list[Banded]
+    ids: npt.NDArray[np.int64]
+    simhashes: HashRows
+    signatures: SignatureRows
+    signed: npt.NDArray[np.bool_]
 
-def _agreeing(
-    batch: Sequence[Banded], others: Sequence[Banded], left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Rows in which the pairs agree; 0 where either has no signature."""
-    signed = [np.array([banded.signature is not None for banded in side]) for side in (batch, others)]
-    rows = agreeing(
-        signature_rows([banded.signature for banded in batch])[left],
-        signature_rows([banded.signature for banded in others])[right],
-    )
-    return np.where(signed[0][left] & signed[1][right], rows, 0)
+    @classmethod
+    def of(cls, others: Mapping[int, Banded]) -> Self:
+        bandeds = list(others.values())
+        return cls(
+            place={story_id: n for n, story_id in enumerate(others)},
+            bandeds=bandeds,
+            ids=np.fromiter(others, np.int64, len(others)),
+            simhashes=hash_rows([banded.simhash for banded in bandeds]),
+            signatures=signature_rows([banded.signature for banded in bandeds]),
+            signed=np.array([banded.signature is not None for banded in bandeds], bool),
+        )
+
+    def best(self, banded: Banded, met: Met, alike: Sequence[int], limits: Limits) -> list[int]:
+        """Who of those met is nominated, the best first."""
+        places = [
+            (self.place[other], other in met.sketched)
+            for other in met.near | met.sketched | set(alike)
+            if other in self.place
+        ]
+        if not places:
+            return []
+        at, sketched = np.array(places).T
+        bits = hamming(hash_rows([banded.simhash]), self.simhashes[at])
+        rows = agreeing(signature_rows([banded.signature]), self.signatures[at]) * self.signed[at]
+        if banded.signature is None:
+            rows[:] = 0
+        kept = (bits <= limits.hamming) | ((sketched == 1) & (rows >= limits.agreeing_rows))
+        kept &= np.array([self.bandeds[n].language == banded.language for n in at.tolist()], bool)
+        order = np.lexsort((self.ids[at[kept]], bits[kept], -rows[kept]))
+        return list(self.ids[at[kept]][order].tolist())
 
 
 def together(

@@ -84,13 +84,13 @@ class Shortlist:
         return len(self._best)
 
     def pages(self, size: int) -> Iterator[list[tuple[int, int]]]:
-        """The pairs as ids, the lower first, so many at a time."""
+        """The pairs as ids, a story and its match, so many at a time; a story's matches best first."""
         self._sort()
         for start in range(0, len(self._best), size):
             page = self._best[start : start + size]
             story = self._held.ids[(page >> np.uint64(POSITION_BITS + HAMMING_BITS + ROWS_BITS)).astype(np.int64)]
             match = self._held.ids[self._by_id[(page & np.uint64(MAX_STORIES - 1)).astype(np.int64)]]
-            yield list(zip(np.minimum(story, match).tolist(), np.maximum(story, match).tolist(), strict=True))
+            yield list(zip(story.tolist(), match.tolist(), strict=True))
 
     def _ranked(self, left: Positions, right: Positions) -> Ranked:
         held = self._held

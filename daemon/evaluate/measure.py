@@ -151,7 +151,9 @@ async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> li
             for (place, _), one in zip(some, found, strict=True)
         ]
         limits = {language: _unlimited(app.config.detection.of(language)) for language in Language}
-        for one, nominee in zip(met, nominate(some, met, dict(held.values()), limits), strict=True):
+        for one, nominee in zip(
+            met, nominate([([n], b) for n, b in some], met, dict(held.values()), limits), strict=True
+        ):
             origin = corpus.stories[nominee.story_id].origin
             strange = sum(corpus.stories[match].origin != origin for match in nominee.matches)
             lookups.append(Lookup(len(one.near | one.sketched), len(nominee.matches), strange))

@@ -47,7 +47,9 @@ class Index(Protocol):
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         """The last change applied, then what each probe's bands hold.
 
-        Of a bucket with more than `max_bucket` members those of the lowest ids or numbers are taken.
+        Of a bucket with more than `max_bucket` members those of the lowest ids, and of the latest
+        numbers, are taken: the numbers of versions edited or removed since are the older ones.
+        Probes that fall into the same buckets share one Found, which is not to be changed.
         """
         ...
 

@@ -35,9 +35,19 @@ def packed(number: int) -> bytes:
 
 
 def found(
-    groups: Sequence[G], ids: Read[G, set[int]], sketches: Sequence[S], numbers: Read[S, bytes], banding: Banding
+    asked: Sequence[tuple[tuple[G, ...], tuple[S, ...], Banding]], ids: Read[G, set[int]], numbers: Read[S, bytes]
+) -> list[Found]:
+    """What each story finds in the buckets of its SimHash and, packed, in those of its signature.
+
+    Stories that ask for the same buckets, as copies of a template do, share one Found.
+    """
+    each = {one: _found(*one, ids, numbers) for one in set(asked)}
+    return [each[one] for one in asked]
+
+
+def _found(
+    groups: Sequence[G], sketches: Sequence[S], banding: Banding, ids: Read[G, set[int]], numbers: Read[S, bytes]
 ) -> Found:
-    """What a story finds in the buckets of its SimHash and, packed, in those of its signature."""
     joined = b"".join(map(numbers.members.get, sketches, repeat(b"")))
     return Found(
         set().union(*(ids.members[group] for group in groups if group in ids.members)),

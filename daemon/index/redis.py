@@ -62,10 +62,14 @@ class RedisIndex:
         return mark
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        asked = [(probe.language, self._groups(probe), self._sketch_keys(probe)) for probe in probes]
-        sinters = {group: language for language, groups, _ in asked for group in groups}
+        asked = [
+            (tuple(self._groups(probe)), tuple(self._sketch_keys(probe)), self._bandings[probe.language])
+            for probe in probes
+        ]
+        languages = [probe.language for probe in probes]
+        sinters = {group: one for one, (groups, _, _) in zip(languages, asked, strict=True) for group in groups}
         wanted: dict[Language, dict[str, None]] = defaultdict(dict)
-        for language, _, keys in asked:
+        for language, (_, keys, _) in zip(languages, asked, strict=True):
             wanted[language].update(dict.fromkeys(keys))
         mgets = [(language, part) for language, keys in wanted.items() for part in _parts(list(keys), KEYS_A_COMMAND)]
         commands: list[tuple[str, ...]] = [("GET", key) for key in self._applied]
@@ -75,9 +79,7 @@ class RedisIndex:
         applied = _least(list(islice(replies, len(self._applied))))
         ids = self._ids(zip(sinters.items(), islice(replies, len(sinters)), strict=True))
         numbers = self._numbers(zip(mgets, replies, strict=True))
-        return applied, [
-            found(groups, ids, keys, numbers, self._bandings[language]) for language, groups, keys in asked
-        ]
+        return applied, found(asked, ids, numbers)
 
     def _ids(self, replies: Iterable[tuple[tuple[Group, Language], set[bytes]]]) -> Read[Group, set[int]]:
         members, capped = {}, {}
@@ -101,7 +103,7 @@ class RedisIndex:
                     continue
                 if len(value) > most:
                     capped[key] = (_name(key), len(value) // NUMBER_BYTES)
-                members[key] = value[:most]
+                members[key] = value[-most:]
         return Read(members, capped)
 
     async def apply(self, changes: Sequence[Change], applied: int | None) -> None:

@@ -60,7 +60,10 @@ class SqliteIndex:
         return Mark(marks.get("ledger"), marks.get("version"), marks.get("applied"))
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        asked = [(self._groups(probe), self._sketches(probe), self._bandings[probe.language]) for probe in probes]
+        asked = [
+            (tuple(self._groups(probe)), tuple(self._sketches(probe)), self._bandings[probe.language])
+            for probe in probes
+        ]
 
         def read(db: sqlite3.Connection) -> tuple[int | None, Read[int, set[int]], Read[int, bytes]]:
             db.execute("BEGIN")  # the mark and the members are of one moment
@@ -71,7 +74,7 @@ class SqliteIndex:
             return applied, ids, numbers
 
         applied, ids, numbers = await self._do(read)
-        return applied, [found(groups, ids, sketches, numbers, banding) for groups, sketches, banding in asked]
+        return applied, found(asked, ids, numbers)
 
     def _ids(self, db: sqlite3.Connection, groups: Iterable[int]) -> Read[int, set[int]]:
         members, capped = {}, {}
@@ -99,7 +102,8 @@ class SqliteIndex:
             if numbers is None:  # SQL would read it whole, whatever part was asked for
                 capped[sketch] = (_sketch_name(sketch), length // NUMBER_BYTES)
                 with db.blobopen("index_sketches", "numbers", sketch, readonly=True) as blob:
-                    members[sketch] = blob.read(most[sketch])
+                    blob.seek(length - most[sketch])
+                    members[sketch] = blob.read()
             else:
                 members[sketch] = numbers
         return Read(members, capped)

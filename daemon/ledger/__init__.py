@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from daemon.errors import Fatal, Transient
-from daemon.ledger.schema import MIGRATIONS
+from daemon.ledger.schema import LATEST, MIGRATIONS, UNRELEASED
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,25 +58,25 @@ def read(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
+    if db.execute("PRAGMA user_version").fetchone()[0] == LATEST:
         return
     with transaction(db):
         have = db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
         _refuse_other_schemas(have, path, may_migrate=True)
-        for script in MIGRATIONS[have:]:
+        for script in MIGRATIONS[max(have - UNRELEASED, 0) :]:
             for statement in script.split(";\n"):
                 db.execute(statement)
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute(f"PRAGMA user_version = {LATEST}")
         db.execute("INSERT OR IGNORE INTO meta VALUES ('ledger_id', ?)", (uuid.uuid4().hex,))
 
 
 def _refuse_other_schemas(have: int, path: Path, *, may_migrate: bool) -> None:
-    if have > len(MIGRATIONS):
-        raise Fatal(
-            f"the ledger {path} was written by a newer neardup (schema {have}, this one knows {len(MIGRATIONS)})"
-        )
-    if have < len(MIGRATIONS) and not may_migrate:
-        raise Fatal(f"the ledger {path} has schema {have}; the next run will bring it to {len(MIGRATIONS)}")
+    if have > LATEST:
+        raise Fatal(f"the ledger {path} was written by a newer neardup (schema {have}, this one knows {LATEST})")
+    if have == UNRELEASED:
+        raise Fatal(f"the ledger {path} is a trial version's: move it away and run `neardup backfill`")
+    if have < LATEST and not may_migrate:
+        raise Fatal(f"the ledger {path} has schema {have}; the next run will bring it to {LATEST}")
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Nominated pairs: those that wait to be judged, and the near misses, kept with their scores."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from daemon.records import Candidate, Kind, Language, Scores, Side, Verdict
 
@@ -20,18 +21,54 @@ class Scored:
     scores: Scores | None
 
 
-def nominate(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> None:
-    """Put pairs (a < b) of stories that the ledger holds on record, to be judged, within the caller's transaction.
+class Matches(NamedTuple):
+    """What a story was nominated with, best first, and how many matches of a story are kept."""
 
-    A pair that is flagged already is left as it is; a near miss is judged anew.
+    story_id: int
+    ids: Sequence[int]
+    most: int
+
+
+def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
+    """Put a story's matches on record, to be judged, within the caller's transaction; counts those left out.
+
+    Neither side may come by more than `most`; but a story all of whose matches are full is still
+    joined to the best of them, so that the thousandth copy of a template costs one flag and is not
+    missed.  A pair that is flagged already is left as it is, unless it was only estimated; a near miss
+    is judged anew.
     """
-    db.executemany(
-        "INSERT INTO candidates (a, b) SELECT ?1, ?2"
-        " WHERE 2 = (SELECT count(*) FROM stories WHERE id IN (?1, ?2))"
-        " AND NOT EXISTS (SELECT 1 FROM flags WHERE a = ?1 AND b = ?2 AND status <> 'withdrawn')"
-        " ON CONFLICT DO UPDATE SET judged_at = NULL",
-        pairs,
+    story_id, ids, most = nominated
+    had = _matches(db, story_id, most)
+    room, full = most - had, []
+    for match in ids:
+        if room > 0 and _matches(db, match, most) < most:
+            room -= _put(db, story_id, match)
+        else:
+            full.append(match)
+    if len(full) == len(ids) and not had and ids:
+        _put(db, story_id, full.pop(0))
+    return len(full)
+
+
+def _matches(db: sqlite3.Connection, story_id: int, most: int) -> int:
+    """How many pairs a story is flagged in, or waits to be judged in; no more than `most` are counted."""
+    counted = " UNION ALL ".join(
+        f"SELECT 1 FROM {table} WHERE {side} = ?1 AND {holds}"
+        for table, holds in (("flags", "status <> 'withdrawn'"), ("candidates", "judged_at IS NULL"))
+        for side in "ab"
     )
+    return int(db.execute(f"SELECT count(*) FROM ({counted} LIMIT ?2)", (story_id, most)).fetchone()[0])
+
+
+def _put(db: sqlite3.Connection, one: int, other: int) -> int:
+    """1 for a pair that is to be judged now and was not before, 0 otherwise."""
+    return db.execute(
+        "INSERT INTO candidates (a, b) SELECT ?1, ?2"
+        " WHERE 2 = (SELECT count(*) FROM stories WHERE id IN (?1, ?2)) AND NOT EXISTS"
+        " (SELECT 1 FROM flags WHERE a = ?1 AND b = ?2 AND status <> 'withdrawn' AND NOT estimated)"
+        " ON CONFLICT DO UPDATE SET judged_at = NULL WHERE judged_at IS NOT NULL",
+        (min(one, other), max(one, other)),
+    ).rowcount
 
 
 def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[Candidate]:

@@ -30,13 +30,16 @@ def decide(
     now = now_ms()
     with transaction(db):
         for candidate, verdict in judged:
-            if not candidates.take(db, candidate) or verdict is None:
+            if not candidates.take(db, candidate):
                 continue
-            if verdict.kind is None:
+            pair = candidate.a.id, candidate.b.id
+            if verdict is not None and verdict.kind is not None:
+                news[candidate.language, verdict.kind] += _put(db, pair, verdict, version, now)
+                continue
+            db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", pair)  # it was estimated
+            if verdict is not None:
                 candidates.put_near_miss(db, candidate, verdict, now)
-            elif _put(db, (candidate.a.id, candidate.b.id), verdict, version, now):
-                news[candidate.language, verdict.kind] += 1
-    return news
+    return +news
 
 
 def _put(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict, version: str, now: int) -> bool:

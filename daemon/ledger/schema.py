@@ -3,87 +3,11 @@
 Statements end with a semicolon at the end of a line.  Times are milliseconds since 1970 in UTC.
 """
 
+UNRELEASED = 1  # the schema of trial versions, without signatures: there is no way from it
+
 MIGRATIONS = (
     """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE stories (
-    id INTEGER PRIMARY KEY,
-    language TEXT NOT NULL,
-    text_hash BLOB NOT NULL,
-    simhash BLOB NOT NULL,
-    words INTEGER NOT NULL,
-    path TEXT,
-    etag TEXT,
-    author_id TEXT,
-    title TEXT,
-    published_at INTEGER,
-    updated_at INTEGER
-);
-CREATE TABLE changes (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    story_id INTEGER NOT NULL,
-    old_language TEXT, old_simhash BLOB,
-    new_language TEXT, new_simhash BLOB
-);
-CREATE TABLE candidates (a INTEGER NOT NULL, b INTEGER NOT NULL, PRIMARY KEY (a, b)) WITHOUT ROWID;
-CREATE INDEX candidates_b ON candidates (b);
-CREATE TABLE flags (
-    flag_id INTEGER PRIMARY KEY AUTOINCREMENT,
-    a INTEGER NOT NULL,
-    b INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    hamming INTEGER NOT NULL,
-    jaccard REAL,
-    containment_a REAL,
-    containment_b REAL,
-    longest_run_words INTEGER,
-    status TEXT NOT NULL DEFAULT 'open',
-    flagged_at INTEGER NOT NULL,
-    fingerprint_version TEXT NOT NULL,
-    exported_at INTEGER,
-    UNIQUE (a, b)
-);
-CREATE INDEX flags_b ON flags (b);
-CREATE TABLE runs (
-    run_id INTEGER PRIMARY KEY AUTOINCREMENT,
-    command TEXT NOT NULL,
-    started_at INTEGER NOT NULL,
-    ended_at INTEGER,
-    status TEXT NOT NULL DEFAULT 'running',
-    error TEXT,
-    counts TEXT NOT NULL DEFAULT '{}'
-);
-CREATE TABLE dead_letters (
-    key TEXT PRIMARY KEY,
-    reason TEXT NOT NULL,
-    error TEXT NOT NULL,
-    story TEXT,
-    attempts INTEGER NOT NULL DEFAULT 1,
-    first_at INTEGER NOT NULL,
-    last_at INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE VIEW pairs AS
-    SELECT f.flag_id, f.kind, f.hamming, f.jaccard, f.longest_run_words, f.status, f.flagged_at,
-        f.fingerprint_version, f.exported_at, s.language,
-        s.id AS story_id, s.title AS story_title, s.author_id AS story_author_id, s.published_at AS story_published_at,
-        m.id AS matched_id, m.title AS matched_title, m.author_id AS matched_author_id,
-        m.published_at AS matched_published_at,
-        iif(s.id = f.a, f.containment_a, f.containment_b) AS containment,
-        iif(s.id = f.a, f.containment_b, f.containment_a) AS matched_containment
-    FROM flags f
-    JOIN stories s ON s.id IN (f.a, f.b)
-    JOIN stories m ON m.id = iif(s.id = f.a, f.b, f.a)
-    WHERE (coalesce(m.published_at, 9223372036854775807), m.id) < (coalesce(s.published_at, 9223372036854775807), s.id)
-""",
-    # Fingerprints without a signature cannot be compared with those that have one: they are made anew,
-    # as their other version tells.
-    """
-DROP VIEW pairs;
-DROP TABLE stories;
-DROP TABLE changes;
-DROP TABLE candidates;
-UPDATE flags SET status = 'withdrawn';
-ALTER TABLE flags ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE stories (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id INTEGER NOT NULL UNIQUE,
@@ -121,6 +45,42 @@ CREATE TABLE candidates (
 ) WITHOUT ROWID;
 CREATE INDEX candidates_b ON candidates (b);
 CREATE INDEX candidates_pending ON candidates (a, b) WHERE judged_at IS NULL;
+CREATE TABLE flags (
+    flag_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    a INTEGER NOT NULL,
+    b INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    hamming INTEGER NOT NULL,
+    jaccard REAL,
+    containment_a REAL,
+    containment_b REAL,
+    longest_run_words INTEGER,
+    status TEXT NOT NULL DEFAULT 'open',
+    flagged_at INTEGER NOT NULL,
+    fingerprint_version TEXT NOT NULL,
+    estimated INTEGER NOT NULL DEFAULT 0,
+    exported_at INTEGER,
+    UNIQUE (a, b)
+);
+CREATE INDEX flags_b ON flags (b);
+CREATE TABLE runs (
+    run_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    command TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    status TEXT NOT NULL DEFAULT 'running',
+    error TEXT,
+    counts TEXT NOT NULL DEFAULT '{}'
+);
+CREATE TABLE dead_letters (
+    key TEXT PRIMARY KEY,
+    reason TEXT NOT NULL,
+    error TEXT NOT NULL,
+    story TEXT,
+    attempts INTEGER NOT NULL DEFAULT 1,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE VIEW pairs AS
     SELECT f.flag_id, f.kind, f.hamming, f.jaccard, f.longest_run_words, f.status, f.flagged_at,
         f.fingerprint_version, f.exported_at, f.estimated, s.language,
@@ -135,3 +95,4 @@ CREATE VIEW pairs AS
     WHERE (coalesce(m.published_at, 9223372036854775807), m.id) < (coalesce(s.published_at, 9223372036854775807), s.id)
 """,
 )
+LATEST = UNRELEASED + len(MIGRATIONS)

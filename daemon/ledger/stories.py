@@ -28,10 +28,10 @@ TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction writes: outcomes of distinct stories, nominated pairs, the run's standing."""
+    """What one transaction writes: outcomes of distinct stories, their matches, the run's standing."""
 
     outcomes: Sequence[Outcome]
-    pairs: Iterable[tuple[int, int]]
+    matches: Sequence[candidates.Matches]
     run_id: int
     counts: dict[str, object]
     checkpoint: Checkpoint | None
@@ -59,8 +59,8 @@ def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded
     return dict(held(db, ids, ()).values())
 
 
-def commit(db: sqlite3.Connection, batch: Batch) -> None:
-    """Write one batch in one transaction."""
+def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
+    """Write one batch in one transaction; how many of each story's matches were left out."""
     with transaction(db):
         for outcome in batch.outcomes:
             match outcome:
@@ -71,10 +71,11 @@ def commit(db: sqlite3.Connection, batch: Batch) -> None:
                 case Skipped(reason=reason) if reason in TEXT_IS_GONE:
                     remove(db, outcome.story.id)
             _settle(db, outcome)
-        candidates.nominate(db, batch.pairs)
+        left_out = [candidates.nominate(db, matches) for matches in batch.matches]
         db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
         if batch.checkpoint is not None:
             put_checkpoint(db, batch.checkpoint)
+    return left_out
 
 
 def _put(db: sqlite3.Connection, outcome: Fingerprinted) -> None:

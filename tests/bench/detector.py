@@ -24,7 +24,7 @@ from daemon.core.text import tokens
 from daemon.core.verify import Shingled, shingled
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import runs
-from daemon.records import Fingerprinted, Language, Side, Story
+from daemon.records import Fingerprinted, Story
 from daemon.run import run_once
 from daemon.summary import Counts
 from daemon.sync import catch_up, rebuild, refuse_strangers
@@ -53,8 +53,8 @@ class Given(Texts):
         super().__init__(open_fetcher(config), extraction(config))
         self._given = {document.id: document.text for document in documents}
 
-    async def _read(self, language: Language, side: Side) -> tuple[bool, Shingled | None]:
-        return True, shingled(tokens(self._given[side.id]))
+    async def _read(self, story: Story, key: bytes) -> Shingled | None:
+        return shingled(tokens(self._given[story.id]))
 
 
 async def from_texts(config: Config, corpus: Path) -> Results:

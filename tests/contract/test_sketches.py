@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from daemon.core.banding import Banding, sketch_values
 from daemon.core.minhash import ROWS
-from daemon.index import Mark
+from daemon.index import Found, Mark
 from daemon.records import Banded, Change, Language
 from tests.contract.index_bench import Bench
 
@@ -122,7 +122,45 @@ def test_a_story_without_a_signature_is_found_by_its_simhash_only(bench: Bench, 
         assert found[len(simhashes) + n].numbers.tolist() == []
 
 
-def test_a_bucket_that_is_capped_is_named_and_its_first_members_are_taken(bench: Bench) -> None:
+@pytest.mark.parametrize("most", [2, 3, 20])
+@given(page=st.integers(1, 30), beyond=st.integers(1, 30), data=st.data())
+@reused
+def test_numbers_that_edits_left_behind_hide_no_story_that_came_later(
+    bench: Bench, most: int, page: int, beyond: int, data: st.DataObject
+) -> None:
+    bench.reopen(Banding(max_bucket=most))
+    bench.clear()
+    banded = Banded(Language.HINDI, SIMHASH, BASE)
+    edits = most + beyond
+    live = range(edits + 1, edits + 1 + data.draw(st.integers(1, most - 1), "live"))
+    log = [Change(n, 7, banded if n > 1 else None, banded, n) for n in range(1, edits + 1)]
+    log += [Change(n, 7 + n, None, banded, n) for n in live]
+    for start in range(0, len(log), page):
+        bench.apply(*log[start : start + page], applied=log[start : start + page][-1].seq)
+    [found] = bench.lookup(banded)
+    hidden = {edits, *live} - set(found.numbers.tolist())
+    assert not hidden, f"{edits} edits of one story hide its current version or later stories: {hidden}"
+    assert found.numbers.tolist() == [change.number for change in log][-most:], "not the latest"
+    assert found.ids == {7, *(7 + n for n in live)}, "an id that was edited is there once, whatever the edits"
+
+
+@given(signed=stories)
+@reused
+def test_stories_alike_share_one_answer_and_it_is_the_one_each_gets_alone(
+    bench: Bench, signed: list[tuple[Language, bytes | None]]
+) -> None:
+    bench.clear()
+    bench.apply(*changes_of(signed))
+    probes = [Banded(language, SIMHASH, signature) for language, signature in [*signed, *signed]]
+    met: dict[Banded, Found] = {}
+    for probe, found in zip(probes, bench.lookup(*probes), strict=True):
+        assert met.setdefault(probe, found) is found, "worked out again for a story alike"
+    for probe, found in met.items():
+        [alone] = bench.lookup(probe)
+        assert (found.ids, found.numbers.tolist(), found.capped) == (alone.ids, alone.numbers.tolist(), alone.capped)
+
+
+def test_a_bucket_that_is_capped_is_named_and_its_lowest_ids_and_latest_numbers_are_taken(bench: Bench) -> None:
     bench.reopen(Banding(shared=1, max_bucket=3))
     other = BASE[:6] + bytes(ROWS - 6)
     log = [
@@ -130,13 +168,15 @@ def test_a_bucket_that_is_capped_is_named_and_its_first_members_are_taken(bench:
         for story_id, number, signature in [(9, 1, BASE), (7, 2, BASE), (8, 3, BASE), (5, 4, other), (6, 5, other)]
     ]
     bench.apply(*log)
-    [full, unsigned, elsewhere] = bench.lookup(
+    [full, first, unsigned, elsewhere] = bench.lookup(
         Banded(Language.HINDI, SIMHASH, other),
+        Banded(Language.HINDI, SIMHASH, BASE),
         Banded(Language.HINDI, SIMHASH),
         Banded(Language.ODIA, SIMHASH, other),
     )
     assert full.ids == unsigned.ids == {5, 6, 7}, "the lowest ids"
-    assert full.numbers.tolist() == [1, 2, 3, 4, 5], "4 and 5 stand first in the buckets that only they are in"
+    assert full.numbers.tolist() == [3, 4, 5], "the latest numbers"
+    assert first.numbers.tolist() == [1, 2, 3, 4, 5], "1 and 2 are among the latest where 4 and 5 are not"
     sketches = {"sketch:HINDI:0:0001": 5, "sketch:HINDI:1:0203": 5, "sketch:HINDI:2:0405": 5}
     groups = {name: n for name, n in full.capped.items() if name not in sketches}
     assert full.capped == sketches | groups
@@ -147,8 +187,8 @@ def test_a_bucket_that_is_capped_is_named_and_its_first_members_are_taken(bench:
     assert not elsewhere.capped
 
     bench.reopen(Banding(shared=3, max_bucket=3))
-    assert bench.numbers(Banded(Language.HINDI, SIMHASH, other)) == [[1, 2, 3, 4, 5]]
-    assert bench.numbers(Banded(Language.HINDI, SIMHASH, BASE[:6] + bytes([1]) * (ROWS - 6))) == [[1, 2, 3]]
+    assert bench.numbers(Banded(Language.HINDI, SIMHASH, other)) == [[3, 4, 5]]
+    assert bench.numbers(Banded(Language.HINDI, SIMHASH, BASE[:6] + bytes([1]) * (ROWS - 6))) == [[3, 4, 5]]
     bench.reopen(Banding(max_bucket=5))
     assert not bench.lookup(Banded(Language.HINDI, SIMHASH, other))[0].capped, "full, and no fuller"
 
@@ -157,7 +197,7 @@ def test_each_language_has_a_cap_of_its_own(bench: Bench) -> None:
     bench.reopen(Banding(), {Language.BENGALI: Banding(max_bucket=2)})
     probes = [Banded(language, SIMHASH, BASE) for language in (Language.BENGALI, Language.PUNJABI)]
     bench.apply(*(Change(0, n, None, probe, n) for n in range(4) for probe in probes))
-    assert bench.numbers(*probes) == [[0, 1], [0, 1, 2, 3]]
+    assert bench.numbers(*probes) == [[2, 3], [0, 1, 2, 3]]
     assert bench.ids(*probes) == [{0, 1}, {0, 1, 2, 3}]
 
 

@@ -68,29 +68,39 @@ def test_hamming_is_the_count_of_differing_bits(rows: list[bytes], one: bytes) -
     assert hamming(hash_rows(rows), hash_rows([one])).tolist() == want
 
 
-@given(crowd, limits, st.data())
-def test_nominees_are_those_that_agree_most_then_the_nearest_then_the_lowest_ids(
-    others: dict[int, Banded], limits: dict[Language, Limits], data: st.DataObject
-) -> None:
-    batch = list(others.items())[:4]
-    subsets = st.builds(Met, st.sets(st.sampled_from(list(others))), st.sets(st.sampled_from(list(others))))
-    met = [data.draw(subsets) for _ in batch]
-    want = []
-    for (story_id, one), seen in zip(batch, met, strict=True):
-        wanted = limits[one.language]
-        ranked = sorted(
-            (-rows_of(one, other), bits_between(one, other), n)
-            for n, other in others.items()
-            if n in seen.near | seen.sketched
-            and other.language == one.language
-            and (
-                bits_between(one, other) <= wanted.hamming
-                or (n in seen.sketched and rows_of(one, other) >= wanted.agreeing_rows)
-            )
+def want_of(one: Banded, met: Met, others: dict[int, Banded], wanted: Limits) -> list[int]:
+    ranked = sorted(
+        (-rows_of(one, other), bits_between(one, other), n)
+        for n, other in others.items()
+        if n in met.near | met.sketched
+        and other.language == one.language
+        and (
+            bits_between(one, other) <= wanted.hamming
+            or (n in met.sketched and rows_of(one, other) >= wanted.agreeing_rows)
         )
-        kept = tuple(n for *_, n in ranked)
-        want.append(Nominee(story_id, kept[: wanted.max_matches], max(0, len(kept) - wanted.max_matches)))
-    assert nominate(batch, met, others, limits) == want
+    )
+    return [n for *_, n in ranked]
+
+
+@given(crowd, st.integers(1, 3), limits, st.data())
+def test_nominees_are_those_that_agree_most_then_the_nearest_then_the_lowest_ids(
+    others: dict[int, Banded], twins: int, limits: dict[Language, Limits], data: st.DataObject
+) -> None:
+    groups = [
+        ([story_id, *(-1 - n - 9 * k for k in range(twins - 1))], one)
+        for n, (story_id, one) in enumerate(list(others.items())[:4])
+    ]
+    others |= {story_id: one for ids, one in groups for story_id in ids}
+    met, want = [], []
+    for ids, one in groups:
+        strangers = st.sets(st.sampled_from([n for n in others if n not in ids] or [2**62]))
+        met.append(data.draw(st.builds(Met, strangers, strangers)))
+        for story_id in ids:
+            siblings = set(ids) - {story_id}
+            kept = want_of(one, Met(met[-1].near | siblings, met[-1].sketched), others, limits[one.language])
+            most = limits[one.language].max_matches
+            want.append(Nominee(story_id, tuple(kept[:most]), max(0, len(kept) - most)))
+    assert nominate(groups, met, others, limits) == want
 
 
 @given(crowd, limits)
@@ -112,7 +122,7 @@ def test_pairs_of_a_batch_are_those_of_one_language_whose_bands_meet(
 def test_who_met_nobody_has_no_nominees() -> None:
     lone = Banded(Language.TAMIL, bytes(16), bytes(ROWS))
     wanted = dict.fromkeys(Language, Limits(3, 32, 2, 10, 50))
-    assert nominate([(7, lone)], [Met(set(), set())], {}, wanted) == [Nominee(7, (), 0)]
-    assert nominate([(7, lone)], [Met({9}, {9})], {}, wanted) == [Nominee(7, (), 0)], "who is gone is not nominated"
+    assert nominate([([7], lone)], [Met(set(), set())], {}, wanted) == [Nominee(7, (), 0)]
+    assert nominate([([7], lone)], [Met({9}, {9})], {}, wanted) == [Nominee(7, (), 0)], "who is gone is not nominated"
     assert nominate([], [], {}, wanted) == []
     assert list(together([], wanted)) == []

@@ -10,10 +10,19 @@ from daemon.ledger import candidates, connect, flags, stories, transaction
 from daemon.records import Fingerprinted, Kind, Language, Story
 from daemon.replay import replay
 from daemon.verifier import BEFORE_ALL
-from tests.made import fingerprint_of, judge_pending
+from tests.made import fingerprint_of, judge_pending, matches
 
 ALIKE = bytes(64)
 LESS = bytes(16) + b"\x01" * 48  # agrees with ALIKE in a quarter of the rows
+
+
+def nominate(db: sqlite3.Connection, story_id: int, ids: list[int], most: int = 50) -> int:
+    with transaction(db):
+        return candidates.nominate(db, candidates.Matches(story_id, ids, most))
+
+
+def waiting(db: sqlite3.Connection) -> list[tuple[int, int]]:
+    return [(pair.a.id, pair.b.id) for pair in candidates.pending(db, BEFORE_ALL, 99)]
 
 
 @pytest.fixture
@@ -28,7 +37,7 @@ def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) ->
         for n, signature in enumerate(signatures, first)
     ]
     pairs = {(one.story.id, other.story.id) for one in made for other in made if one.story.id < other.story.id}
-    stories.commit(db, stories.Batch(made, pairs, 1, {}, None))
+    stories.commit(db, stories.Batch(made, matches(pairs), 1, {}, None))
 
 
 def test_a_near_miss_is_kept_until_a_story_of_it_changes(db: sqlite3.Connection) -> None:
@@ -52,9 +61,31 @@ def test_what_is_flagged_is_not_judged_again_and_a_near_miss_is(db: sqlite3.Conn
     commit(db, ALIKE, ALIKE, LESS)
     judge_pending(db)
     assert [row["kind"] for row in flags.open_pairs(db)] == ["similar"]
-    with transaction(db):
-        candidates.nominate(db, [(0, 1), (0, 2)])
-    assert [(pair.a.id, pair.b.id) for pair in candidates.pending(db, BEFORE_ALL, 9)] == [(0, 2)]
+    db.execute("UPDATE flags SET estimated = 0")
+    nominate(db, 0, [1, 2])
+    assert waiting(db) == [(0, 2)]
+
+
+def test_an_estimated_flag_is_judged_again_and_withdrawn_where_it_does_not_hold(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, ALIKE)
+    judge_pending(db)
+    assert [row["estimated"] for row in flags.open_pairs(db)] == [1]
+    nominate(db, 0, [1])
+    [pair] = candidates.pending(db, BEFORE_ALL, 9)
+    flags.decide(db, [(pair, None)], "v")
+    assert list(flags.open_pairs(db)) == [] == waiting(db)
+
+
+def test_neither_side_comes_by_more_than_its_matches_and_none_goes_without(db: sqlite3.Connection) -> None:
+    commit(db, *[None] * 8)
+    db.execute("DELETE FROM candidates")
+    assert nominate(db, 0, [1, 2, 3], most=2) == 1
+    assert nominate(db, 4, [0, 1, 2], most=2) == 1, "0 is full"
+    assert nominate(db, 5, [0, 1, 2], most=2) == 2, "all are full: the best is joined alone"
+    assert waiting(db) == [(0, 1), (0, 2), (0, 5), (1, 4), (2, 4)]
+    assert nominate(db, 5, [0, 1], most=2) == 2, "again changes nothing"
+    assert nominate(db, 6, [99], most=2) == 0, "who is not in the ledger is not nominated"
+    assert len(waiting(db)) == 5
 
 
 def test_pending_candidates_are_read_in_pages(db: sqlite3.Connection) -> None:

@@ -21,7 +21,7 @@ from daemon.errors import Fatal
 from daemon.ledger import connect, flags, stories
 from daemon.records import Fingerprinted, Language, Story
 from daemon.review import export
-from tests.made import fingerprint_of, judge_pending
+from tests.made import fingerprint_of, judge_pending, matches
 
 CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
@@ -54,7 +54,7 @@ def add(db: sqlite3.Connection, *listed: Story) -> None:
     for story in listed:
         made = Fingerprinted(story, fingerprint_of(b"t" * 16), None)
         pairs = [(min(story.id, n), max(story.id, n)) for n in held]
-        stories.commit(db, stories.Batch([made], pairs, 1, {}, None))
+        stories.commit(db, stories.Batch([made], matches(pairs), 1, {}, None))
         held.append(story.id)
     judge_pending(db, "v1")
 
