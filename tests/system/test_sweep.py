@@ -214,6 +214,7 @@ def test_caps_are_told(make_neardup: Make, tmp_path: Path) -> None:
         ("max_bucket = 1", {"candidates": 4, "left_out": 0, "capped_runs": 4 + 32 * 31 // 2}),
     ):
         neardup.configure(embedded(manifest=path) + f"[detection]\n{cap}\n")
+        forget_flags(neardup)
         done = neardup("sweep", "--json")
         assert {name: done.facts[name] for name in figures} == figures, cap
         assert f"{cap.split()[0]} reached" in done.err
