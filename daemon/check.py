@@ -17,6 +17,8 @@ from daemon.sync import refuse
 from daemon.texts import Texts
 from daemon.worker import story_words
 
+CHECKED = -(2**63)  # no story has this id
+
 
 async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any]]:
     """A page or a plain text -> the stories it would be flagged against, best first.
@@ -28,7 +30,7 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
     limits = app.config.detection.of(language)
     probe = Banded(language, made.simhash, made.signature)
     matches = stories.describe(app.reader, await retried("look_up", lambda: _nominated(app, probe)))
-    checked = Side(0, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+    checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
     pairs = [
         Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in matches.values()
     ]
@@ -50,7 +52,7 @@ async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
     held = stories.held(app.reader, found.ids, found.numbers.tolist())
     met = Met(found.ids, {held[n][0] for n in found.numbers.tolist() if n in held})
     limits = {probe.language: app.config.detection.of(probe.language)}
-    [nominee] = nominate([([0], probe)], [met], dict(held.values()), limits)
+    [nominee] = nominate([([CHECKED], probe)], [met], dict(held.values()), limits)
     return nominee.matches
 
 

@@ -150,6 +150,15 @@ def test_check_says_what_a_text_would_be_flagged_against_and_stores_nothing(near
     assert "No match" in neardup("check", str(page), "--language", "HINDI").out
 
 
+def test_check_finds_a_story_of_any_id(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> None:
+    row = ROWS[0]
+    page = f"{row['language']}/{row['id']}.html"
+    neardup = make_neardup(with_rows(tmp_path, [dict(row, id="0", path=page)]))
+    assert neardup("backfill").code == 0
+    found = neardup("check", str(SAMPLES / "stories" / page), "--language", row["language"], "--json")
+    assert [match["story_id"] for match in found.rows] == [0]
+
+
 def test_reindex_and_forget(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
     assert json.loads(neardup("reindex", "--json").out) == {"indexed": len(ROWS)}
