@@ -65,7 +65,7 @@ def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) 
 
 
 def open_fetcher(config: Config) -> Fetcher:
-    return Fetcher(config.content)
+    return Fetcher(config.content, config.run.workers)
 
 
 def extraction(config: Config) -> Extraction:

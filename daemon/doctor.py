@@ -125,7 +125,7 @@ async def _store(config: Config) -> str:
         return f"answers; no story is known yet, so there was no page to read at {path}"
     assert document is not None, "an unconditional GET brings a document"
     try:
-        words = read_page(document.body, document.content_type, extraction(config)).words
+        words = read_page(document, extraction(config)).words
     except Unreadable as unreadable:
         raise Fatal(f"{path}: {unreadable.reason}; is extract.body right?") from None
     return f"{path}, {len(document.body)} bytes, a story of {words} words"

@@ -21,6 +21,7 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, S3Store
 
+from daemon.concurrency import Concurrency
 from daemon.config import Content
 from daemon.errors import Fatal, Gone, NeardupError, Transient
 from daemon.records import Document, Story
@@ -32,6 +33,8 @@ if TYPE_CHECKING:  # obstore's types are not there at run time
 Store = S3Store | LocalStore
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
+# What obstore's words say of the cause: 429 and 503 are a store's ways to ask for fewer requests.
+SIGNS = {"timed out": "timeout", "503 Service": "slow_down", "429 Too": "slow_down"}
 
 
 class TooLarge(NeardupError):
@@ -89,9 +92,10 @@ def _s3(bucket: str, prefix: str, content: Content) -> S3Store:
 
 
 class Fetcher:
-    """Reads the pages of stories."""
+    """Reads the pages of stories, at most `most` at a time."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: Content, most: int) -> None:
+        self.concurrency = Concurrency(most)
         self._store = open_store(content.url, content)
         self._key = content.key
         self._max_bytes = content.max_bytes
@@ -109,14 +113,15 @@ class Fetcher:
         return await retried("fetch", lambda: self._get(path, etag))
 
     async def _get(self, path: str, etag: str | None) -> Document | None:
-        try:
-            with translated():
-                result = await self._store.get_async(path, options={"if_none_match": etag} if etag else None)
-                if result.meta["size"] > self._max_bytes:
-                    raise TooLarge
-                body = bytes(await result.bytes_async())
-        except NotModifiedError:
-            return None
+        async with self.concurrency.slot():
+            try:
+                with translated():
+                    result = await self._store.get_async(path, options={"if_none_match": etag} if etag else None)
+                    if result.meta["size"] > self._max_bytes:
+                        raise TooLarge
+                    body = bytes(await result.bytes_async())
+            except NotModifiedError:
+                return None
         attributes = result.attributes
         if attributes.get("Content-Encoding", "").lower() == "gzip":
             body = _gunzip(body, self._max_bytes)
@@ -181,7 +186,8 @@ def translated() -> Iterator[None]:
         raise Forbidden(_first_line(error)) from error
     except (BaseError, OSError) as error:
         message = _first_line(error)
-        raise Transient(message, "timeout" if "timed out" in message else "store_error") from error
+        reason = next((word for sign, word in SIGNS.items() if sign in message), "store_error")
+        raise Transient(message, reason) from error
 
 
 def _first_line(error: Exception) -> str:

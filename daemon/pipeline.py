@@ -8,12 +8,16 @@ and written.  A stage that raises cancels the others, and its error leaves `run`
 
 Jobs of one key are never under way together: the source waits until the earlier one is written.
 So the later of two versions of a story meets the earlier one in the ledger, and no batch holds two.
+
+A batch costs a commit and a round trip however small it is, so the writer lingers a moment for it to
+fill.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
-from typing import Generic, Protocol, TypeVar
+from contextlib import aclosing, suppress
+from typing import Generic, Literal, Protocol, TypeVar
 
 
 class Job(Protocol):
@@ -35,19 +39,26 @@ Outcome = TypeVar("Outcome")
 T = TypeVar("T")
 DONE = _Done()
 Queue = asyncio.Queue[T | _Done]
+Stage = Literal["source", "workers", "writer"]
+LINGER_SECONDS = 0.05
+BUSY = 0.9  # of its time
+EMPTY = 0.1  # of a queue
+SMOOTHING = 0.2  # the weight of the last batch in the averages that tell which stage limits
 
 
 class UnderWay:
     """The jobs accepted and not yet written, in the order of the listing."""
 
-    def __init__(self) -> None:
+    def __init__(self, hurry: Callable[[], None]) -> None:
         self._positions: dict[str, int] = {}
         self._written = asyncio.Event()
+        self._hurry = hurry
         self._last = 0
 
     async def enter(self, key: str, position: int) -> None:
         """Wait until no job of this key is under way, then count this one in."""
         while key in self._positions:
+            self._hurry()
             self._written.clear()
             await self._written.wait()
         self._positions[key] = self._last = position
@@ -67,7 +78,7 @@ class Pipeline(Generic[JobType, Outcome]):
     """One run through the stages.
 
     `work` turns a job into an outcome and must not raise for a bad job; `write` records a batch of
-    outcomes with the position to resume from.
+    outcomes with the position to resume from.  The writer waits `linger` seconds for a batch to fill.
     """
 
     def __init__(
@@ -79,15 +90,28 @@ class Pipeline(Generic[JobType, Outcome]):
         depth: int,
         batch: int,
         stop: asyncio.Event,
+        linger: float = LINGER_SECONDS,
     ) -> None:
         self._work = work
         self._write = write
         self._workers = workers
+        self._depth = depth
         self._batch = batch
         self._stop = stop
-        self._under_way = UnderWay()
+        self._linger = linger
+        self._enough = asyncio.Event()
+        self._worked = False
+        self._busy = self._waiting_jobs = 0.5
+        self._under_way = UnderWay(self._enough.set)
         self.jobs: Queue[JobType] = asyncio.Queue(depth)
         self.outcomes: Queue[tuple[JobType, Outcome]] = asyncio.Queue(depth)
+
+    @property
+    def limiting(self) -> Stage:
+        """The stage that the others wait for, of late."""
+        if self._busy > BUSY:
+            return "writer"
+        return "source" if self._waiting_jobs < EMPTY else "workers"
 
     async def run(self, source: AsyncIterator[JobType]) -> bool:
         """Until the source has ended, or `stop` is set, and all that was accepted is written.
@@ -119,28 +143,49 @@ class Pipeline(Generic[JobType, Outcome]):
         return not pulling.cancelled()
 
     async def _crew(self) -> None:
+        enough = min(self._batch - 1, self._depth)  # the writer has one in hand
+
         async def worker() -> None:
             async for job in _until_done(self.jobs):
                 await self.outcomes.put(await self._work(job))
+                if self.outcomes.qsize() >= enough:
+                    self._enough.set()
 
         async with asyncio.TaskGroup() as crew:
             for n in range(self._workers):
                 crew.create_task(worker(), name=f"worker-{n}")
+        self._worked = True
+        self._enough.set()
         await self.outcomes.put(DONE)
 
     async def _drain(self) -> None:
-        """Write whatever is waiting, so that batches grow exactly when the writer lags."""
+        """Write whatever is waiting, so that batches grow when the writer lags."""
+        ended = time.perf_counter()
         async for first in _until_done(self.outcomes):
-            ready = [first]
-            while len(ready) < self._batch and not self.outcomes.empty():
-                item = self.outcomes.get_nowait()
-                if isinstance(item, _Done):
-                    self.outcomes.put_nowait(item)
-                    break
-                ready.append(item)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._linger):
+                    await self._enough.wait()
+            ready = [first, *self._waiting()]
             keys = [job.key for job, _ in ready]
+            idle = (began := time.perf_counter()) - ended
             await self._write([outcome for _, outcome in ready], self._under_way.resume_from(keys))
             self._under_way.leave(keys)
+            busy = (ended := time.perf_counter()) - began
+            self._busy += SMOOTHING * (busy / (busy + idle) - self._busy)
+            self._waiting_jobs += SMOOTHING * (self.jobs.qsize() / self._depth - self._waiting_jobs)
+
+    def _waiting(self) -> list[tuple[JobType, Outcome]]:
+        """What else is there for the batch, now."""
+        ready: list[tuple[JobType, Outcome]] = []
+        while len(ready) < self._batch - 1 and not self.outcomes.empty():
+            item = self.outcomes.get_nowait()
+            if isinstance(item, _Done):
+                self.outcomes.put_nowait(item)
+                break
+            ready.append(item)
+        if not self._worked:
+            self._enough.clear()
+        return ready
 
 
 async def _until_done(queue: Queue[T]) -> AsyncIterator[T]:

@@ -28,12 +28,16 @@ async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _retried(stage: str, call: Callable[[], Awaitable[T]], **limits: Any) -> T:
-    failed: Transient | None = None
+    try:
+        return await call()  # nearly always all there is to it, and the loop below costs more than many a call
+    except Transient as error:
+        failed = error
     async for attempt in stamina.retry_context(Transient, **limits):
         with attempt:
-            if failed is not None:
-                RETRIES.labels(stage, failed.reason).inc()
-                log.warning("trying again", stage=stage, why=str(failed))
+            if attempt.num == 1:
+                raise failed
+            RETRIES.labels(stage, failed.reason).inc()
+            log.warning("trying again", stage=stage, why=str(failed))
             try:
                 return await call()
             except Transient as error:

@@ -11,20 +11,25 @@ import structlog
 from daemon.app import App, extraction, open_fetcher, open_source
 from daemon.config import Config
 from daemon.errors import Misuse, NeardupError, Transient
+from daemon.flow import limited_by, unwatch_flow, watch_flow
 from daemon.gauges import keep_gauges, refresh_gauges
 from daemon.ledger import changes, now_ms, runs, stories, translated
 from daemon.ledger.lock import only_one
-from daemon.metrics import QUEUE_DEPTH, RUN_FAILURES, RUNNING
+from daemon.metrics import RUN_FAILURES, RUNNING
+from daemon.offload import Offload
 from daemon.pipeline import Pipeline
-from daemon.records import Checkpoint, Known, Listed, Outcome, Story
+from daemon.records import Checkpoint, Document, Fingerprint, Known, Listed, Outcome, Story
 from daemon.review.export import write_file
 from daemon.source import Source
 from daemon.summary import Counts, Summary
 from daemon.sync import KEEP_CHANGES, catch_up, refuse_strangers, start_anew
 from daemon.texts import Texts
 from daemon.verifier import News, Verifier
-from daemon.worker import Worker
+from daemon.worker import Worker, read_page
 from daemon.writer import Writer
+
+READERS = 1  # threads that parse and fingerprint pages
+PAGES_A_HOP = 16
 
 log = structlog.get_logger()
 
@@ -75,8 +80,7 @@ async def run_once(
             raise cause from None
         finally:
             RUNNING.labels(command).set(0)
-            for name in ("jobs", "outcomes"):
-                QUEUE_DEPTH.labels(name).set_function(int)  # 0: the marker of the end stays in a queue
+            unwatch_flow()
         export = app.config.export
         if export.path is not None:
             await app.ledger.do(write_file, export.path, export.format)
@@ -156,6 +160,9 @@ class _Run:
         source = open_source(config, self._began)
         fetcher, extracting = open_fetcher(config), extraction(config)
         texts = Texts(fetcher, extracting)
+        read: Offload[Document, Fingerprint] = Offload(
+            lambda document: read_page(document, extracting), threads=READERS, most=PAGES_A_HOP
+        )
         verifier = Verifier(app.ledger, config.detection, app.version, texts, self._flagged)
         writer = Writer(
             app.ledger,
@@ -164,6 +171,7 @@ class _Run:
             app.version,
             run_id=self._run_id,
             counts=self.counts,
+            standing=lambda: {"limited_by": limited_by(pipeline.limiting, fetcher.concurrency, read)},
             checkpoint=lambda position: self._checkpoint(source, position),
             committed=verifier.wake,
         )
@@ -173,7 +181,7 @@ class _Run:
             self._progress.position, self._progress.size = resume, source.size
             self._watch(self._progress)
 
-        worker = Worker(self._known, fetcher, extracting)
+        worker = Worker(self._known, fetcher, read)
         pipeline: Pipeline[Listed, Outcome] = Pipeline(
             worker.process,
             write,
@@ -182,14 +190,14 @@ class _Run:
             batch=config.run.batch,
             stop=self._stop,
         )
-        for name, queue in (("jobs", pipeline.jobs), ("outcomes", pipeline.outcomes)):
-            QUEUE_DEPTH.labels(name).set_function(queue.qsize)
+        watch_flow(pipeline, fetcher.concurrency, read)
         async with asyncio.TaskGroup() as group:
             group.create_task(verifier.run(), name="verifier")
             group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
             ended = await pipeline.run(self._noting_times(source, since))
             verifier.finish()
             over.set()
+        read.close()
         return ended
 
     async def _noting_times(self, source: Source, since: int | None) -> AsyncIterator[Listed]:

@@ -155,6 +155,7 @@ def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
         "last runs",
         [
             f"{run['started_at']} {run['command']:9} {run['status']:8} listed {run['counts'].get('listed', 0):,}"
+            + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
             + (f"  {run['error']}" if run["error"] else "")
             for run in facts["runs"]
         ]

@@ -1,7 +1,7 @@
 """One story's life: known? -> fetch -> extract -> fingerprint -> outcome."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -15,6 +15,7 @@ from daemon.records import (
     BadRow,
     Dead,
     DeadLettered,
+    Document,
     Fingerprint,
     Fingerprinted,
     Known,
@@ -27,19 +28,26 @@ from daemon.records import (
 
 MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, none of them copied
 
+_FETCH_SECONDS, _EXTRACT_SECONDS, _FINGERPRINT_SECONDS = (
+    STAGE_SECONDS.labels(stage) for stage in ("fetch", "extract", "fingerprint")
+)
+
 log = structlog.get_logger()
 
 
 class Worker:
     """Turns listed stories into outcomes.
 
-    `known` asks the ledger for what it holds of a story id.
+    `known` asks the ledger for what it holds of a story id; `read` makes a page's fingerprint, as
+    `read_page` does.
     """
 
-    def __init__(self, known: Callable[[int], Known | None], fetcher: Fetcher, extraction: Extraction) -> None:
+    def __init__(
+        self, known: Callable[[int], Known | None], fetcher: Fetcher, read: Callable[[Document], Awaitable[Fingerprint]]
+    ) -> None:
         self._known = known
         self._fetcher = fetcher
-        self._extraction = extraction
+        self._read = read
 
     async def process(self, job: Listed) -> tuple[Listed, Outcome]:
         """The one outcome of a listed row.  Raises nothing but what ends the whole run."""
@@ -72,24 +80,25 @@ class Worker:
             if story.updated_at == known.updated_at and story.language == known.language:
                 return Skipped(story, Skip.UNCHANGED)
         same_place = known is not None and known.language == story.language
-        with STAGE_SECONDS.labels("fetch").time():
-            document = await self._fetcher.get(story, known.etag if known and same_place else None)
+        began = time.perf_counter()
+        document = await self._fetcher.get(story, known.etag if known and same_place else None)
+        _FETCH_SECONDS.observe(time.perf_counter() - began)
         if document is None:
             return Skipped(story, Skip.UNCHANGED)
-        made = read_page(document.body, document.content_type, self._extraction)
+        made = await self._read(document)
         if known is not None and same_place and made.text_hash == known.text_hash:
             return Skipped(story, Skip.UNCHANGED, document.etag)
         return Fingerprinted(story, made, document.etag)
 
 
-def read_page(body: bytes, content_type: str | None, extraction: Extraction) -> Fingerprint:
-    """A page's bytes -> the fingerprint of its story.  Raises Unreadable."""
-    started = time.perf_counter()
-    text = page_text(body, content_type, extraction)
+def read_page(document: Document, extraction: Extraction) -> Fingerprint:
+    """A page -> the fingerprint of its story.  Raises Unreadable."""
+    began = time.perf_counter()
+    text = page_text(document.body, document.content_type, extraction)
     extracted = time.perf_counter()
     made = fingerprint(story_words(text))
-    STAGE_SECONDS.labels("extract").observe(extracted - started)
-    STAGE_SECONDS.labels("fingerprint").observe(time.perf_counter() - extracted)
+    _EXTRACT_SECONDS.observe(extracted - began)
+    _FINGERPRINT_SECONDS.observe(time.perf_counter() - extracted)
     return made
 
 

@@ -35,8 +35,8 @@ log = structlog.get_logger()
 class Writer:
     """Writes the batches of one run.
 
-    `checkpoint` turns a position to resume from into what is put on record; `committed` is called
-    after each batch.
+    `standing` is what a run's record tells beside its counts while it is under way; `checkpoint` turns a
+    position to resume from into what is put on record; `committed` is called after each batch.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Writer:
         *,
         run_id: int,
         counts: Counts,
+        standing: Callable[[], dict[str, object]],
         checkpoint: Callable[[int], Checkpoint | None],
         committed: Callable[[], None],
     ) -> None:
@@ -57,6 +58,7 @@ class Writer:
         self._version = version
         self._run_id = run_id
         self._counts = counts
+        self._standing = standing
         self._checkpoint = checkpoint
         self._committed = committed
         self._told: set[str] = set()
@@ -85,7 +87,7 @@ class Writer:
                         for story_id, banded in fresh
                     ],
                     run_id=self._run_id,
-                    counts=self._counts.as_dict(),
+                    counts=self._counts.as_dict() | self._standing(),
                     checkpoint=self._checkpoint(resume),
                 ),
             )

@@ -87,6 +87,7 @@ async def _writer(app: App) -> Writer:
         app.config.detection,
         app.version,
         run_id=await app.ledger.do(runs.begin, "backfill"),
+        standing=dict,
         counts=Counts(),
         checkpoint=lambda position: None,
         committed=lambda: None,

@@ -73,6 +73,7 @@ async def flagged(folder: Path, batches: list[list[Outcome]], detection: Detecti
         detection,
         "v",
         run_id=run_id,
+        standing=dict,
         counts=Counts(),
         checkpoint=lambda position: None,
         committed=verifier.wake,

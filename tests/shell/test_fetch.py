@@ -12,11 +12,9 @@ from aiohttp import web
 from prometheus_client import REGISTRY
 
 from daemon.config import Content
-from daemon.core.html import Extraction
-from daemon.fetch import Fetcher
 from daemon.records import Dead, DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped, Story
 from daemon.retry import ATTEMPTS
-from daemon.worker import Worker
+from tests.made import worker_of
 from tests.servers import REGION, free_port
 
 STORY = Story(1, Language.HINDI, "page.html")
@@ -65,29 +63,31 @@ async def store(monkeypatch: pytest.MonkeyPatch, _at_once: None) -> AsyncIterato
 async def outcome(store: Faulty, *statuses: int) -> Outcome:
     store.statuses = list(statuses)
     content = Content(url="s3://b", endpoint=f"http://127.0.0.1:{store.port}", region=REGION, path_style=True)
-    return (await Worker(lambda _: None, Fetcher(content), Extraction()).process(STORY))[1]
+    return (await worker_of(content).process(STORY))[1]
 
 
-def retries() -> float:
-    return REGISTRY.get_sample_value("neardup_retries_total", {"stage": "fetch", "reason": "store_error"}) or 0.0
+def retries(reason: str) -> float:
+    return REGISTRY.get_sample_value("neardup_retries_total", {"stage": "fetch", "reason": reason}) or 0.0
 
 
-@pytest.mark.parametrize("status", [500, 502, 503])
-async def test_what_passes_is_tried_again(store: Faulty, status: int) -> None:
-    before = retries()
+@pytest.mark.parametrize(
+    ("status", "reason"), [(500, "store_error"), (502, "store_error"), (503, "slow_down"), (429, "slow_down")]
+)
+async def test_what_passes_is_tried_again(store: Faulty, status: int, reason: str) -> None:
+    before = retries(reason)
     assert isinstance(await outcome(store, status, status), Fingerprinted)
     assert store.asked == 3
-    assert retries() == before + 2
+    assert retries(reason) == before + 2
 
 
 async def test_what_does_not_pass_is_dead_lettered_with_the_stores_words(store: Faulty) -> None:
-    before = retries()
+    before = retries("slow_down")
     made = await outcome(store, *[503] * 100)
     assert isinstance(made, DeadLettered)
     assert made.reason == Dead.STORE_ERROR
     assert "503" in made.error
     assert store.asked == ATTEMPTS, "one retry layer, and it is ours"
-    assert retries() == before + ATTEMPTS - 1, "the attempt that gave up is not tried again"
+    assert retries("slow_down") == before + ATTEMPTS - 1, "the attempt that gave up is not tried again"
 
 
 async def test_a_refusal_is_not_tried_again(store: Faulty) -> None:

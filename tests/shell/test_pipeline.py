@@ -46,6 +46,8 @@ class Factory:
     batch: int = 3
     delays: Sequence[int] = (0,)
     endless: bool = False
+    linger: float = 0.0
+    pace: dict[str, int] = field(default_factory=dict)
     at: dict[str, Callable[[int], object]] = field(default_factory=dict)
     accepted: list[Row] = field(default_factory=list)
     under_way: Counter[str] = field(default_factory=Counter)
@@ -58,7 +60,13 @@ class Factory:
         self.stop, self.gate = asyncio.Event(), asyncio.Event()
         self.gate.set()
         self.pipeline: Pipeline[Row, Row] = Pipeline(
-            self.work, self.write, workers=self.workers, depth=self.depth, batch=self.batch, stop=self.stop
+            self.work,
+            self.write,
+            workers=self.workers,
+            depth=self.depth,
+            batch=self.batch,
+            stop=self.stop,
+            linger=self.linger,
         )
 
     @property
@@ -69,7 +77,7 @@ class Factory:
         self.at.get(stage, int)(n)
         sizes = {"jobs": self.pipeline.jobs.qsize(), "outcomes": self.pipeline.outcomes.qsize()}
         self.most |= Counter(sizes | {"held": len(self.accepted) - len(self.written)})
-        await turns(self.delays[n % len(self.delays)])
+        await turns(self.delays[n % len(self.delays)] + self.pace.get(stage, 0))
 
     async def source(self) -> AsyncIterator[Row]:
         try:
@@ -181,6 +189,23 @@ async def test_a_stalled_writer_stops_the_source() -> None:
     assert await running
     assert max(map(len, made.batches)) > 1, "a batch grows when the writer lags"
     assert len(made.written) == 500
+
+
+async def test_the_writer_lingers_for_a_batch_to_fill_but_for_nothing_that_waits_for_it() -> None:
+    made = Factory(rows(range(10)), workers=3, depth=10, batch=4, linger=60)
+    assert await made.run()
+    assert [len(one) for one in made.batches] == [4, 4, 2], "the last is written when nothing more can come"
+    made = Factory(rows("abcabc"), workers=3, depth=10, batch=10, linger=60)
+    assert await made.run()
+    assert [len(one) for one in made.batches] == [3, 3], "the second of a key waits for the first to be written"
+
+
+async def test_the_stage_that_limits_is_named() -> None:
+    slow = 50
+    for stage, delays in {"source": {"source": slow}, "workers": {"work": slow}, "writer": {"write": slow}}.items():
+        made = Factory(rows(range(100)), pace=delays)
+        assert await made.run()
+        assert made.pipeline.limiting == stage
 
 
 async def test_a_cancelled_run_ends_with_all_its_tasks() -> None:

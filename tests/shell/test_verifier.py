@@ -25,7 +25,7 @@ class Store(Fetcher):
     """Files, counted; some do not answer."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(Content(url=f"file:{folder}"))
+        super().__init__(Content(url=f"file:{folder}"), most=4)
         self.folder = folder
         self.reads: Counter[int] = Counter()
         self.silent: set[int] = set()

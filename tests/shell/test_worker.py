@@ -9,10 +9,10 @@ import pytest
 
 from daemon.config import Content
 from daemon.core.html import Extraction
-from daemon.fetch import Fetcher
 from daemon.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Language, Outcome, Skip, Skipped, Story
 from daemon.worker import Worker
 from tests.conftest import SAMPLES
+from tests.made import worker_of
 from tests.servers import REGION, Aws
 
 STORY = Story(1, Language.HINDI, "page.html", updated_at=1000)
@@ -25,8 +25,8 @@ async def outcome(
 ) -> Outcome:
     if page is not None:
         (folder / "page.html").write_bytes(page)
-    fetcher = Fetcher(Content(url=f"file:{folder}", max_bytes=1_000_000))
-    return (await Worker(lambda _: known, fetcher, Extraction(body)).process(story))[1]
+    content = Content(url=f"file:{folder}", max_bytes=1_000_000)
+    return (await worker_of(content, Extraction(body), known=lambda _: known).process(story))[1]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ async def test_the_encoding_does_not_change_the_fingerprint(tmp_path: Path, enco
 
 async def test_a_bad_row_keeps_its_reason(tmp_path: Path) -> None:
     row = BadRow("row:1", Dead.BAD_ID, "no id")
-    worker = Worker(lambda _: None, Fetcher(Content(url=f"file:{tmp_path}")), Extraction())
+    worker = worker_of(Content(url=f"file:{tmp_path}"))
     assert await worker.process(row) == (row, DeadLettered(row, Dead.BAD_ID, "no id"))
 
 
@@ -69,7 +69,7 @@ async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
     def broken(_: int) -> Known | None:
         raise ZeroDivisionError("oh")
 
-    worker = Worker(broken, Fetcher(Content(url=f"file:{tmp_path}")), Extraction())
+    worker = worker_of(Content(url=f"file:{tmp_path}"), known=broken)
     _, made = await worker.process(STORY)
     assert made == DeadLettered(STORY, Dead.CRASHED, "ZeroDivisionError: oh")
 
@@ -112,7 +112,7 @@ def s3_worker(aws: Aws) -> Callable[..., Worker]:
 
     def make(**content: object) -> Worker:
         config = Content(url="s3://stories/html", endpoint=aws.endpoint, region=REGION, path_style=True, **content)
-        return Worker(lambda _: None, Fetcher(config), Extraction("article .story, div.post-body", (".share",)))
+        return worker_of(config, Extraction("article .story, div.post-body", (".share",)))
 
     return make
 

@@ -1,0 +1,37 @@
+"""How a run flows: what waits before each stage, and which of them the others wait for."""
+
+from typing import Any
+
+from daemon.concurrency import Concurrency
+from daemon.metrics import IN_FLIGHT, IN_FLIGHT_LIMIT, QUEUE_DEPTH
+from daemon.offload import Offload
+from daemon.pipeline import Pipeline, Stage
+
+
+def watch_flow(pipeline: Pipeline[Any, Any], requests: Concurrency, pages: Offload[Any, Any]) -> None:
+    """Let the gauges follow a run."""
+    QUEUE_DEPTH.labels("jobs").set_function(pipeline.jobs.qsize)
+    QUEUE_DEPTH.labels("pages").set_function(lambda: pages.waiting)
+    QUEUE_DEPTH.labels("outcomes").set_function(pipeline.outcomes.qsize)
+    IN_FLIGHT.set_function(lambda: requests.in_flight)
+    IN_FLIGHT_LIMIT.set_function(lambda: requests.limit)
+
+
+def unwatch_flow() -> None:
+    """The run is over, nothing waits; though the marker of the end stays in a queue."""
+    for name in ("jobs", "pages", "outcomes"):
+        QUEUE_DEPTH.labels(name).set_function(int)
+    for gauge in (IN_FLIGHT, IN_FLIGHT_LIMIT):
+        gauge.set_function(int)
+
+
+def limited_by(stage: Stage, requests: Concurrency, pages: Offload[Any, Any]) -> str:
+    """What a run waits for, in an operator's words."""
+    match stage:
+        case "source":
+            return "the listing"
+        case "writer":
+            return "the writer: lookups, ledger, index"
+        case "workers" if pages.waiting > requests.in_flight:
+            return "the processor: parsing and fingerprinting pages"
+    return f"the object store: {requests.in_flight} requests in flight, {requests.limit} allowed by its latency"
