@@ -5,11 +5,12 @@ normaliser, hash constant, numpy, xxhash or Unicode table changes the version, a
 refuses to mix the two.
 """
 
+from collections.abc import Iterator
 from functools import cache
 
 import xxhash
 
-from daemon.core.fingerprint import fingerprint
+from daemon.core.fingerprint import compiled_road, fingerprint, fingerprint_text
 from daemon.core.text import tokens
 from daemon.records import Language
 
@@ -34,11 +35,25 @@ PINNED = "75ee331e9da1fe52"
 def version() -> str:
     """The version of the fingerprints made here and now: 16 hexadecimal digits."""
     digest = xxhash.xxh3_64()
+    for told in _stories():
+        made = fingerprint(told)
+        digest.update(b" ".join(told) + made.text_hash + made.simhash + (made.signature or b""))
+    return digest.hexdigest()
+
+
+def warm_up() -> bool:
+    """Load the compiled road, which the first process ever to do so compiles; False where the system forbids it.
+
+    Raises RuntimeError where it makes anything else of the golden texts than the plain one.
+    """
+    for told in _stories():
+        if fingerprint_text(b" ".join(told).decode()) != fingerprint(told):
+            raise RuntimeError("compiled fingerprints are not what they should be: empty the folder of numba's cache")
+    return compiled_road() is not None
+
+
+def _stories() -> Iterator[list[bytes]]:
     for text in TEXTS.values():
         words = tokens(text)
-        weighted = words + words[::2] + words[::3]  # some words again, so that the weights count
-        shingled = words + words[::-1] + words[::2] + words[::3]  # pairs enough for a signature
-        for told in (weighted, shingled):
-            made = fingerprint(told)
-            digest.update(b" ".join(told) + made.text_hash + made.simhash + (made.signature or b""))
-    return digest.hexdigest()
+        yield words + words[::2] + words[::3]  # some words again, so that the weights count
+        yield words + words[::-1] + words[::2] + words[::3]  # pairs enough for a signature

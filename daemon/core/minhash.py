@@ -38,7 +38,8 @@ def signature(shingle_hashes: Hashes) -> bytes | None:
         return None
     permuted = shingle_hashes[:, None] * MULTIPLIERS
     permuted += ADDENDS  # in place: a second array of this size costs several times the arithmetic
-    return (mixed(permuted.min(axis=0)) >> np.uint64(56)).astype(np.uint8).tobytes()
+    least: Hashes = permuted.min(axis=0)
+    return (mixed(least) >> np.uint64(56)).astype(np.uint8).tobytes()
 
 
 def signature_rows(signatures: Sequence[bytes | None]) -> SignatureRows:

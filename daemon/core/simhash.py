@@ -13,6 +13,7 @@ times the +-1 patterns of the 256 byte values.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from daemon.core.words import DIGEST_BYTES as BYTES
 from daemon.core.words import Words
@@ -25,7 +26,11 @@ SIGNS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np
 def simhash(words: Words) -> bytes:
     """A story's words, in any order -> 16 bytes."""
     frequencies = np.bincount(words.order)
-    weights = np.rint(SCALE * (1 + np.log(frequencies)))
-    histogram = np.bincount((words.digests + OFFSETS).ravel(), np.repeat(weights, BYTES), BYTES * 256)
+    histogram = np.bincount((words.digests + OFFSETS).ravel(), np.repeat(weights(frequencies), BYTES), BYTES * 256)
     votes = histogram.reshape(BYTES, 256) @ SIGNS
     return np.packbits(votes > 0).tobytes()
+
+
+def weights(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+    """How often words stand in a story, at least once -> the weight of each one's vote, a whole number."""
+    return np.asarray(np.rint(SCALE * (1 + np.log(frequencies))))

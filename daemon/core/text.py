@@ -7,42 +7,32 @@ dropped; casefolded; NFC again.  A token is a maximal run of letters, marks and 
 L*, M*, N*).  `re`'s `\\w` will not do: it leaves the combining marks out, and tears every Indic
 word apart.
 
-Nearly all of that is a map from one code point to at most one other, so it is one table look-up
-over the code points of the whole text.  The table is built once, from `unicodedata`.
+What each code point becomes is in `letters`.
 """
 
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-LETTERS_END = 0x40000  # planes 0 to 3 hold every letter
-TABLE_END = 0xE1001  # then come tags and variation selectors; the last entry stands for the rest
-SEPARATOR = 0x20
-DROPPED = 0
-EXPANDS = 1  # casefolds to several code points (ß): the whole text takes str.casefold first
-
-CHILLU = {"ണ": "ൺ", "ന": "ൻ", "ര": "ർ", "ല": "ൽ", "ള": "ൾ", "ക": "ൿ"}
-CHILLU_SEQUENCE = re.compile("([ണനരലളക])\u0d4d\u200d")  # letter, virama, ZWJ
-
-NUKTAS = "\u093c\u09bc\u0a3c\u0abc\u0b3c\u0c3c"
-
-# Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 14.
-IGNORABLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u3164\ufeff\uffa0",
-    ("\u180b", "\u180f"),
-    ("\u200b", "\u200f"),
-    ("\u202a", "\u202e"),
-    ("\u2060", "\u206f"),
-    ("\ufe00", "\ufe0f"),
-    ("\ufff0", "\ufff8"),
-    ("\U0001bca0", "\U0001bca3"),
-    ("\U0001d173", "\U0001d17a"),
-    ("\U000e0000", "\U000e0fff"),
+from daemon.core.letters import (
+    CHILLU,
+    CODE,
+    DOUBTFUL,
+    DROPPED,
+    EXPANDS,
+    FIRST,
+    SECOND,
+    SEPARATOR,
+    ZWJ,
+    Codes,
+    entries,
+    table,
 )
+
+CHILLU_SEQUENCE = re.compile("([ണനരലളക])\u0d4d\u200d")  # letter, virama, ZWJ
 
 # Beside marks, the code points that grapheme clusters (Unicode Annex 29) join to what stands
 # before: joiners, vowels of Thai and Lao, halfwidth voicing marks, regional indicators, skin tones,
@@ -59,12 +49,10 @@ LEADING = (
     *(0x110BD, 0x110CD, 0x111C2, 0x111C3, 0x113D1, 0x1193F, 0x11941, 0x11D46),
     *range(0x11A84, 0x11A8A),
 )
-ZWJ = 0x200D
 PICTURES = (0xA9, 0xAE)
 PICTURES_BEGIN = 0x203C
 MARKS = {"Mn", "Mc", "Me", "Cn"}  # a code point not assigned yet may be a mark of a later Unicode
 
-Codes = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.intp]
 
 
@@ -91,21 +79,24 @@ class Located:
 
 def tokens(text: str) -> list[bytes]:
     """Text -> its words, normalised, as UTF-8, in reading order."""
-    text = unicodedata.normalize("NFC", text)
-    if "\u200d" in text:
+    settled = _settled(text)
+    if not settled:
+        text = unicodedata.normalize("NFC", text)
+    if chr(ZWJ) in text:
         text = CHILLU_SEQUENCE.sub(lambda found: CHILLU[found[1]], text)
     codes = _mapped(text)
     if (codes == EXPANDS).any():
         codes = _mapped(text.casefold())
-    kept = codes[codes != DROPPED]
-    folded = unicodedata.normalize("NFC", kept.tobytes().decode("utf-32-le"))
+    folded: str = codes[codes != DROPPED].tobytes().decode("utf-32-le")
+    if not settled:
+        folded = unicodedata.normalize("NFC", folded)
     return folded.encode().split()
 
 
 def located(text: str) -> Located:
     """Text -> the places of `tokens(text)`, in order: the tokens of each word's stretch are that token alone."""
     text = unicodedata.normalize("NFC", text)
-    codes = _codes(text)
+    codes = codes_of(text)
     mapped = table().take(codes, mode="clip")
     parts = mapped == SEPARATOR
     edges = np.flatnonzero(np.diff(parts, prepend=True, append=True)).reshape(-1, 2)
@@ -119,45 +110,19 @@ def located(text: str) -> Located:
     return Located(text, starts, ends, np.concatenate(([0], gaps[~joined] + 1, [len(text)])))
 
 
+def _settled(text: str) -> bool:
+    """Whether NFC changes nothing here, before and after the table, but what the table drops."""
+    found = entries().take(codes_of(text), mode="clip")
+    if found.max(initial=0) < FIRST:
+        return True
+    kept = found[found & CODE != DROPPED]
+    return not ((found & DOUBTFUL).any() or (kept[:-1] << 1 & kept[1:] & SECOND).any())  # a FIRST is half a SECOND
+
+
 def _mapped(text: str) -> Codes:
-    return table().take(_codes(text), mode="clip")
+    return table().take(codes_of(text), mode="clip")
 
 
-def _codes(text: str) -> Codes:
+def codes_of(text: str) -> Codes:
+    """(len(text),) uint32: the code points, lone surrogates among them."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-
-
-@cache
-def table() -> Codes:
-    """(TABLE_END,) uint32: what each code point becomes, or SEPARATOR, DROPPED or EXPANDS."""
-    characters = list(map(chr, range(LETTERS_END)))
-    categories = map(unicodedata.category, characters)
-    word = np.fromiter((c[0] in "LMN" for c in categories), bool, LETTERS_END)
-    out = np.full(TABLE_END, SEPARATOR, np.uint32)
-    out[:LETTERS_END][word] = np.flatnonzero(word)
-    for code in np.flatnonzero(word).tolist():
-        folded = characters[code].casefold()
-        if folded != characters[code]:
-            out[code] = ord(folded) if len(folded) == 1 else EXPANDS
-    for code in _composed_with_nukta():
-        out[code] = ord(_without_nukta(characters[code]))
-    for nukta in NUKTAS:
-        out[ord(nukta)] = DROPPED
-    for entry in IGNORABLE:
-        codes = map(ord, entry) if isinstance(entry, str) else range(ord(entry[0]), ord(entry[1]) + 1)
-        out[list(codes)] = DROPPED
-    return out
-
-
-def _composed_with_nukta() -> list[int]:
-    """The code points of the Indic blocks that decompose to a letter and a nukta (क़, ড়, ਖ਼, ...)."""
-    return [
-        code
-        for code in range(0x0900, 0x0B80)
-        if chr(code) not in NUKTAS and any(n in unicodedata.normalize("NFD", chr(code)) for n in NUKTAS)
-    ]
-
-
-def _without_nukta(text: str) -> str:
-    bare = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
-    return unicodedata.normalize("NFC", bare)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import xxhash
 DIGEST_BYTES = 16
 
 Hashes = npt.NDArray[np.uint64]
+Hash = TypeVar("Hash", Hashes, np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ def hashed(words: Sequence[bytes]) -> Words:
     return Words(digests, np.fromiter(map(places.__getitem__, words), np.intp, len(words)))
 
 
-def mixed(x: Hashes) -> Hashes:
-    """The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), elementwise."""
+def mixed(x: Hash) -> Hash:
+    """The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014); of an array, elementwise."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -4,7 +4,8 @@ import random
 import re
 import unicodedata
 
-from daemon.core.text import CHILLU, NUKTAS, tokens
+from daemon.core.letters import CHILLU, NUKTAS
+from daemon.core.text import tokens
 from daemon.evaluate.around import Around
 from daemon.records import Language
 

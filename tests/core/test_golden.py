@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from daemon.core import golden, minhash, permutations, simhash, text
+from daemon.core import fingerprint as road
+from daemon.core import golden, letters, minhash, permutations, simhash, text
 from daemon.core.fingerprint import fingerprint
 from daemon.records import Language
 
@@ -31,11 +32,11 @@ def test_the_version_is_the_pinned_one_each_time() -> None:
         (minhash, "ADDENDS", permutations.ADDENDS + np.uint64(1)),
         (minhash, "MIN_SHINGLES", 30),
         (minhash, "mixed", lambda hashes: hashes),
-        (text, "CHILLU", {**text.CHILLU, "ൽ": "ല", "ല": "ൾ"}),
-        (text, "NUKTAS", "\u093c\u09bc\u0abc\u0b3c"),
-        (text, "IGNORABLE", (text.IGNORABLE[0].lstrip("\u00ad"), *text.IGNORABLE[1:])),
-        (text, "IGNORABLE", tuple(entry for entry in text.IGNORABLE if entry != ("\u200b", "\u200f"))),
-        (text, "LETTERS_END", 0x0D66),
+        (text, "CHILLU", {**letters.CHILLU, "ൽ": "ല", "ല": "ൾ"}),
+        (letters, "NUKTAS", "\u093c\u09bc\u0abc\u0b3c"),
+        (letters, "IGNORABLE", (letters.IGNORABLE[0].lstrip("\u00ad"), *letters.IGNORABLE[1:])),
+        (letters, "IGNORABLE", tuple(entry for entry in letters.IGNORABLE if entry != ("\u200b", "\u200f"))),
+        (letters, "LETTERS_END", 0x0D66),
     ],
     ids=[
         *("whole weights", "weights of log2", "raw frequencies", "byte order", "signs"),
@@ -47,7 +48,7 @@ def test_a_changed_constant_changes_the_version(
     monkeypatch: pytest.MonkeyPatch, module: object, name: str, value: object
 ) -> None:
     monkeypatch.setattr(module, name, value)
-    table = text.table.__wrapped__()
+    table = letters.table.__wrapped__()
     monkeypatch.setattr(text, "table", lambda: table)
     assert here_and_now() != golden.PINNED, f"{name} does not count"
 
@@ -66,3 +67,16 @@ def test_a_golden_text_holds_what_its_script_makes_difficult(language: Language)
     words = text.tokens(told)
     assert words != told.encode().split(), "normalisation changes nothing here"
     assert fingerprint(words + words[::-1] + words[::2] + words[::3]).signature, "too few shingles to pin the signature"
+
+
+def test_a_compiled_road_that_leads_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert golden.warm_up() is True
+    monkeypatch.setattr(road, "PERMUTATIONS", (permutations.MULTIPLIERS, permutations.ADDENDS + np.uint64(1)))
+    with pytest.raises(RuntimeError, match="cache"):
+        golden.warm_up()
+
+
+def test_where_nothing_may_be_compiled_the_plain_road_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(road, "compiled_road", lambda: None)
+    monkeypatch.setattr(golden, "compiled_road", lambda: None)
+    assert golden.warm_up() is False

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from daemon.core.text import NUKTAS
+from daemon.core.letters import NUKTAS
 from daemon.evaluate import noise
 from daemon.records import Language
 from tests.core.copied import AROUND, chance, story

@@ -2,15 +2,19 @@
 other ignorables, nukta signs or case have the same tokens, which are their own tokens.
 """
 
+import sys
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daemon.core import text as shortened
 from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction, visible_text
+from daemon.core.letters import FIRST, SECOND, entries
 from daemon.core.text import tokens
 from daemon.records import Language
 from tests.conftest import SAMPLES
@@ -33,6 +37,8 @@ JOINERS = "\u200c\u00ad\ufeff\u2060"
 ANYWHERE = f" \n,'।{ZWJ}{JOINERS}\u034f\ufe0f\U000e0101\u0301\u0303\u0323\u0327😀𝐀𐐀𑄀\ud800\0"
 # A sign that composes with a mark behind it is no word with it; with a joiner between the two it may be one.
 NOT_DRAWN = "¨"
+# What joins, what may not be parted, what comes back after something dropped: where shortcuts go wrong.
+FLAGGED = [chr(code) for code in np.flatnonzero(entries() & (FIRST | SECOND)).tolist()]
 CHILLU = {
     "ണ": "\N{MALAYALAM LETTER CHILLU NN}",
     "ന": "\N{MALAYALAM LETTER CHILLU N}",
@@ -51,6 +57,14 @@ IGNORABLE = {0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF,
     range(0x180B, 0x1810), range(0x200B, 0x2010), range(0x202A, 0x202F), range(0x2060, 0x2070), range(0xFE00, 0xFE10)
 ).union(range(0xFFF0, 0xFFF9), range(0x1BCA0, 0x1BCA4), range(0x1D173, 0x1D17B), range(0xE0000, 0xE1000))
 
+HOSTILE = [
+    *FLAGGED,
+    *CHILLU,
+    *CHILLU.values(),
+    *NUKTAS,
+    *"\u0d4d\u094d\u200d\u200c\u0301\u0345 \u1100\u1161\u11a8가ßﬁİKÅ",
+]
+
 letters = {language: [chr(c) for c in block if chr(c) not in NOT_DRAWN] for language, block in BLOCKS.items()}
 PAGES = sorted((SAMPLES / "stories").glob("*/*.html"))
 thorough = settings(max_examples=1000, deadline=None)
@@ -58,6 +72,9 @@ unhurried = settings(deadline=None)  # the first call builds the table
 every_language = pytest.mark.parametrize("language", Language)
 in_one_script = st.sampled_from(list(Language)).flatmap(lambda n: st.text(st.sampled_from([*letters[n], *ANYWHERE])))
 in_all_scripts = st.text(st.sampled_from([c for drawn in letters.values() for c in drawn] + list(ANYWHERE)))
+
+any_code_point = st.integers(0, sys.maxunicode).map(chr)  # lone surrogates, too
+hostile = st.text(st.one_of(st.sampled_from(HOSTILE), any_code_point))
 
 
 def slowly(text: str) -> list[bytes]:
@@ -79,6 +96,19 @@ def joined(words: list[bytes]) -> str:
 @given(st.one_of(in_one_script, in_all_scripts))
 def test_tokens_are_what_the_definition_says(text: str) -> None:
     assert tokens(text) == slowly(text)
+
+
+def normalised_in_full(text: str) -> list[bytes]:
+    """The tokens, by the normal form of every text, whether it needs one or not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shortened, "_settled", lambda _: False)
+        return tokens(text)
+
+
+@thorough
+@given(st.one_of(in_one_script, hostile))
+def test_leaving_what_is_settled_alone_changes_nothing(text: str) -> None:
+    assert tokens(text) == normalised_in_full(text)
 
 
 @unhurried
