@@ -4,22 +4,35 @@ import codecs
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import webencodings
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from daemon.records import Skip
 
-INVISIBLE = (
-    "head, script, style, template, noscript, iframe, object, svg, select, textarea, button, [hidden],"
-    ' [style*="display:none" i], [style*="display: none" i],'
+
+def _tag_ids(names: str) -> frozenset[int]:
+    """The parser's numbers of the tags it knows, which are the same in every document."""
+    document = LexborHTMLParser("")
+    return frozenset(document.create_node(name).tag_id for name in names.split())
+
+
+INVISIBLE = _tag_ids(
+    "audio button canvas datalist head iframe noembed noframes noscript object rp script select style svg template"
+    " textarea title video"
+)
+HIDDEN = (
+    '[hidden], [style*="display:none" i], [style*="display: none" i],'
     ' [style*="visibility:hidden" i], [style*="visibility: hidden" i]'
 )
-BLOCKS = (
-    "address, article, aside, blockquote, br, caption, center, dd, details, dialog, div, dl, dt, fieldset,"
-    " figcaption, figure, footer, form, h1, h2, h3, h4, h5, h6, header, hr, legend, li, main, menu, nav, ol,"
-    " option, p, pre, section, summary, table, td, th, tr, ul"
+BLOCKS = _tag_ids(
+    "address article aside blockquote br caption center dd details dialog dir div dl dt fieldset figcaption figure"
+    " footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li listing main menu nav ol optgroup option p plaintext"
+    " pre search section summary table td th tr ul xmp"
 )
+# Called by its name, a method of several overloads takes longer to choose one than to insert.
+insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-z0-9_:.\-]+)", re.IGNORECASE)
 HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([a-z0-9_:.\-]+)", re.IGNORECASE)
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -28,6 +41,9 @@ BROKEN_SHARE = 0.1
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
 NOISE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff]")
 NOISE_SHARE = 0.02
+QUIET = bytes({*range(256)} - {*range(0x09), *range(0x0E, 0x20), 0x7F, 0xC2, 0xEF, *b"<"})  # begin no noise in UTF-8
+MANY_TAGS = 4096  # a page of more takes long to parse: never twice
+BROKEN = "\ufffd"
 
 
 class Unreadable(Exception):
@@ -57,6 +73,12 @@ class Extraction:
 
 def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
     """A page's bytes -> the text of its story, one line per block.  Raises Unreadable."""
+    selectors = "".join((extraction.body, *extraction.strip))
+    if _is_plain(body) and selectors.isascii():
+        text = visible_text(body.removeprefix(codecs.BOM_UTF8), extraction)
+        # Where nothing is broken, it was UTF-8: decoding the markup as well would tell nothing more.
+        if BROKEN not in text or decode(body, content_type) == body.decode("utf-8", "replace"):
+            return text
     return visible_text(decode(body, content_type), extraction)
 
 
@@ -74,6 +96,15 @@ def decode(body: bytes, content_type: str | None) -> str:
     if len(NOISE.findall(text)) > NOISE_SHARE * len(text):
         raise Unreadable(Skip.NOT_TEXT)
     return text
+
+
+def _is_plain(body: bytes) -> bool:
+    """Whether the bytes, should they be UTF-8, are sure to hold text; quick, and False where in doubt."""
+    if not body or body.isspace() or b"\0" in body:
+        return False
+    rest = body.translate(None, QUIET)
+    tags = rest.count(b"<")
+    return tags <= MANY_TAGS and len(rest) - tags <= NOISE_SHARE * len(body) / 4  # a character has 4 bytes at most
 
 
 def _decoded(body: bytes, content_type: str | None) -> str:
@@ -103,7 +134,7 @@ def _utf16(head: bytes) -> str | None:
 
 def _is_utf8(text: str) -> bool:
     """Whether text decoded from UTF-8 was that, but for a few broken bytes."""
-    broken = text.count("\ufffd")
+    broken = text.count(BROKEN)
     return not broken or broken <= BROKEN_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
 
 
@@ -117,21 +148,26 @@ def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Enco
             yield encoding
 
 
-def visible_text(html: str, extraction: Extraction) -> str:
-    """Markup -> visible text of the story, with line breaks between blocks.  Raises Unreadable."""
+def visible_text(html: str | bytes, extraction: Extraction) -> str:
+    """Markup (bytes are UTF-8) -> visible text of the story, with line breaks between blocks.  Raises Unreadable."""
     root = LexborHTMLParser(html).root
     if root is None:
         raise Unreadable(Skip.EMPTY)
-    for node in root.css(BLOCKS):
-        node.insert_before("\n")
-        node.insert_after("\n")
-    for selector in (INVISIBLE, *extraction.strip):
+    invisible = []
+    for node in root.traverse():
+        tag = node.tag_id
+        if tag in BLOCKS:
+            insert_before(node, b"\n")
+            insert_after(node, b"\n")
+        elif tag in INVISIBLE:
+            invisible.append(node)
+    for nodes in chain([invisible], map(root.css, (HIDDEN, *extraction.strip))):
         # Each once, though it may match twice; children first, for a parent takes them along.
-        for node in reversed({node.mem_id: node for node in root.css(selector)}.values()):
+        for node in reversed({node.mem_id: node for node in nodes}.values()):
             if node.mem_id == root.mem_id:
                 return ""
             node.decompose()
-    return "\n".join(node.text(separator="") for node in _bodies(root, extraction.body))
+    return "\n".join(node.text_lexbor() for node in _bodies(root, extraction.body))
 
 
 def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:

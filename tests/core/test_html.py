@@ -132,6 +132,8 @@ def test_a_page_of_nothing_is_empty_and_one_without_a_match_has_no_body() -> Non
     "<p STYLE='color:red; DISPLAY: none'>b</p>", "<p style='visibility:hidden'>b</p>", "<svg><text>b</svg>",
     "<select><option>b</select>", "<textarea>b</textarea>", "<button>b</button>", "<iframe>b</iframe>",
     "<div hidden><p hidden>b<script>b</script></p></div>",
+    "<title>b</title>", "<datalist><option>b</datalist>", "<noembed>b</noembed>", "<noframes>b</noframes>",
+    "<audio>b</audio>", "<video>b</video>", "<canvas>b</canvas>", "<rp>b</rp>",
 ])  # fmt: skip
 @every_language
 def test_what_a_reader_does_not_see_is_left_out(hidden: str, language: Language) -> None:
@@ -159,6 +161,7 @@ def test_inline_markup_does_not_part_a_word(inline: str, language: Language) -> 
     "<table><tr><td><table><tr><td>{}</table></td><td>{}</table>", "<section>{}</section><section>{}</section>",
     "{}<hr>{}", "<blockquote>{}</blockquote>{}", "<pre>{}\n{}</pre>", "<article>{}<p>{}</article>", "{}<!-- -->\n{}",
     "<p>{} <b>{}", "<p>{}</b></i></p>{}", "{}<p <p>{}", "<div><p>{}</div>{}</p></div>", "</td>{}</p>{}", "<p>{}<p/>{}<",
+    "<hgroup>{}</hgroup>{}", "<search>{}</search>{}", "{}<dir>{}</dir>", "<p>{}<listing>{}", "<p>{}<xmp>{}</xmp>",
 ])  # fmt: skip
 @every_language
 def test_blocks_part_words_in_good_markup_and_bad(blocks: str, language: Language) -> None:
