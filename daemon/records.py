@@ -1,10 +1,8 @@
-"""The records that flow through the pipeline: frozen, slotted, free of behaviour.
-
-Times are whole milliseconds since 1970 in UTC.
-"""
+"""The records that flow through the pipeline: frozen, slotted.  Times are whole milliseconds since 1970 in UTC."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Language(StrEnum):
@@ -22,9 +20,12 @@ class Language(StrEnum):
     PUNJABI = "PUNJABI"
 
 
+LANGUAGES = tuple(Language)  # by number, as on disk: one that is added comes last
+NUMBER_OF = {language: number for number, language in enumerate(LANGUAGES)}
 ISO_CODES = dict(zip(("hi", "ml", "bn", "mr", "ta", "te", "gu", "en", "or", "pa"), Language, strict=True))
 
 
+@lru_cache
 def language_of(name: str) -> Language:
     """A language's name or ISO 639-1 code, in any case.  Raises ValueError."""
     word = name.strip()

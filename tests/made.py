@@ -9,11 +9,12 @@ from daemon.config import Content, Thresholds
 from daemon.core.html import Extraction
 from daemon.core.verify import judge
 from daemon.fetch import Fetcher
-from daemon.ledger import candidates, flags
+from daemon.ledger import candidates, flags, stories
 from daemon.ledger.candidates import Matches
-from daemon.records import Document, Fingerprint, Known
+from daemon.ledger.schema import MIGRATIONS
+from daemon.records import Fingerprint, Fingerprinted, Known, Language, Outcome, Story
 from daemon.verifier import BEFORE_ALL
-from daemon.worker import Worker, read_page
+from daemon.worker import Worker
 
 WHOLE_PAGE = Extraction()
 
@@ -23,15 +24,27 @@ def fingerprint_of(value: bytes, signature: bytes | None = None, words: int = 10
     return Fingerprint(value, value, signature, words, words)
 
 
+def made(
+    story_id: int,
+    text: int,
+    language: Language = Language.HINDI,
+    updated_at: int = 1,
+    signature: bytes | None = None,
+) -> Fingerprinted:
+    """A story of which one number makes the text hash and the SimHash."""
+    value = text.to_bytes(16)
+    return Fingerprinted(Story(story_id, language, updated_at=updated_at), fingerprint_of(value, signature), '"e"')
+
+
 def worker_of(
     content: Content, extraction: Extraction = WHOLE_PAGE, known: Callable[[int], Known | None] = lambda _: None
 ) -> Worker:
-    """A worker that reads its pages on the spot."""
+    """A worker on its own."""
 
-    async def read(document: Document) -> Fingerprint:
-        return read_page(document, extraction)
+    async def ask(story_id: int) -> Known | None:
+        return known(story_id)
 
-    return Worker(known, Fetcher(content, most=4), read)
+    return Worker(ask, Fetcher(content, most=4), extraction)
 
 
 def judge_pending(db: sqlite3.Connection, version: str = "v") -> None:
@@ -43,3 +56,16 @@ def judge_pending(db: sqlite3.Connection, version: str = "v") -> None:
 def matches(pairs: Iterable[tuple[int, int]], most: int = 50) -> list[Matches]:
     """Pairs -> each story's matches."""
     return [Matches(one, [other for _, other in mine], most) for one, mine in groupby(sorted(pairs), itemgetter(0))]
+
+
+def ledger_in_memory() -> sqlite3.Connection:
+    """An empty ledger."""
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    for statement in ";\n".join(MIGRATIONS).split(";\n"):
+        db.execute(statement)
+    return db
+
+
+def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:
+    """Commit a batch, with these pairs nominated."""
+    stories.commit(db, stories.Batch(outcomes, matches(pairs), 1, {}, None))

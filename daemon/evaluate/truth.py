@@ -114,7 +114,7 @@ def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any
     A flag is false where its pair is not labelled, or labelled with scores that are both below 0.45.
     """
     flags = dict(_flags(db))
-    languages = dict(db.execute("SELECT id, language FROM stories"))
+    languages = dict(db.execute("SELECT id, language FROM described"))
     wanted = {pair: label for pair, label in labels.items() if label.wanted}
     groups: Counter[tuple[str, str]] = Counter()
     found: Counter[tuple[str, str]] = Counter()
@@ -158,7 +158,7 @@ def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any
 def _flags(db: sqlite3.Connection) -> Iterator[tuple[Pair, Flag]]:
     rows = db.execute(
         "SELECT f.a, f.b, f.kind, s.language, f.jaccard, max(f.containment_a, f.containment_b) FROM flags f"
-        " JOIN stories s ON s.id = f.a WHERE f.status <> 'withdrawn'"
+        " JOIN described s ON s.id = f.a WHERE f.status <> 'withdrawn'"
     )
     for a, b, *rest in rows:
         yield (a, b), Flag(*rest)

@@ -21,6 +21,10 @@ from daemon.ledger.schema import LATEST, MIGRATIONS, UNRELEASED
 P = ParamSpec("P")
 T = TypeVar("T")
 BUSY_SECONDS = 30
+# Four times as much saves a tenth of a batch's CPU at 4 million stories.  Mapping the file into memory saves a
+# third of a lookup's, and counts all of the file that was read as the daemon's own memory.
+CACHE_KIB = 32_000
+READERS_CACHE_KIB = 16_000
 
 
 def now_ms() -> int:
@@ -35,7 +39,7 @@ def connect(path: Path) -> sqlite3.Connection:
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA cache_size = -32000")
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         _migrate(db, path)
     except (sqlite3.Error, OSError) as error:
         kind = Transient if "locked" in str(error) else Fatal
@@ -49,8 +53,13 @@ def read(path: Path) -> sqlite3.Connection:
         raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
     try:
         db = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+            f"{path.absolute().as_uri()}?mode=ro",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
         )
+        db.execute(f"PRAGMA cache_size = -{READERS_CACHE_KIB}")
         _refuse_other_schemas(db.execute("PRAGMA user_version").fetchone()[0], path, may_migrate=False)
     except sqlite3.Error as error:
         raise Fatal(f"cannot read the ledger {path}: {error}") from error
@@ -73,7 +82,7 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
 def _refuse_other_schemas(have: int, path: Path, *, may_migrate: bool) -> None:
     if have > LATEST:
         raise Fatal(f"the ledger {path} was written by a newer neardup (schema {have}, this one knows {LATEST})")
-    if have == UNRELEASED:
+    if 0 < have <= UNRELEASED:
         raise Fatal(f"the ledger {path} is a trial version's: move it away and run `neardup backfill`")
     if have < LATEST and not may_migrate:
         raise Fatal(f"the ledger {path} has schema {have}; the next run will bring it to {LATEST}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from daemon.records import Candidate, Kind, Language, Scores, Side, Verdict
+from daemon.records import LANGUAGES, Candidate, Kind, Language, Scores, Side, Verdict
 
 SIDE = "{0}.id, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 7
@@ -38,6 +38,8 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     is judged anew.
     """
     story_id, ids, most = nominated
+    if not ids:
+        return 0
     had = _matches(db, story_id, most)
     room, full = most - had, []
     for match in ids:
@@ -45,7 +47,7 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
             room -= _put(db, story_id, match)
         else:
             full.append(match)
-    if len(full) == len(ids) and not had and ids:
+    if len(full) == len(ids) and not had:
         _put(db, story_id, full.pop(0))
     return len(full)
 
@@ -79,7 +81,7 @@ def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[
         " WHERE c.judged_at IS NULL AND (c.a, c.b) > (?, ?) ORDER BY c.a, c.b LIMIT ?",
         (*after, limit),
     )
-    return [Candidate(Language(row[0]), Side(*row[1 : 1 + WIDTH]), Side(*row[1 + WIDTH :])) for row in rows]
+    return [Candidate(LANGUAGES[row[0]], Side(*row[1 : 1 + WIDTH]), Side(*row[1 + WIDTH :])) for row in rows]
 
 
 def pending_count(db: sqlite3.Connection) -> int:
@@ -135,4 +137,4 @@ def scored(db: sqlite3.Connection, since: int, until: int) -> Iterator[Scored]:
     )
     for language, kind, bits, jaccard, *rest in rows:
         scores = None if jaccard is None else Scores(jaccard, rest[0], rest[1], rest[2], bool(rest[3]))
-        yield Scored(Language(language), Kind(kind) if kind else None, bits, scores)
+        yield Scored(LANGUAGES[language], Kind(kind) if kind else None, bits, scores)

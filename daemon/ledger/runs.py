@@ -88,4 +88,5 @@ def dead_letters(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def stories_by_language(db: sqlite3.Connection) -> dict[str, int]:
-    return dict(db.execute("SELECT language, count(*) FROM stories GROUP BY language ORDER BY language"))
+    """Stories by language, of those that have any."""
+    return dict(db.execute("SELECT name, stories FROM languages WHERE stories > 0 ORDER BY name"))

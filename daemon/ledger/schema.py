@@ -1,35 +1,40 @@
 """The ledger's tables.  A migration once released is never edited; a change appends another.
 
 Statements end with a semicolon at the end of a line.  Times are milliseconds since 1970 in UTC.
+
+A story's row is what most of the file is made of; daemon.ledger.packed says how its columns are kept,
+the view `described` gives them as they are.  What is read of many stories at once stands first.
 """
 
-UNRELEASED = 1  # the schema of trial versions, without signatures: there is no way from it
+UNRELEASED = 2  # up to here the schemas of trial versions: there is no way from them
 
 MIGRATIONS = (
     """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE languages (number INTEGER PRIMARY KEY, name TEXT NOT NULL, stories INTEGER NOT NULL DEFAULT 0);
+INSERT INTO languages (number, name) VALUES (0, 'HINDI'), (1, 'MALAYALAM'), (2, 'BENGALI'), (3, 'MARATHI'),
+    (4, 'TAMIL'), (5, 'TELUGU'), (6, 'GUJARATI'), (7, 'ENGLISH'), (8, 'ODIA'), (9, 'PUNJABI');
 CREATE TABLE stories (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    number INTEGER PRIMARY KEY,
     id INTEGER NOT NULL UNIQUE,
-    language TEXT NOT NULL,
-    text_hash BLOB NOT NULL,
+    language INTEGER NOT NULL,
     simhash BLOB NOT NULL,
     signature BLOB,
+    text_hash BLOB NOT NULL,
+    updated_at INTEGER,
+    etag,
     words INTEGER NOT NULL,
     shingles INTEGER NOT NULL,
-    path TEXT,
-    etag TEXT,
-    author_id TEXT,
-    title TEXT,
     published_at INTEGER,
-    updated_at INTEGER
+    author_id,
+    path TEXT,
+    title TEXT
 );
 CREATE TABLE changes (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq INTEGER PRIMARY KEY,
     story_id INTEGER NOT NULL,
-    old_language TEXT, old_simhash BLOB,
-    new_language TEXT, new_simhash BLOB,
-    number INTEGER
+    old_language INTEGER, old_simhash BLOB,
+    new_language INTEGER, new_simhash BLOB
 );
 CREATE TABLE candidates (
     a INTEGER NOT NULL,
@@ -81,6 +86,11 @@ CREATE TABLE dead_letters (
     first_at INTEGER NOT NULL,
     last_at INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE VIEW described AS
+    SELECT s.number, s.id, l.name AS language, text_hash, simhash, signature, words, shingles, path,
+        iif(typeof(etag) = 'blob', '"' || lower(hex(etag)) || '"', etag) AS etag, CAST(author_id AS TEXT) AS author_id,
+        title, published_at, updated_at
+    FROM stories s JOIN languages l ON l.number = s.language;
 CREATE VIEW pairs AS
     SELECT f.flag_id, f.kind, f.hamming, f.jaccard, f.longest_run_words, f.status, f.flagged_at,
         f.fingerprint_version, f.exported_at, f.estimated, s.language,
@@ -90,8 +100,8 @@ CREATE VIEW pairs AS
         iif(s.id = f.a, f.containment_a, f.containment_b) AS containment,
         iif(s.id = f.a, f.containment_b, f.containment_a) AS matched_containment
     FROM flags f
-    JOIN stories s ON s.id IN (f.a, f.b)
-    JOIN stories m ON m.id = iif(s.id = f.a, f.b, f.a)
+    JOIN described s ON s.id IN (f.a, f.b)
+    JOIN described m ON m.id = iif(s.id = f.a, f.b, f.a)
     WHERE (coalesce(m.published_at, 9223372036854775807), m.id) < (coalesce(s.published_at, 9223372036854775807), s.id)
 """,
 )

@@ -2,28 +2,33 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import chain
 
-from daemon.ledger import candidates, changes, now_ms, transaction
+from daemon.ledger import candidates, changes, dead_letters, transaction
+from daemon.ledger.packed import etag_of, packed_etag, packed_id
 from daemon.ledger.runs import put, put_checkpoint
 from daemon.records import (
+    LANGUAGES,
+    NUMBER_OF,
     Banded,
     Change,
     Checkpoint,
-    DeadLettered,
     Fingerprinted,
     Known,
-    Language,
     Outcome,
     Skip,
     Skipped,
-    Story,
 )
 
 # The page as it now is has no story on it, so the fingerprint of the one it had is withdrawn.  A
 # missing or oversized object says nothing of the text.
 TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
+
+# Each step of a statement lets go of the interpreter, and beside a busy event loop waits to have it back.
+ROWS_A_STATEMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +45,34 @@ class Batch:
 def known(db: sqlite3.Connection, story_id: int) -> Known | None:
     """What the ledger knows of a story, or None."""
     row = db.execute("SELECT language, text_hash, etag, updated_at FROM stories WHERE id = ?", (story_id,)).fetchone()
-    return Known(Language(row[0]), *row[1:]) if row else None
+    return _known(*row) if row else None
+
+
+def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Known]:
+    """What the ledger knows of stories, of those that it holds."""
+    rows = db.execute(
+        "SELECT id, language, text_hash, etag, updated_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {story_id: _known(*row) for story_id, *row in rows}
+
+
+def _known(language: int, text_hash: bytes, etag: bytes | str | None, updated_at: int | None) -> Known:
+    return Known(LANGUAGES[language], text_hash, etag_of(etag), updated_at)
 
 
 def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> dict[int, tuple[int, Banded]]:
     """Stories by id or number -> number -> id and fingerprints, of those that the ledger holds."""
-    rows = db.execute(
-        "SELECT number, id, language, simhash, signature FROM stories WHERE id IN (SELECT value FROM json_each(?))"
-        " UNION SELECT number, id, language, simhash, signature FROM stories"
-        " WHERE number IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)), json.dumps(list(numbers))),
-    )
-    return {number: (story_id, Banded(Language(language), *hashes)) for number, story_id, language, *hashes in rows}
+    rows = [
+        row
+        for column, wanted in (("id", ids), ("number", numbers))
+        for row in db.execute(
+            "SELECT number, id, language, simhash, signature FROM stories"
+            f" WHERE {column} IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(wanted)),),
+        )
+    ]
+    return {number: (story_id, Banded(LANGUAGES[language], *hashes)) for number, story_id, language, *hashes in rows}
 
 
 def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded]:
@@ -61,16 +82,12 @@ def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     """Write one batch in one transaction; how many of each story's matches were left out."""
+    skipped = [outcome for outcome in batch.outcomes if isinstance(outcome, Skipped)]
     with transaction(db):
-        for outcome in batch.outcomes:
-            match outcome:
-                case Fingerprinted():
-                    _put(db, outcome)
-                case Skipped(reason=Skip.UNCHANGED):
-                    _touch(db, outcome)
-                case Skipped(reason=reason) if reason in TEXT_IS_GONE:
-                    remove(db, outcome.story.id)
-            _settle(db, outcome)
+        _remove(db, [one.story.id for one in skipped if one.reason in TEXT_IS_GONE])
+        _touch(db, [one for one in skipped if one.reason is Skip.UNCHANGED])
+        _put(db, [outcome for outcome in batch.outcomes if isinstance(outcome, Fingerprinted)])
+        dead_letters.settle(db, batch.outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
         db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
         if batch.checkpoint is not None:
@@ -78,81 +95,102 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     return left_out
 
 
-def _put(db: sqlite3.Connection, outcome: Fingerprinted) -> None:
+def _put(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
+    gone = _leave(db, [outcome.story.id for outcome in made])
+    numbers = changes.take(db, len(made))
+    numbered = dict(zip((outcome.story.id for outcome in made), numbers, strict=True))
+    changes.log_leaving(db, [(numbered[version.story_id], version) for version in gone])
+    _count(db, [NUMBER_OF[outcome.story.language] for outcome in made], gone)
+    for at in range(0, len(made), ROWS_A_STATEMENT):
+        rows = list(map(_row, numbers[at:], made[at : at + ROWS_A_STATEMENT]))
+        places = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
+        # REPLACE: an edited story has another number
+        db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(rows)))
+
+
+def _row(number: int, outcome: Fingerprinted) -> tuple[object, ...]:
     story, made = outcome.story, outcome.fingerprint
-    old = _leave(db, story.id)
-    cursor = db.execute(  # REPLACE: an edited story has another number
-        f"INSERT OR REPLACE INTO stories VALUES (NULL, {', '.join('?' * 13)})",
+    return (
+        number,
+        story.id,
+        NUMBER_OF[story.language],
+        made.simhash,
+        made.signature,
+        made.text_hash,
+        story.updated_at,
+        packed_etag(outcome.etag),
+        made.words,
+        made.shingles,
+        story.published_at,
+        packed_id(story.author_id),
+        story.path,
+        story.title,
+    )
+
+
+def _touch(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
+    """The texts are as they were; what is told of them may have changed."""
+    db.executemany(
+        "UPDATE stories SET path = ?2, author_id = ?3, title = ?4, published_at = ?5, updated_at = ?6,"
+        " etag = coalesce(?7, etag) WHERE id = ?1 AND"
+        " (path, author_id, title, published_at, updated_at, etag) IS NOT (?2, ?3, ?4, ?5, ?6, coalesce(?7, etag))",
         (
-            story.id,
-            story.language,
-            made.text_hash,
-            made.simhash,
-            made.signature,
-            made.words,
-            made.shingles,
-            story.path,
-            outcome.etag,
-            story.author_id,
-            story.title,
-            story.published_at,
-            story.updated_at,
+            (
+                story.id,
+                story.path,
+                packed_id(story.author_id),
+                story.title,
+                story.published_at,
+                story.updated_at,
+                packed_etag(outcome.etag),
+            )
+            for outcome in unchanged
+            for story in [outcome.story]
         ),
     )
-    changes.log(db, story.id, old, Banded(story.language, made.simhash), cursor.lastrowid)
-
-
-def _touch(db: sqlite3.Connection, outcome: Skipped) -> None:
-    """The text is as it was; what is told of it may have changed."""
-    story = outcome.story
-    db.execute(
-        "UPDATE stories SET path = ?, etag = coalesce(?, etag), author_id = ?, title = ?, published_at = ?,"
-        " updated_at = ? WHERE id = ?",
-        (story.path, outcome.etag, story.author_id, story.title, story.published_at, story.updated_at, story.id),
-    )
-
-
-def remove(db: sqlite3.Connection, story_id: int) -> bool:
-    """Take a story out of the ledger, within the caller's transaction; whether it was there."""
-    old = _leave(db, story_id)
-    if old is None:
-        return False
-    db.execute("DELETE FROM stories WHERE id = ?", (story_id,))
-    changes.log(db, story_id, old, None, None)
-    return True
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> bool:
     """Remove a story everywhere in the ledger; whether anything of it was there."""
     with transaction(db):
-        there = remove(db, story_id)
+        there = _remove(db, [story_id])
         flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
-        letters = db.execute("DELETE FROM dead_letters WHERE key = ?", (str(story_id),)).rowcount
-    return there or flags + letters > 0
+        letters = dead_letters.strike(db, [str(story_id)])
+    return there + flags + letters > 0
 
 
-def _leave(db: sqlite3.Connection, story_id: int) -> Banded | None:
-    """A story's text is about to change or go: what was said of its pairs holds no longer."""
-    row = db.execute("SELECT language, simhash FROM stories WHERE id = ?", (story_id,)).fetchone()
-    if row is None:
-        return None
-    db.execute("DELETE FROM candidates WHERE a = ?1 OR b = ?1", (story_id,))
-    db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", (story_id,))
-    return Banded(Language(row[0]), row[1])
+def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
+    """Take stories out of the ledger; how many were there."""
+    gone = _leave(db, ids)
+    changes.log_leaving(db, list(zip(changes.take(db, len(gone)), gone, strict=True)))
+    _count(db, [], gone)
+    db.executemany("DELETE FROM stories WHERE number = ?", ((version.number,) for version in gone))
+    return len(gone)
 
 
-def _settle(db: sqlite3.Connection, outcome: Outcome) -> None:
-    """Put a dead letter on record, or strike the one of a story that has recovered."""
-    key = outcome.story.key
-    if not isinstance(outcome, DeadLettered):
-        db.execute("DELETE FROM dead_letters WHERE key = ?", (key,))
-        return
-    letter = json.dumps(asdict(outcome.story), ensure_ascii=False) if isinstance(outcome.story, Story) else None
-    db.execute(
-        "INSERT INTO dead_letters (key, reason, error, story, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
-        " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
-        (key, outcome.reason, outcome.error, letter, now_ms()),
-    )
+def _count(db: sqlite3.Connection, come: Iterable[int], gone: Iterable[changes.Version]) -> None:
+    """Keep the table of the languages: the numbers of those that come, and the versions that go."""
+    steps = Counter(come)
+    steps.subtract(version.language for version in gone)
+    db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", steps.items())
+
+
+def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
+    """Of these stories, those that are there: their texts are about to change or go.
+
+    What was said of their pairs holds no longer.
+    """
+    gone = [
+        changes.Version(*row)
+        for row in db.execute(
+            "SELECT number, id, language, simhash FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
+    ]
+    keys = [(version.story_id,) for version in gone]
+    db.executemany("DELETE FROM candidates WHERE a = ?1 OR b = ?1", keys)
+    db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
+    return gone
 
 
 def after(db: sqlite3.Connection, number: int, limit: int) -> list[Change]:
@@ -161,7 +199,7 @@ def after(db: sqlite3.Connection, number: int, limit: int) -> list[Change]:
         "SELECT number, id, language, simhash, signature FROM stories WHERE number > ? ORDER BY number LIMIT ?",
         (number, limit),
     )
-    return [Change(0, story_id, None, Banded(Language(lang), *hashes), n) for n, story_id, lang, *hashes in rows]
+    return [Change(0, story_id, None, Banded(LANGUAGES[spoken], *hashes), n) for n, story_id, spoken, *hashes in rows]
 
 
 def restart(db: sqlite3.Connection, version: str) -> None:
@@ -172,12 +210,13 @@ def restart(db: sqlite3.Connection, version: str) -> None:
     with transaction(db):
         for table in ("stories", "changes", "candidates"):
             db.execute(f"DELETE FROM {table}")
+        db.execute("UPDATE languages SET stories = 0")
         db.execute("UPDATE flags SET status = 'withdrawn'")
         db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
         for key in ("fingerprint_version", "refingerprinting"):
             put(db, key, version)
-        # A number that no change has: an index that is not cleared in time is seen to be behind.
-        db.execute("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'changes'")
+        changes.take(db, 1)  # a number that no change has: an index that is not cleared in time is seen to be behind
+        changes.drop(db, 0)
 
 
 def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:
@@ -185,21 +224,6 @@ def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Ro
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     rows = cursor.execute(
-        "SELECT * FROM stories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        "SELECT * FROM described WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
     return {row["id"]: row for row in rows}
-
-
-def last_number(db: sqlite3.Connection) -> int:
-    """The highest number that a story has; 0 where there is none."""
-    return int(db.execute("SELECT coalesce(max(number), 0) FROM stories").fetchone()[0])
-
-
-def in_language(
-    db: sqlite3.Connection, language: Language, after: int, upto: int
-) -> list[tuple[int, bytes, bytes | None]]:
-    """Id, SimHash and signature of a language's stories with a number in (after, upto], in order."""
-    return db.execute(
-        "SELECT id, simhash, signature FROM stories WHERE number > ? AND number <= ? AND language = ? ORDER BY number",
-        (after, upto, language),
-    ).fetchall()

@@ -151,7 +151,7 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
     for n in range(1, 10):
         db.execute(
             "INSERT INTO stories (id, language, text_hash, simhash, words, shingles) VALUES (?, ?, x'', x'', 1, 1)",
-            (n, "HINDI" if n < 5 else "ODIA"),
+            (n, list(Language).index(Language.HINDI if n < 5 else Language.ODIA)),
         )
     for a, b, kind, jaccard, containment, status in flagged:
         db.execute(

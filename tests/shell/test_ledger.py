@@ -1,32 +1,28 @@
 """A batch is written whole or not at all, and everything it changes for the index is in the outbox."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from daemon.config import Thresholds
 from daemon.core.verify import judge
 from daemon.errors import Fatal, Transient
 from daemon.ledger import candidates, changes, connect, flags, lock, read, runs, stories
-from daemon.ledger.schema import MIGRATIONS
+from daemon.ledger.schema import UNRELEASED
 from daemon.records import (
     BadRow,
-    Banded,
     Checkpoint,
     Dead,
     DeadLettered,
-    Fingerprinted,
     Language,
-    Outcome,
     Skip,
     Skipped,
     Story,
 )
 from daemon.verifier import BEFORE_ALL
-from tests.made import fingerprint_of, judge_pending, matches
+from tests.made import commit, judge_pending, made
 
 HINDI = Language.HINDI
 
@@ -34,37 +30,6 @@ HINDI = Language.HINDI
 @pytest.fixture
 def db(tmp_path: Path) -> sqlite3.Connection:
     return connect(tmp_path / "ledger.db")
-
-
-def made(
-    story_id: int, text: int, language: Language = HINDI, updated_at: int = 1, signature: bytes | None = None
-) -> Fingerprinted:
-    value = text.to_bytes(16)
-    return Fingerprinted(Story(story_id, language, updated_at=updated_at), fingerprint_of(value, signature), '"e"')
-
-
-def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: set[tuple[int, int]] | None = None) -> None:
-    stories.commit(db, stories.Batch(outcomes, matches(pairs or ()), 1, {}, None))
-
-
-@given(
-    versions=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from(list(Language)[:2])), max_size=10)
-)
-def test_the_outbox_replayed_gives_the_stories(versions: list[tuple[int, int, Language]]) -> None:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    for statement in ";\n".join(MIGRATIONS).split(";\n"):
-        db.execute(statement)
-    for story_id, text, language in versions:
-        commit(db, made(story_id, text, language))
-    replayed: dict[int, Banded | None] = {}
-    numbers: dict[int, int] = {}
-    for change in changes.after(db, 0, 100):
-        assert replayed.get(change.story_id) == change.old, "a change must leave the bands the last one entered"
-        replayed[change.story_id], numbers[change.story_id] = change.new, change.number
-    held = stories.after(db, 0, 100)
-    assert replayed == {change.story_id: change.new for change in held}
-    assert numbers == {change.story_id: change.number for change in held}
-    db.close()
 
 
 def test_a_batch_that_fails_leaves_no_trace(db: sqlite3.Connection) -> None:
@@ -161,15 +126,6 @@ def test_a_run_that_never_ended_is_marked(db: sqlite3.Connection) -> None:
     assert [run["status"] for run in runs.latest(db, 2)] == ["running", "crashed"]
 
 
-def test_pruned_changes_are_the_oldest(db: sqlite3.Connection) -> None:
-    for n in range(10):
-        commit(db, made(n, n))
-    changes.prune(db, 3)
-    assert changes.oldest(db) == 8
-    changes.prune(db, 0)
-    assert (changes.oldest(db), changes.last_seq(db)) == (11, 10)
-
-
 def test_a_second_pipeline_command_is_told_who_is_at_work(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with (
@@ -206,21 +162,26 @@ def test_what_is_no_ledger_is_refused_in_a_line(tmp_path: Path) -> None:
         read(tmp_path / "none.db")
 
 
-def test_a_version_of_a_story_has_a_number_no_other_ever_had(db: sqlite3.Connection) -> None:
-    given = []
-    for text in (1, 2, 3):
-        commit(db, made(7, text))
-        given.append(changes.after(db, 0, 99)[-1].number)
-    commit(db, Skipped(Story(7, HINDI), Skip.EMPTY), made(8, 8))
-    given.append(changes.after(db, 0, 99)[-1].number)
-    assert given == sorted(set(given)), "an index holds numbers of what was edited or removed"
-    assert stories.held(db, (), given[:3]) == {}, "which must mean nothing"
-    assert set(stories.held(db, [8], [])) == set(stories.held(db, [], given)) == {given[3]}
-
-
-def test_a_trial_versions_ledger_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", range(1, UNRELEASED + 1))
+def test_a_trial_versions_ledger_is_refused_and_left_as_it_is(tmp_path: Path, schema: int) -> None:
     path = tmp_path / "ledger.db"
-    connect(path).execute("PRAGMA user_version = 1")
-    for opened in (connect, read):
+    connect(path).execute(f"PRAGMA user_version = {schema}")
+    for opening in (connect, read):
         with pytest.raises(Fatal, match="move it away"):
-            opened(path)
+            opening(path)
+
+
+def test_what_is_known_of_many_stories_is_what_is_known_of_each(db: sqlite3.Connection) -> None:
+    commit(db, *(made(n, n, language) for n, language in enumerate(Language)))
+    one_by_one = {n: stories.known(db, n) for n in range(len(Language))}
+    assert stories.known_many(db, [*range(len(Language)), 99]) == one_by_one
+
+
+def test_what_is_told_again_of_a_story_is_not_written(db: sqlite3.Connection) -> None:
+    commit(db, made(1, 1))
+    again = Skipped(made(1, 1).story, Skip.UNCHANGED)
+    before = db.total_changes
+    stories._touch(db, [again, replace(again, etag='"e"')])
+    assert db.total_changes == before
+    stories._touch(db, [replace(again, etag='"f"')])
+    assert db.total_changes == before + 1

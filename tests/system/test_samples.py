@@ -132,7 +132,7 @@ def assert_keys_agree(neardup: Neardup, url: str, tag: str) -> None:
     """SMEMBERS and HGET, as the documented layout has them, against the ledger."""
     db = read(neardup.ledger)
     with redis.Redis.from_url(url, decode_responses=True) as client:
-        for story_id, language, simhash in db.execute("SELECT id, language, simhash FROM stories"):
+        for story_id, language, simhash in db.execute("SELECT id, language, simhash FROM described"):
             name = tag.format(language)
             assert client.hget(f"simhashes:{name}", str(story_id)) == simhash.hex()
             for band, value in enumerate(band_values(simhash)):
