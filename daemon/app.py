@@ -52,7 +52,7 @@ async def open_index(config: Config) -> Index:
     bandings = config.detection.bandings
     if config.index.url == "sqlite:":
         return SqliteIndex(config.ledger.path, bandings)
-    return await open_redis(config.index.url, bandings)
+    return await open_redis(config.index.url, bandings, config.index.layout)
 
 
 def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:

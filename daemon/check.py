@@ -6,10 +6,10 @@ from typing import Any
 from daemon.app import App, extraction, open_fetcher
 from daemon.core.fingerprint import fingerprint
 from daemon.core.html import file_text
-from daemon.core.nominate import Met, nominate
+from daemon.core.nominate import nominate, together
 from daemon.core.verify import judge, shingled
 from daemon.errors import Transient
-from daemon.ledger import changes, runs, stories
+from daemon.ledger import changes, columns, runs, stories
 from daemon.records import Banded, Candidate, Kind, Language, Side, Verdict
 from daemon.retry import retried
 from daemon.review.export import rfc3339
@@ -49,10 +49,9 @@ async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
     applied, [found] = await app.index.lookup([probe])
     if applied is None or applied < changes.last_seq(app.reader):
         raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-    held = stories.held(app.reader, found.ids, found.numbers.tolist())
-    met = Met(found.ids, {held[n][0] for n in found.numbers.tolist() if n in held})
+    held = columns.held(app.reader, *together([found]))
     limits = {probe.language: app.config.detection.of(probe.language)}
-    [nominee] = nominate([([CHECKED], probe)], [met], dict(held.values()), limits)
+    [nominee] = nominate([([CHECKED], probe)], [found], held, limits)
     return nominee.matches
 
 

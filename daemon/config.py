@@ -95,7 +95,7 @@ class Index(Section):
     """[index]: where the LSH index lives."""
 
     url: Annotated[str, Field(pattern=r"^(sqlite:$|redis://|rediss://|unix://)")] = "sqlite:"
-    layout: Literal["documented"] = "documented"
+    layout: Literal["documented", "compact"] = "documented"
 
 
 class Ledger(Section):

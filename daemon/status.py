@@ -5,7 +5,7 @@ from typing import Any
 
 from daemon.app import open_index
 from daemon.config import Config
-from daemon.core.nominate import Met, nominate
+from daemon.core.nominate import worth_comparing
 from daemon.errors import NeardupError
 from daemon.gauges import SAMPLE
 from daemon.ledger import candidates, changes, clusters, flags, lock, read, runs, snapshot, stories
@@ -66,8 +66,7 @@ def _alike(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
     """Whether two stories would have been nominated, had their bands met."""
     found = stories.fingerprints(db, [a, b])
     one, other = found[a], found[b]
-    [nominee] = nominate([([a], one)], [Met({b}, {b})], {b: other}, {one.language: config.detection.of(one.language)})
-    return bool(nominee.matches)
+    return worth_comparing(one, other, config.detection.of(one.language))
 
 
 async def _index_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:

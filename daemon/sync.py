@@ -6,17 +6,22 @@ Redis that went back to an older snapshot.  An index that knows of no change, of
 made, or of one so old that its successors are gone, is cleared and rebuilt from the stories.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import structlog
 
+from daemon.core.columns import Columns
 from daemon.errors import Fatal
 from daemon.index import Index, Mark
-from daemon.ledger import Ledger, changes, runs, stories
+from daemon.ledger import Ledger, changes, columns, runs, stories
 from daemon.metrics import INDEX_LAG
+from daemon.records import Language
 
 REPLAY_CHANGES = 1000
-REBUILD_STORIES = 2000
+REBUILD_STORIES = 50_000
 KEEP_CHANGES = 100_000
 
 log = structlog.get_logger()
@@ -102,15 +107,25 @@ async def rebuild(
     begins again.  Returns the number of stories.
     """
     last = await ledger.do(changes.last_seq)
-    await index.clear(await ledger_id(ledger), version)
-    done, after = 0, 0
-    while page := await ledger.do(stories.after, after, REBUILD_STORIES):
-        await index.apply(page, None)
-        done, after = done + len(page), page[-1].number
-        progress(done)
+    sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
+    await index.clear(await ledger_id(ledger), version, sizes)
+    done = 0
+    with TemporaryDirectory(prefix="neardup-rebuild-", dir=ledger.path.parent) as scratch:
+        async with aclosing(index.build(_pages(ledger), Path(scratch))) as built:
+            async for more in built:
+                done += more
+                progress(done)
     await index.apply([], last)
     INDEX_LAG.set(0)
     return done
+
+
+async def _pages(ledger: Ledger) -> AsyncIterator[Columns]:
+    """All stories, in order of their numbers."""
+    after = 0
+    while len(page := await ledger.do(columns.after, after, REBUILD_STORIES)):
+        yield page
+        after = int(page.numbers[-1])
 
 
 async def ledger_id(ledger: Ledger) -> str:

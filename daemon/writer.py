@@ -10,9 +10,9 @@ import structlog
 
 from daemon.config import Detection
 from daemon.core.minhash import FEW_SHINGLES
-from daemon.core.nominate import Met, Nominee, nominate, together
+from daemon.core.nominate import Nominee, nominate, together
 from daemon.index import Found, Index
-from daemon.ledger import Ledger, changes, stories
+from daemon.ledger import Ledger, changes, columns, stories
 from daemon.ledger.candidates import Matches
 from daemon.metrics import CANDIDATES, CAPPED, CAPPED_BUCKETS, INDEX_LAG, STAGE_SECONDS, STORIES
 from daemon.records import (
@@ -35,6 +35,7 @@ log = structlog.get_logger()
 class Writer:
     """Writes the batches of one run.
 
+    With no index nothing is looked up, and nothing inserted: it is to be built from the ledger.
     `standing` is what a run's record tells beside its counts while it is under way; `checkpoint` turns a
     position to resume from into what is put on record; `committed` is called after each batch.
     """
@@ -42,7 +43,7 @@ class Writer:
     def __init__(
         self,
         ledger: Ledger,
-        index: Index,
+        index: Index | None,
         detection: Detection,
         version: str,
         *,
@@ -73,8 +74,10 @@ class Writer:
             for outcome in batch
             if isinstance(outcome, Fingerprinted)
         ]
-        with STAGE_SECONDS.labels("look_up").time():
-            nominees = await self._nominate(fresh)
+        index, nominees = self._index, dict[int, Nominee]()
+        if index is not None:
+            with STAGE_SECONDS.labels("look_up").time():
+                nominees = await self._nominate(index, fresh)
         for outcome in batch:
             self._counts.add(outcome)
         with STAGE_SECONDS.labels("commit").time():
@@ -85,6 +88,7 @@ class Writer:
                     matches=[
                         Matches(story_id, nominees[story_id].matches, self._limits[banded.language].max_matches)
                         for story_id, banded in fresh
+                        if story_id in nominees
                     ],
                     run_id=self._run_id,
                     counts=self._counts.as_dict() | self._standing(),
@@ -92,13 +96,14 @@ class Writer:
                 ),
             )
         INDEX_LAG.inc(len(fresh))
-        with STAGE_SECONDS.labels("index").time():
-            await patiently("index", lambda: catch_up(self._index, self._ledger, self._version))
+        if index is not None:
+            with STAGE_SECONDS.labels("index").time():
+                await patiently("index", lambda: catch_up(index, self._ledger, self._version))
+            self._measure_matches(fresh, nominees, left_out)
         self._measure(batch)
-        self._measure_matches(fresh, nominees, left_out)
         self._committed()
 
-    async def _nominate(self, fresh: Sequence[tuple[int, Banded]]) -> dict[int, Nominee]:
+    async def _nominate(self, index: Index, fresh: Sequence[tuple[int, Banded]]) -> dict[int, Nominee]:
         """For each new fingerprint, its matches among what is indexed and in its own batch.
 
         Stories that share their fingerprints share a lookup.
@@ -108,25 +113,11 @@ class Writer:
             alike.setdefault(banded, []).append(story_id)
         if not alike:
             return {}
-        found = await patiently("look_up", lambda: self._look_up(list(alike)))
-        self._tell_of_caps([banded.language for banded in alike], found)
-        batch = dict(fresh)
-        ids = set().union(*(one.ids for one in found)) - batch.keys()
-        numbers = set().union(*(one.numbers.tolist() for one in found))
-        held = await self._ledger.do(stories.held, ids, numbers)
-        others = {story_id: banded for story_id, banded in held.values() if story_id not in batch}
-        met = [
-            Met(one.ids & ids, {held[n][0] for n in one.numbers.tolist() if n in held} - batch.keys()) for one in found
-        ]
-        members = list(alike.values())
-        for a, b, near, sketched in together(list(enumerate(alike)), self._limits):
-            for one, other in ((a, b), (b, a)):
-                if near:
-                    met[one].near.update(members[other])
-                if sketched:
-                    met[one].sketched.update(members[other])
         groups = [(ids, banded) for banded, ids in alike.items()]
-        return {one.story_id: one for one in nominate(groups, met, others | batch, self._limits)}
+        found = await patiently("look_up", lambda: self._look_up(index, list(alike)))
+        self._tell_of_caps([banded.language for banded in alike], found)
+        held = await self._ledger.do(columns.held, *together(found))
+        return {one.story_id: one for one in nominate(groups, found, held, self._limits)}
 
     def _tell_of_caps(self, languages: Sequence[Language], found: Sequence[Found]) -> None:
         """Count the lookups that met a bucket over max_bucket; name each bucket once a run."""
@@ -137,13 +128,13 @@ class Writer:
                     self._told.add(bucket)
                     log.warning("max_bucket reached", bucket=bucket, members=members)
 
-    async def _look_up(self, probes: Sequence[Banded]) -> list[Found]:
+    async def _look_up(self, index: Index, probes: Sequence[Banded]) -> list[Found]:
         """Look up in an index that is known to be in step with the ledger."""
         last = await self._ledger.do(changes.last_seq)
-        applied, found = await self._index.lookup(probes)
+        applied, found = await index.lookup(probes)
         if applied != last:
-            await catch_up(self._index, self._ledger, self._version)
-            applied, found = await self._index.lookup(probes)
+            await catch_up(index, self._ledger, self._version)
+            applied, found = await index.lookup(probes)
         return found
 
     def _measure(self, batch: Sequence[Outcome]) -> None:

@@ -5,6 +5,9 @@ most d bands; so of d + 1 groups of bands at least one is equal as a whole (Mank
 Das Sarma, WWW 2007).  Looking up "all bands of group g are equal" for each g finds every hash
 within distance d.  With 8 bands there are at most 8 groups, so d is at most 7.
 
+By the same argument, of d + 2 blocks at least two are equal.  A packed index (daemon.index.packed)
+stands on these: a bucket need not be small then, for a stranger seldom stands in two.
+
 A signature is cut into bands of two adjacent rows (Indyk and Motwani, STOC 1998; Leskovec, Rajaraman
 and Ullman, "Mining of Massive Datasets", chapter 3): of 32 bands two stories of Jaccard similarity J
 share each with probability J^2, and candidates share at least `shared` of them.
@@ -17,14 +20,23 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from daemon.core.minhash import ROWS
+from daemon.core.minhash import ROWS, SignatureRows
+from daemon.core.words import mixed
 
 BANDS = 8
 MAX_DISTANCE = BANDS - 1
 ROWS_A_BAND = 2
 MAX_SKETCH_BANDS = ROWS // ROWS_A_BAND
+MAX_BLOCKS = MAX_DISTANCE + 2
+SHARED_BLOCKS = 2
+HASH_BITS = 128
+WORD_BITS = 64
+BAND_BITS = 16
+ODD = np.uint16(40503)  # Knuth, "The Art of Computer Programming", volume 3, section 6.4
+
 
 Numbers = npt.NDArray[np.uint32]  # the ledger's story numbers
+Values = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +75,41 @@ def band_values(simhash: bytes) -> list[str]:
     return [digits[i : i + 4] for i in range(0, 4 * BANDS, 4)]
 
 
-def group_values(simhash: bytes, distance: int) -> list[int]:
-    """16 bytes -> for each group its leading 32 bits at most, as an integer.
-
-    Equal groups have equal values, so that looking these up misses nothing.
-    """
-    return [int.from_bytes(simhash[2 * g.start : min(2 * g.stop, 2 * g.start + 4)]) for g in groups(distance)]
-
-
 def sketch_values(signature: bytes | None, bands: int) -> list[int]:
     """64 bytes -> the values of its first `bands` bands, 16 bits each; none for a story without a signature."""
     return np.frombuffer(signature, ">u2", bands).tolist() if signature else []
 
 
-def shared_by(members: Numbers, least: int) -> Numbers:
-    """The numbers that stand in at least `least` buckets, ascending.
+def block_values(simhashes: npt.NDArray[np.uint64], distance: int, bits: int) -> Values:
+    """(n, 2) SimHashes -> (n, distance + 2): each block hashed to so many bits, 16 at most.
 
-    `members` are those of all the buckets, one after another; a bucket holds no number twice.
+    Two hashes within the distance are equal in SHARED_BLOCKS blocks at least.  In prose the bits of a
+    SimHash lean to one side, and some 16 of them are alike in a hundredth of a language; hashing all the
+    bits of a block spreads its buckets evenly.
     """
-    ordered = np.sort(members)
-    first, last = ordered[: max(len(ordered) - least + 1, 0)], ordered[least - 1 :]
-    return np.unique(first[first == last])
+    words = simhashes.view(">u8").astype(np.uint64)
+    count = distance + SHARED_BLOCKS
+    edges = [n * HASH_BITS // count for n in range(count + 1)]
+    blocks = [_bits(words, start, stop) for start, stop in pairwise(edges)]
+    return (mixed(np.stack(blocks, axis=1)) >> np.uint64(WORD_BITS - bits)).astype(np.uint16)
+
+
+def _bits(words: npt.NDArray[np.uint64], start: int, stop: int) -> npt.NDArray[np.uint64]:
+    """Bits start to stop, 64 at most, of two words, the most significant first."""
+    if stop <= WORD_BITS:
+        found = words[:, 0] >> np.uint64(WORD_BITS - stop)
+    elif start >= WORD_BITS:
+        found = words[:, 1] >> np.uint64(HASH_BITS - stop)
+    else:
+        found = words[:, 0] << np.uint64(stop - WORD_BITS) | words[:, 1] >> np.uint64(HASH_BITS - stop)
+    return np.asarray(found & np.uint64((1 << stop - start) - 1))
+
+
+def narrowed(signatures: SignatureRows, bands: int, bits: int) -> Values:
+    """(n, 64) signatures -> (n, bands): each band hashed to so many bits, 16 at most.
+
+    16 bits are the band as it is.  To fewer it is hashed, for dropping its last bits would join a frequent
+    row's neighbours, and make the fullest buckets fuller.
+    """
+    values = np.ascontiguousarray(signatures[:, : bands * ROWS_A_BAND]).view(">u2").astype(np.uint16)
+    return values if bits == BAND_BITS else values * ODD >> np.uint16(BAND_BITS - bits)

@@ -1,16 +1,21 @@
 """From what the bands brought up, the pairs worth a verifier's time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from daemon.core.banding import ROWS_A_BAND
-from daemon.core.minhash import SignatureRows, agreeing, signature_rows
-from daemon.core.verify import HashRows, hamming, hash_rows
+from daemon.core.alike import alike, alike_inside
+from daemon.core.banding import Numbers
+from daemon.core.columns import LANGUAGES, Columns
+from daemon.core.minhash import ROWS
 from daemon.records import Banded, Language
+
+T = TypeVar("T", bound=np.generic)
+Places = npt.NDArray[np.int64]
+NOBODY: Numbers = np.empty(0, np.uint32)
 
 
 class Limits(Protocol):
@@ -28,12 +33,13 @@ class Limits(Protocol):
     def max_matches(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
-    """The stories that the bands brought up for one: by its SimHash, and by its signature."""
+class Met(Protocol):
+    """The stories that the bands brought up for one, by id or by number."""
 
-    near: set[int]
-    sketched: set[int]
+    @property
+    def ids(self) -> Collection[int]: ...
+    @property
+    def numbers(self) -> Numbers: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,86 +55,91 @@ Alike = tuple[Sequence[int], Banded]  # the ids of stories that share their fing
 
 
 def nominate(
-    batch: Sequence[Alike], met: Sequence[Met], others: Mapping[int, Banded], limits: Mapping[Language, Limits]
+    batch: Sequence[Alike], met: Sequence[Met], held: Columns, limits: Mapping[Language, Limits]
 ) -> list[Nominee]:
-    """For each story of a batch, those it met that are within the distance, or agree in enough rows.
+    """For each story of a batch, those it met, in `held` or in the batch, that are worth comparing with it.
 
-    `met` goes with `batch`; stories that share their fingerprints meet each other, too.  `others` holds
-    all that were met, by id.  Best is who agrees in the most rows, then who is nearest, then who has
-    the lowest id.
+    They are within the Hamming distance, or share enough bands and agree in enough rows.  `met` goes with
+    `batch`; `held` has, in order of their numbers, those of them that are still there.  An older version
+    of a story of the batch counts for nothing.  Best is who agrees in the most rows, then who is nearest,
+    then who has the lowest id.
     """
-    known = _Known.of(others)
+    mine = columns_of([banded for _, banded in batch])
+    members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
+    sizes = np.array([len(ids) for ids, _ in batch], np.int64)
+    table = _table(limits)
+    others = held.where(~np.isin(held.ids, members))
+    left, right = _met(met, others)
+    worth, rows, bits = alike(mine, others, left, right, table)
+    pairs = [np.stack((left, -rows, bits, others.ids[right]))[:, worth]]
+    left, right, rows, bits = alike_inside(mine, table)
+    twins = np.flatnonzero(sizes > 1)
+    left, right = np.concatenate((left, right, twins)), np.concatenate((right, left, twins))
+    rows = np.concatenate((rows, rows, ROWS * mine.signed[twins]))
+    bits = np.concatenate((bits, bits, np.zeros_like(twins)))
+    each = _spread((np.cumsum(sizes) - sizes)[right], sizes[right])
+    pairs.append(np.stack((*(np.repeat(column, sizes[right]) for column in (left, -rows, bits)), members[each])))
+    ranked = np.concatenate(pairs, axis=1)
+    ranked = ranked[:, np.lexsort(ranked[::-1])]
+    ends = np.searchsorted(ranked[0], np.arange(len(batch) + 1)).tolist()
     nominees = []
-    for (ids, banded), seen in zip(batch, met, strict=True):
-        best = known.best(banded, seen, ids if len(ids) > 1 else (), limits[banded.language])
-        most = limits[banded.language].max_matches
+    for (ids, banded), begin, end in zip(batch, ends, ends[1:], strict=False):
+        best, most = ranked[3, begin:end].tolist(), limits[banded.language].max_matches
         for story_id in ids:
-            mine = [other for other in best[: most + 1] if other != story_id][:most]
-            nominees.append(Nominee(story_id, tuple(mine), len(best) - (len(ids) > 1) - len(mine)))
+            matches = [other for other in best[: most + 1] if other != story_id][:most]
+            nominees.append(Nominee(story_id, tuple(matches), len(best) - (len(ids) > 1) - len(matches)))
     return nominees
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """Those that were met, as arrays; `place` says where a story stands in them."""
-
-    place: dict[int, int]
-    bandeds: list[Banded]
-    ids: npt.NDArray[np.int64]
-    simhashes: HashRows
-    signatures: SignatureRows
-    signed: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, others: Mapping[int, Banded]) -> Self:
-        bandeds = list(others.values())
-        return cls(
-            place={story_id: n for n, story_id in enumerate(others)},
-            bandeds=bandeds,
-            ids=np.fromiter(others, np.int64, len(others)),
-            simhashes=hash_rows([banded.simhash for banded in bandeds]),
-            signatures=signature_rows([banded.signature for banded in bandeds]),
-            signed=np.array([banded.signature is not None for banded in bandeds], bool),
-        )
-
-    def best(self, banded: Banded, met: Met, alike: Sequence[int], limits: Limits) -> list[int]:
-        """Who of those met is nominated, the best first."""
-        places = [
-            (self.place[other], other in met.sketched)
-            for other in met.near | met.sketched | set(alike)
-            if other in self.place
-        ]
-        if not places:
-            return []
-        at, sketched = np.array(places).T
-        bits = hamming(hash_rows([banded.simhash]), self.simhashes[at])
-        rows = agreeing(signature_rows([banded.signature]), self.signatures[at]) * self.signed[at]
-        if banded.signature is None:
-            rows[:] = 0
-        kept = (bits <= limits.hamming) | ((sketched == 1) & (rows >= limits.agreeing_rows))
-        kept &= np.array([self.bandeds[n].language == banded.language for n in at.tolist()], bool)
-        order = np.lexsort((self.ids[at[kept]], bits[kept], -rows[kept]))
-        return list(self.ids[at[kept]][order].tolist())
+def together(met: Sequence[Met]) -> tuple[set[int], list[int]]:
+    """All ids and all numbers that were met, each once."""
+    return set[int]().union(*(one.ids for one in met)), np.unique(
+        np.concatenate([NOBODY, *(one.numbers for one in met)])
+    ).tolist()
 
 
-def together(
-    batch: Sequence[tuple[int, Banded]], limits: Mapping[Language, Limits]
-) -> Iterator[tuple[int, int, bool, bool]]:
-    """The pairs inside one batch whose bands meet.
+def columns_of(bandeds: Sequence[Banded]) -> Columns:
+    """Fingerprints that no ledger has numbered."""
+    return Columns.of((0, 0, LANGUAGES.index(one.language), one.simhash, one.signature) for one in bandeds)
 
-    Yields a, b, whether they are within the Hamming distance, whether they share enough bands.
-    """
-    by_language: dict[Language, list[tuple[int, Banded]]] = {}
-    for story_id, banded in batch:
-        by_language.setdefault(banded.language, []).append((story_id, banded))
-    for language, members in by_language.items():
-        wanted = limits[language]
-        simhashes = hash_rows([banded.simhash for _, banded in members])
-        near = hamming(simhashes[:, None], simhashes[None]) <= wanted.hamming
-        signed = np.array([banded.signature is not None for _, banded in members])
-        values = signature_rows([banded.signature for _, banded in members])[:, : wanted.bands * ROWS_A_BAND]
-        bands = np.ascontiguousarray(values).view(np.uint16)
-        shared = np.count_nonzero(bands[:, None] == bands[None], axis=-1) >= wanted.shared_bands
-        sketched = shared & signed[:, None] & signed[None]
-        for i, j in np.argwhere(np.triu(near | sketched, 1)).tolist():
-            yield members[i][0], members[j][0], bool(near[i, j]), bool(sketched[i, j])
+
+def worth_comparing(one: Banded, other: Banded, limits: Limits) -> bool:
+    """Whether these two would nominate each other, had their bands met."""
+    return len(alike_inside(columns_of([one, other]), _table({one.language: limits}))[0]) > 0
+
+
+def _table(limits: Mapping[Language, Limits]) -> Places:
+    """(languages, 4): hamming, bands, shared_bands, agreeing_rows; zeros for a language without limits."""
+    table = np.zeros((len(LANGUAGES), 4), np.int64)
+    for place, language in enumerate(LANGUAGES):
+        if (own := limits.get(language)) is not None:
+            table[place] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
+    return table
+
+
+def _met(met: Sequence[Met], held: Columns) -> tuple[Places, Places]:
+    """Who met whom: places in `met` and in `held`, each pair once."""
+    by_id = np.argsort(held.ids)
+    ids = [np.fromiter(one.ids, np.int64, len(one.ids)) for one in met]
+    left, place = _places(ids, held.ids[by_id])
+    pairs = [left * len(held) + by_id[place]]
+    left, place = _places([one.numbers for one in met], held.numbers)
+    pairs.append(left * len(held) + place)
+    pairs_once = np.unique(np.concatenate(pairs))
+    return np.divmod(pairs_once, max(len(held), 1))
+
+
+def _places(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tuple[Places, Places]:
+    """Of the values that each wants, those that are there: who wants it, and its place."""
+    values = np.concatenate([*wanted, ascending[:0]])
+    who = np.repeat(np.arange(len(wanted)), [len(one) for one in wanted])
+    places = np.searchsorted(ascending, values)
+    there = np.append(ascending, ascending[:1])[places] == values if len(ascending) else np.zeros(len(values), np.bool_)
+    there &= places < len(ascending)
+    return who[there], places[there]
+
+
+def _spread(starts: Places, counts: Places) -> Places:
+    """The numbers of each range, one range after the other."""
+    ends = np.cumsum(counts)
+    return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)

@@ -11,16 +11,18 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from daemon.app import App, open_app
 from daemon.config import Config, Content, Export, Extract, Index, Ledger, Source, Thresholds
 from daemon.core.html import Extraction, page_text
-from daemon.core.nominate import Met, nominate
+from daemon.core.nominate import nominate, together
 from daemon.core.text import tokens
 from daemon.evaluate import tally
 from daemon.evaluate.plant import Corpus, write
 from daemon.evaluate.tally import Pair, Scored
 from daemon.evaluate.truth import FALSE
-from daemon.ledger import stories
+from daemon.ledger import columns, stories
 from daemon.records import Banded, Kind, Language
 from daemon.run import Watch, run_once
 
@@ -141,22 +143,14 @@ async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> li
     for start in range(0, len(batch), step):
         some = batch[start : start + step]
         _, found = await app.index.lookup([banded for _, banded in some])
-        held = stories.held(
-            app.reader,
-            set().union(*(one.ids for one in found)),
-            set().union(*(one.numbers.tolist() for one in found)),
-        )
-        met = [
-            Met(one.ids - {place}, {held[n][0] for n in one.numbers.tolist() if n in held} - {place})
-            for (place, _), one in zip(some, found, strict=True)
-        ]
+        held = columns.held(app.reader, *together(found))
         limits = {language: _unlimited(app.config.detection.of(language)) for language in Language}
-        for one, nominee in zip(
-            met, nominate([([n], b) for n, b in some], met, dict(held.values()), limits), strict=True
-        ):
+        nominees = nominate([([place], banded) for place, banded in some], found, held, limits)
+        for one, nominee in zip(found, nominees, strict=True):
             origin = corpus.stories[nominee.story_id].origin
             strange = sum(corpus.stories[match].origin != origin for match in nominee.matches)
-            lookups.append(Lookup(len(one.near | one.sketched), len(nominee.matches), strange))
+            others = len(one.ids | set(held.ids[np.isin(held.numbers, one.numbers)].tolist()) - {nominee.story_id})
+            lookups.append(Lookup(others, len(nominee.matches), strange))
     return lookups
 
 

@@ -1,10 +1,12 @@
 """The LSH index: who stands in the same bands.  Derived from the ledger, and rebuilt from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from daemon.core.banding import Banding, Numbers
+from daemon.core.columns import Columns
 from daemon.records import Banded, Change, Language
 
 Bandings = Mapping[Language, Banding]
@@ -12,17 +14,17 @@ Bandings = Mapping[Language, Banding]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a lookup brought up.
+    """What a lookup brought up, by story id or by number, for no index knows both.
 
-    `ids` may be within the Hamming distance: none that is within it is missing, some are there by
-    chance.  `numbers` share enough bands of the signature; of them, some are of stories edited or
-    removed since.  `capped` names the buckets of which no more than `max_bucket` members were looked
-    at, with their sizes.
+    Of the stories within the Hamming distance and those that share enough bands of the signature none is
+    missing; some are there by chance, and some numbers are of versions edited or removed since.
+    `numbers` are distinct and ascend.  `capped` names the buckets of which no more than `max_bucket`
+    members were looked at, with their sizes.
     """
 
     ids: set[int]
     numbers: Numbers
-    capped: Mapping[str, int]
+    capped: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,8 @@ class Index(Protocol):
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         """The last change applied, then what each probe's bands hold.
 
-        Of a bucket with more than `max_bucket` members those of the lowest ids, and of the latest
+        Of a bucket with more than `max_bucket` members those of the lowest ids, or of the latest
         numbers, are taken: the numbers of versions edited or removed since are the older ones.
-        Probes that fall into the same buckets share one Found, which is not to be changed.
         """
         ...
 
@@ -57,13 +58,23 @@ class Index(Protocol):
         """Move stories between bands and set `applied`, all in one transaction.
 
         Changes up to the mark are left out, and the mark never goes back, so that a replay changes
-        nothing; those of a rebuild have no number (0) and are always applied.  None leaves `applied`
-        as it is: a rebuild is not done before its last page.
+        nothing; those without a number (0) are always applied.  None leaves `applied` as it is.
         """
         ...
 
-    async def clear(self, ledger_id: str, version: str) -> None:
-        """Drop everything, and begin anew for this ledger and these fingerprints; `applied` is None."""
+    async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
+        """Drop everything, and begin anew for this ledger and these fingerprints; `applied` is None.
+
+        `sizes` are the stories of each language that are about to come, as far as that is known.
+        """
+        ...
+
+    def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
+        """Fill an index that was just cleared; `applied` stays None.
+
+        Yields now and then how many more stories are in.  `scratch` is an empty folder with room for a
+        hundred bytes a story.
+        """
         ...
 
     async def sizes(self) -> dict[Language, int]:

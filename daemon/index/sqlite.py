@@ -1,35 +1,33 @@
-"""The embedded index: tables in the ledger's file, on a connection and thread of its own.
+"""The embedded index, packed (see daemon.index.packed): tables in the ledger's file, on a connection and thread
+of its own.
 
-SimHashes: a row for each group of bands (see core.banding), so that a lookup is one range read a
-group.  Signatures: a row for each bucket, with its story numbers packed.  The distances and the bands
-that decide where a story stands are on record; others need a rebuild.
+The distances, bands and widths that decide where a story stands are on record; others need a rebuild.
 """
 
 import asyncio
 import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby
-from operator import itemgetter
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from daemon.core.banding import group_values, sketch_values
+from daemon.core.banding import BAND_BITS
+from daemon.core.columns import LANGUAGES, Columns
 from daemon.errors import Fatal, Transient
-from daemon.index import Bandings, Found, Mark
-from daemon.index.buckets import NUMBER_BYTES, Read, found, layout, packed
+from daemon.index import Bandings, Found, Mark, packed
+from daemon.index.bulk import Part, Spool, parts_of, put_aside
+from daemon.index.marks import layout, strange
 from daemon.records import Banded, Change, Language
 
 T = TypeVar("T")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS index_marks (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS index_sizes (language TEXT PRIMARY KEY, stories INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS index_groups (bucket INTEGER, story INTEGER, PRIMARY KEY (bucket, story)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS index_sketches (bucket INTEGER PRIMARY KEY, numbers BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS index_buckets (bucket INTEGER PRIMARY KEY, numbers BLOB NOT NULL);
 """
-LANGUAGES = list(Language)
+COLUMN_BITS = 6  # a row's bucket is language, column and value side by side
 BUSY_SECONDS = 30
 
 
@@ -54,155 +52,90 @@ class SqliteIndex:
 
     async def mark(self) -> Mark:
         marks = dict(await self._do(lambda db: db.execute("SELECT key, value FROM index_marks").fetchall()))
+        mark = Mark(marks.get("ledger"), marks.get("version"), marks.get("applied"))
         other = [f"detection.{setting}" for setting, value in self._layout.items() if marks.get(setting) != value]
-        if marks and other:
-            return Mark(marks["ledger"], f"{marks['version']}, banded for another {' and '.join(other)}", None)
-        return Mark(marks.get("ledger"), marks.get("version"), marks.get("applied"))
+        return strange(mark, other if "bits" in marks else ["layout"])
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        asked = [
-            (tuple(self._groups(probe)), tuple(self._sketches(probe)), self._bandings[probe.language])
-            for probe in probes
-        ]
-
-        def read(db: sqlite3.Connection) -> tuple[int | None, Read[int, set[int]], Read[int, bytes]]:
+        def read(db: sqlite3.Connection) -> tuple[int | None, list[Found]]:
             db.execute("BEGIN")  # the mark and the members are of one moment
-            applied = _applied(db)
-            ids = self._ids(db, {group for groups, _, _ in asked for group in groups})
-            numbers = self._numbers(db, {sketch for _, sketches, _ in asked for sketch in sketches})
+            applied, bits = _applied(db), _bits(db)
+            each: dict[int, Found] = {}
+            for language, places in packed.by_language(probes).items():
+                banding = self._bandings[language]
+                asked = packed.asked(language, [probes[place] for place in places], banding, bits[language])
+                values, lengths = _read(db, asked, packed.NUMBER_BYTES * banding.max_bucket)
+                each.update(zip(places, packed.found(asked, values, lengths, banding), strict=True))
             db.execute("COMMIT")
-            return applied, ids, numbers
+            return applied, [each[place] for place in range(len(probes))]
 
-        applied, ids, numbers = await self._do(read)
-        return applied, found(asked, ids, numbers)
-
-    def _ids(self, db: sqlite3.Connection, groups: Iterable[int]) -> Read[int, set[int]]:
-        members, capped = {}, {}
-        rows = db.execute(
-            "SELECT bucket, story FROM index_groups WHERE bucket IN (SELECT value FROM json_each(?)) ORDER BY 1, 2",
-            (json.dumps(list(groups)),),
-        )
-        for group, stories in groupby(rows, itemgetter(0)):
-            ids = [story_id for _, story_id in stories]
-            most = self._bandings[LANGUAGES[group >> 40]].max_bucket
-            if len(ids) > most:
-                capped[group] = (_group_name(group), len(ids))
-            members[group] = set(ids[:most])
-        return Read(members, capped)
-
-    def _numbers(self, db: sqlite3.Connection, sketches: Iterable[int]) -> Read[int, bytes]:
-        members, capped = {}, {}
-        most = {sketch: NUMBER_BYTES * self._bandings[LANGUAGES[sketch >> 24]].max_bucket for sketch in sketches}
-        rows = db.execute(
-            "SELECT bucket, length(numbers), CASE WHEN length(numbers) <= asked.value THEN numbers END"
-            " FROM json_each(?) asked CROSS JOIN index_sketches ON bucket = CAST(asked.key AS INTEGER)",
-            (json.dumps(most),),
-        )
-        for sketch, length, numbers in rows:
-            if numbers is None:  # SQL would read it whole, whatever part was asked for
-                capped[sketch] = (_sketch_name(sketch), length // NUMBER_BYTES)
-                with db.blobopen("index_sketches", "numbers", sketch, readonly=True) as blob:
-                    blob.seek(length - most[sketch])
-                    members[sketch] = blob.read()
-            else:
-                members[sketch] = numbers
-        return Read(members, capped)
+        return await self._do(read)
 
     async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
-            mark = _applied(db)
+            mark, bits = _applied(db), _bits(db)
             fresh = [change for change in changes if change.seq == 0 or mark is None or change.seq > mark]
-            self._move(db, fresh)
-            self._enter(db, fresh)
+            for language in LANGUAGES:
+                entering = packed.entering(language, fresh, self._bandings[language], bits[language])
+                db.executemany(
+                    "INSERT INTO index_buckets VALUES (?, ?)"  # || makes a text of them
+                    " ON CONFLICT DO UPDATE SET numbers = CAST(numbers || excluded.numbers AS BLOB)",
+                    ((_row(language, bucket), numbers) for bucket, numbers in entering),
+                )
+            _grow(db, packed.gained(fresh))
             if applied is not None and (mark is None or applied > mark):
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
             db.execute("COMMIT")
 
         await self._do(write)
 
-    def _move(self, db: sqlite3.Connection, changes: Sequence[Change]) -> None:
-        """Between the buckets of SimHashes."""
-        for change in changes:
-            for banded, step, statement in (
-                (change.old, -1, "DELETE FROM index_groups WHERE bucket = ? AND story = ?"),
-                (change.new, +1, "INSERT OR IGNORE INTO index_groups VALUES (?, ?)"),
-            ):
-                if banded is None:
-                    continue
-                rows = [(group, change.story_id) for group in self._groups(banded)]
-                if db.executemany(statement, rows).rowcount:
-                    db.execute(
-                        "INSERT INTO index_sizes VALUES (?1, ?2) ON CONFLICT DO UPDATE SET stories = stories + ?2",
-                        (banded.language, step),
-                    )
-
-    def _enter(self, db: sqlite3.Connection, changes: Sequence[Change]) -> None:
-        """Into the buckets of signatures, which are never left."""
-        entering: dict[int, bytes] = defaultdict(bytes)
-        for change in changes:
-            if change.new:
-                number = packed(change.number)
-                for sketch in self._sketches(change.new):
-                    entering[sketch] += number
-        db.executemany(
-            "INSERT INTO index_sketches VALUES (?, ?)"
-            " ON CONFLICT DO UPDATE SET numbers = CAST(numbers || excluded.numbers AS BLOB)",  # || makes a text of them
-            sorted(entering.items()),
-        )
-
-    async def clear(self, ledger_id: str, version: str) -> None:
+    async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
         def wipe(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
-            for table in ("index_groups", "index_sketches", "index_sizes", "index_marks"):
+            for table in ("index_buckets", "index_sizes", "index_marks"):
                 db.execute(f"DELETE FROM {table}")
-            marks = {"ledger": ledger_id, "version": version, **self._layout}
+            bits = packed.told(packed.bits_for(sizes))
+            marks = {"ledger": ledger_id, "version": version, **self._layout, "bits": bits}
             db.executemany("INSERT INTO index_marks VALUES (?, ?)", marks.items())
             db.execute("COMMIT")
 
         await self._do(wipe)
+
+    async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
+        """Fill the empty index, a transaction for each column, its rows in order."""
+        bits, spool = await self._do(_bits), Spool(scratch)
+        async for page in pages:
+            await asyncio.to_thread(put_aside, spool, page, self._bandings, bits)
+        for part in parts_of(spool, self._bandings):
+            await self._do(partial(_fill, spool=spool, part=part))
+            yield part.stories
 
     async def sizes(self) -> dict[Language, int]:
         rows = await self._do(lambda db: db.execute("SELECT language, stories FROM index_sizes").fetchall())
         return {Language(language): n for language, n in rows if n}
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
-        groups = json.dumps(list({group for probe in sample for group in self._groups(probe)}))
-        sketches = json.dumps(list({sketch for probe in sample for sketch in self._sketches(probe)}))
-
         def read(db: sqlite3.Connection) -> dict[str, int]:
-            members = db.execute(
-                "SELECT bucket, count(*) FROM index_groups WHERE bucket IN (SELECT value FROM json_each(?)) GROUP BY 1",
-                (groups,),
-            )
-            lengths = db.execute(
-                "SELECT bucket, length(numbers) / ? FROM index_sketches"
-                " WHERE bucket IN (SELECT value FROM json_each(?))",
-                (NUMBER_BYTES, sketches),
-            )
-            return {_group_name(group): n for group, n in members} | {_sketch_name(sketch): n for sketch, n in lengths}
+            bits, sizes = _bits(db), {}
+            for language, places in packed.by_language(sample).items():
+                stories = [sample[place] for place in places]
+                asked = packed.asked(language, stories, self._bandings[language], bits[language])
+                for bucket, length in zip(asked.buckets, _lengths(db, asked), strict=True):
+                    sizes[packed.name(language, bucket)] = length // packed.NUMBER_BYTES
+            return {name: n for name, n in sizes.items() if n}
 
         return await self._do(read)
 
     async def trouble(self) -> str | None:
         said = await self._do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
-        return None if said == "ok" else str(said)
+        if said != "ok":
+            return str(said)
+        return packed.crowded(await self.sizes(), await self._do(_bits))
 
     async def close(self) -> None:
         self._thread.shutdown(wait=True)
         self._db.close()
-
-    def _groups(self, banded: Banded) -> list[int]:
-        """Language, group and the group's leading 32 bits in one integer."""
-        values = group_values(banded.simhash, self._bandings[banded.language].hamming)
-        language = LANGUAGES.index(banded.language)
-        return [(language << 40) | (group << 32) | value for group, value in enumerate(values)]
-
-    def _sketches(self, banded: Banded) -> list[int]:
-        """Language, band and the band's 16 bits in one integer."""
-        values = sketch_values(banded.signature, self._bandings[banded.language].bands)
-        language = LANGUAGES.index(banded.language)
-        return [(language << 24) | (band << 16) | value for band, value in enumerate(values)]
 
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def call() -> T:
@@ -223,9 +156,52 @@ def _applied(db: sqlite3.Connection) -> int | None:
     return applied
 
 
-def _group_name(group: int) -> str:
-    return f"{LANGUAGES[group >> 40]}:{group >> 32 & 0xFF}:{group & 0xFFFFFFFF:08X}"
+def _bits(db: sqlite3.Connection) -> packed.Bits:
+    row = db.execute("SELECT value FROM index_marks WHERE key = 'bits'").fetchone()
+    return packed.read(row and row[0])
 
 
-def _sketch_name(sketch: int) -> str:
-    return f"sketch:{LANGUAGES[sketch >> 24]}:{sketch >> 16 & 0xFF}:{sketch & 0xFFFF:04X}"
+def _fill(db: sqlite3.Connection, spool: Spool, part: Part) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    rows = ((_row(part.language, bucket), numbers) for bucket, numbers in part.buckets(spool))
+    db.executemany("INSERT INTO index_buckets VALUES (?, ?)", rows)
+    _grow(db, {part.language: part.stories})
+    db.execute("COMMIT")
+
+
+def _grow(db: sqlite3.Connection, gained: Mapping[Language, int]) -> None:
+    db.executemany(
+        "INSERT INTO index_sizes VALUES (?1, ?2) ON CONFLICT DO UPDATE SET stories = stories + ?2", gained.items()
+    )
+
+
+def _row(language: Language, bucket: int) -> int:
+    return LANGUAGES.index(language) << COLUMN_BITS + BAND_BITS | bucket
+
+
+def _lengths(db: sqlite3.Connection, asked: packed.Asked) -> list[int]:
+    rows = db.execute(
+        "SELECT coalesce(length(numbers), 0) FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
+        (json.dumps([_row(asked.language, bucket) for bucket in asked.buckets]),),
+    )
+    return [length for (length,) in rows]
+
+
+def _read(db: sqlite3.Connection, asked: packed.Asked, most: int) -> tuple[list[bytes], list[int]]:
+    """What the buckets hold, the last `most` bytes of it, and how long it is."""
+    rows = db.execute(
+        "SELECT coalesce(length(numbers), 0), CASE WHEN length(numbers) <= ? THEN numbers END"
+        " FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
+        (most, json.dumps([_row(asked.language, bucket) for bucket in asked.buckets])),
+    )
+    values, lengths = [], []
+    for bucket, (length, numbers) in zip(asked.buckets, rows.fetchall(), strict=True):
+        lengths.append(length)
+        if length > most:  # SQL would read it whole, whatever part was asked for
+            row = _row(asked.language, bucket)
+            with db.blobopen("index_buckets", "numbers", row, readonly=True) as blob:
+                blob.seek(length - most)
+                values.append(blob.read())
+        elif length:
+            values.append(numbers)
+    return values, lengths

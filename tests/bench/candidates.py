@@ -1,15 +1,16 @@
-"""`make bench-candidates`: the candidate stage by itself, on many stories of one language, in both indexes.
+"""`make bench-candidates`: the candidate stage by itself, on many stories of one language, in each index.
 
-The index is filled with synthetic fingerprints, the last of them in batches as a run inserts them.  Then
-probes are looked up, batch by batch: half of them strangers to all stories, half edited copies.  Figures
-are printed, never asserted.
+The index is built from synthetic fingerprints, the last of them inserted in batches as a run inserts them.
+Then probes are looked up, batch by batch: half of them strangers to all stories, half edited copies; by
+their SimHashes alone, and by both fingerprints.  Beside it what is usual, all members of all bands and
+their hashes: SUNION, then HMGET.  Figures are printed, never asserted.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,26 +22,27 @@ import redis
 import uvloop
 
 from daemon.config import Detection
+from daemon.core.columns import LANGUAGES, Columns
 from daemon.core.minhash import agreeing
 from daemon.core.verify import hamming
 from daemon.index import Found, Index
-from daemon.index.redis import open_redis
+from daemon.index.redis import Layout, open_redis
 from daemon.index.sqlite import SqliteIndex
-from daemon.records import Change
 from tests.bench import report, synthetic
-from tests.bench.corpus import check
 from tests.bench.process import machine
-from tests.bench.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Shares, Stories, make_probes
+from tests.bench.sunion import look_up
+from tests.bench.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
 from tests.servers import redis_server
 
 PROBES = 20_000
 BATCH = 256  # as a run's
 INSERTS = 20 * BATCH  # the last stories, inserted in such batches
-FILL_BATCH = 10_000
+PROBED = 2 * BATCH  # at a time: Redis reads for one half while the other's is counted
+PAGE = 50_000
+USUAL, USUAL_BATCH = 512, 32  # probes for SUNION and HMGET, which take long
 SEED = 1
 INTSETS = ("--set-max-intset-entries", "1000000")  # as in deploy/redis.conf
 DETECTION = Detection()
-MICRO = 1e6
 
 
 @dataclass(slots=True)
@@ -56,9 +58,11 @@ class Cost:
 class Figures:
     """What one index showed.  `met` and `kept` are candidates by lookup, before and after the screen."""
 
-    fill: Cost = field(default_factory=Cost)
+    build: Cost = field(default_factory=Cost)
     insert: Cost = field(default_factory=Cost)
+    near: Cost = field(default_factory=Cost)
     lookup: Cost = field(default_factory=Cost)
+    usual: Cost = field(default_factory=Cost)
     met: list[int] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
     found: dict[str, list[bool]] = field(default_factory=dict)
@@ -69,15 +73,22 @@ class Figures:
 Used = Callable[[], float]  # CPU seconds of the index's server so far
 
 
-async def measure(index: Index, stories: Stories, probes: Probes, used: Used) -> Figures:
-    """Insert all the stories, then look all the probes up."""
+async def measure(index: Index, stories: Stories, probes: Probes, used: Used, scratch: Path) -> Figures:
+    """Put all the stories in, then look all the probes up."""
     figures = Figures()
-    await index.clear("bench", "bench")
+    await index.clear("bench", "bench", {LANGUAGE: len(stories)})
     first = len(stories) - INSERTS
-    await _insert(index, stories.changes(0, first, FILL_BATCH), figures.fill, used)
-    await _insert(index, stories.changes(first, len(stories), BATCH), figures.insert, used)
-    for start in range(0, PROBES, BATCH):
-        batch = probes.stories.banded(start, start + BATCH)
+    async with _clock(figures.build, used):
+        async for _ in index.build(_pages(stories, first), scratch):
+            pass
+    for changes in stories.changes(first, len(stories), BATCH):
+        async with _clock(figures.insert, used):
+            await index.apply(changes, changes[-1].seq)
+    for start in range(0, PROBES, PROBED):
+        batch = probes.stories.banded(start, start + PROBED)
+        near = [replace(probe, signature=None) for probe in batch]
+        async with _clock(figures.near, used):
+            await index.lookup(near)
         async with _clock(figures.lookup, used):
             _, found = await index.lookup(batch)
         for place, one in enumerate(found, start):
@@ -85,10 +96,17 @@ async def measure(index: Index, stories: Stories, probes: Probes, used: Used) ->
     return figures
 
 
-async def _insert(index: Index, batches: Iterable[Sequence[Change]], cost: Cost, used: Used) -> None:
-    for changes in batches:
-        async with _clock(cost, used):
-            await index.apply(changes, changes[-1].seq)
+async def _pages(stories: Stories, stop: int) -> AsyncIterator[Columns]:
+    for start in range(0, stop, PAGE):
+        numbers = np.arange(start, min(start + PAGE, stop), dtype=np.uint32)
+        yield Columns(
+            numbers + 1,
+            numbers.astype(np.int64) + FIRST_ID,
+            np.full(len(numbers), LANGUAGES.index(LANGUAGE), np.uint8),
+            _halves(stories.simhashes[numbers]),
+            stories.signatures[numbers],
+            np.ones(len(numbers), np.bool_),
+        )
 
 
 @asynccontextmanager
@@ -102,12 +120,12 @@ async def _clock(cost: Cost, used: Used) -> AsyncIterator[None]:
 
 def _count(figures: Figures, stories: Stories, probes: Probes, place: int, found: Found) -> None:
     """Screen what one lookup met, as a run does: within the distance, or enough rows agree."""
-    near = np.fromiter(found.ids, np.int64, len(found.ids)) - FIRST_ID
-    sketched = found.numbers.astype(np.int64) - 1
-    bits = hamming(_halves(stories.simhashes[near]), _halves(probes.stories.simhashes[place]))
-    rows = agreeing(stories.signatures[sketched], probes.stories.signatures[place])
-    kept = np.union1d(near[bits <= DETECTION.hamming], sketched[rows >= DETECTION.agreeing_rows])
-    figures.met.append(len(np.union1d(near, sketched)))
+    ids = np.fromiter(found.ids, np.int64, len(found.ids)) - FIRST_ID
+    met = np.union1d(ids, found.numbers.astype(np.int64) - 1)
+    bits = hamming(_halves(stories.simhashes[met]), _halves(probes.stories.simhashes[place]))
+    rows = agreeing(stories.signatures[met], probes.stories.signatures[place])
+    kept = met[(bits <= DETECTION.hamming) | (rows >= DETECTION.agreeing_rows)]
+    figures.met.append(len(met))
     figures.kept.append(len(kept))
     figures.capped += bool(found.capped)
     figures.found.setdefault(probes.kinds[place], []).append(int(probes.originals[place]) in kept)
@@ -120,14 +138,15 @@ def _halves(simhashes: synthetic.HashBytes) -> Any:
 async def in_sqlite(folder: Path, stories: Stories, probes: Probes) -> Figures:
     path = folder / "index.db"
     index = SqliteIndex(path, DETECTION.bandings)
-    figures = await measure(index, stories, probes, lambda: 0.0)
+    with TemporaryDirectory(dir=folder) as scratch:
+        figures = await measure(index, stories, probes, lambda: 0.0, Path(scratch))
     await index.close()
     figures.bytes = path.stat().st_size
     return figures
 
 
-async def in_redis(folder: Path, stories: Stories, probes: Probes) -> Figures:
-    with redis_server(folder, *INTSETS) as url, redis.Redis.from_url(url) as client:
+async def in_redis(folder: Path, stories: Stories, probes: Probes, layout: Layout) -> Figures:
+    with redis_server(folder, *INTSETS) as url, redis.Redis.from_url(url, socket_timeout=None) as client:
 
         def info(section: str) -> dict[str, Any]:
             said: Any = client.info(section)
@@ -138,23 +157,31 @@ async def in_redis(folder: Path, stories: Stories, probes: Probes) -> Figures:
             return float(cpu["used_cpu_sys"] + cpu["used_cpu_user"])
 
         empty = info("memory")["used_memory"]
-        index = await open_redis(url, DETECTION.bandings)
-        figures = await measure(index, stories, probes, used)
+        index = await open_redis(url, DETECTION.bandings, layout)
+        with TemporaryDirectory(dir=folder) as scratch:
+            figures = await measure(index, stories, probes, used, Path(scratch))
         figures.bytes = info("memory")["used_memory"] - empty
         await index.close()
+        if layout == "documented":
+            for start in range(0, USUAL, USUAL_BATCH):
+                async with _clock(figures.usual, used):
+                    look_up(client, probes.stories.banded(start, start + USUAL_BATCH), DETECTION.hamming)
     return figures
 
 
 def show(columns: Mapping[str, Figures], stories: int) -> None:
     """A column an index and kind of stories, a row a figure."""
     rows: dict[str, Callable[[Figures], str]] = {
-        f"filled by {FILL_BATCH:,}, stories/s": lambda f: f"{(stories - INSERTS) / f.fill.wall:,.0f}",
+        "built, seconds a million": lambda f: f"{f.build.wall * report.MICRO / (stories - INSERTS):,.1f}",
         f"then inserted by {BATCH}, stories/s": lambda f: f"{INSERTS / f.insert.wall:,.0f}",
-        "insert, client CPU us": lambda f: f"{f.insert.client * MICRO / INSERTS:,.0f}",
-        "insert, server CPU us": lambda f: f"{f.insert.server * MICRO / INSERTS:,.0f}",
-        "lookups/s": lambda f: f"{PROBES / f.lookup.wall:,.0f}",
-        "lookup, client CPU us": lambda f: f"{f.lookup.client * MICRO / PROBES:,.0f}",
-        "lookup, server CPU us": lambda f: f"{f.lookup.server * MICRO / PROBES:,.0f}",
+        "insert, client CPU us": lambda f: f"{f.insert.client * report.MICRO / INSERTS:,.0f}",
+        "insert, server CPU us": lambda f: f"{f.insert.server * report.MICRO / INSERTS:,.0f}",
+        "lookups/s, SimHash": lambda f: f"{PROBES / f.near.wall:,.0f}",
+        "lookup, SimHash, client and server CPU us": lambda f: _cpu(f.near, PROBES),
+        "lookups/s by SUNION and HMGET": lambda f: f"{USUAL / f.usual.wall:,.0f}" if f.usual.wall else "",
+        "SUNION and HMGET, client and server CPU us": lambda f: _cpu(f.usual, USUAL) if f.usual.wall else "",
+        "lookups/s, both": lambda f: f"{PROBES / f.lookup.wall:,.0f}",
+        "lookup, both, client and server CPU us": lambda f: _cpu(f.lookup, PROBES),
         "candidates, mean p50 p99": lambda f: _spread(f.met),
         "after the screen, mean p50 p99": lambda f: _spread(f.kept),
         **{f"found, {kind}": partial(_recall, kind) for kind in COPIES},
@@ -167,6 +194,10 @@ def show(columns: Mapping[str, Figures], stories: int) -> None:
     report.out.print(table)
 
 
+def _cpu(cost: Cost, count: int) -> str:
+    return f"{cost.client * report.MICRO / count:,.0f} {cost.server * report.MICRO / count:,.0f}"
+
+
 def _recall(kind: str, figures: Figures) -> str:
     return f"{np.mean(figures.found[kind]):.4f}"
 
@@ -175,13 +206,22 @@ def _spread(counts: Sequence[int]) -> str:
     return f"{np.mean(counts):,.1f} {np.percentile(counts, 50):,.0f} {np.percentile(counts, 99):,.0f}"
 
 
-async def run(stories: int, kinds: Mapping[str, Shares], folder: Path) -> dict[str, Figures]:
+FLOWS: Mapping[str, Callable[[Path, Stories, Probes], Coroutine[Any, Any, Figures]]] = {
+    "SQLite": in_sqlite,
+    "documented": partial(in_redis, layout="documented"),
+    "compact": partial(in_redis, layout="compact"),
+}
+
+
+async def run(stories: int, kinds: Mapping[str, Source], folder: Path, only: str | None) -> dict[str, Figures]:
     columns = {}
-    for kind, shares in kinds.items():
+    for kind, source in kinds.items():
         rng = np.random.default_rng(SEED)
-        made = synthetic.draw(rng, shares, stories)
-        probes = make_probes(rng, shares, made, PROBES)
-        for name, flow in (("SQLite", in_sqlite), ("Redis", in_redis)):
+        made = synthetic.draw(rng, source, stories)
+        probes = make_probes(rng, source, made, PROBES)
+        for name, flow in FLOWS.items():
+            if only and name != only:
+                continue
             click.echo(f"{name}, {kind}", err=True)
             with TemporaryDirectory(dir=folder) as own:
                 columns[f"{name}\n{kind}"] = await flow(Path(own), made, probes)
@@ -190,35 +230,20 @@ async def run(stories: int, kinds: Mapping[str, Shares], folder: Path) -> dict[s
 
 @click.command()
 @click.option("--stories", default=1_000_000, show_default=True, type=click.IntRange(min=2 * INSERTS))
-@click.argument("corpus", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-def main(stories: int, corpus: Path | None) -> None:
-    """Measure both indexes on synthetic stories: even signatures, and as uneven as those of CORPUS."""
-    if corpus is None:
-        uneven = synthetic.zipf_shares(np.random.default_rng(SEED))
-        told = f"a row's values by Zipf's law, exponent {synthetic.ZIPF_EXPONENT}"
-    else:
-        check(corpus)
-        uneven, language, measured = synthetic.measured_shares(corpus)
-        told = f"a row's values as often as in {measured:,} {language} stories of {corpus}"
-    kinds = {"even": synthetic.uniform_shares(), "uneven": uneven}
+@click.option("--only", type=click.Choice(list(FLOWS)), help="one index instead of all")
+def main(stories: int, only: str | None) -> None:
+    """Measure the indexes on synthetic stories: uniform ones, and as uneven as prose."""
+    kinds = {"uniform": synthetic.uniform(), "prose": synthetic.prose(LANGUAGE)}
     with (
         TemporaryDirectory(prefix="neardup-bench-") as folder,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        columns = runner.run(run(stories, kinds, Path(folder)))
+        columns = runner.run(run(stories, kinds, Path(folder), only))
     click.echo(f"{machine()}; Redis and the client share the cores; one run each, batches of {BATCH}")
-    click.echo(
-        f"{stories:,} {LANGUAGE} stories; uneven: {told}: a story's bucket of signatures holds "
-        f"{_bucket(uneven, stories):,.0f} on average, {_bucket(synthetic.uniform_shares(), stories):,.0f} if even"
-    )
+    buckets = ", ".join(f"{kind} {stories * source.collision():,.0f}" for kind, source in kinds.items())
+    click.echo(f"{stories:,} {LANGUAGE} stories; others in a story's bucket of signatures, on average: {buckets}")
     click.echo(f"{PROBES:,} probes: half strangers, half copies, a third of each kind\n")
     show(columns, stories)
-
-
-def _bucket(shares: Shares, stories: int) -> float:
-    """Expected members of the buckets that a story stands in."""
-    alike = np.square(shares).sum(axis=1).reshape(-1, 2).prod(axis=1)
-    return float(stories * alike.mean())
 
 
 if __name__ == "__main__":

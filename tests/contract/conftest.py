@@ -11,7 +11,8 @@ from tests.contract.index_bench import KINDS, Bench
 @pytest.fixture(params=KINDS)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     fixtures = {"redis": "redis_url", "cluster": "cluster_url"}
-    where = request.getfixturevalue(fixtures[request.param]) if request.param in fixtures else ""
+    server = request.param.rpartition(" ")[2]
+    where = request.getfixturevalue(fixtures[server]) if server in fixtures else ""
     made = Bench(request.param, where, tmp_path)
     yield made
     made.close()

@@ -44,6 +44,53 @@ def test_the_documented_keys(bench: Bench, redis_url: str) -> None:
         assert client.dbsize() == 8 + 1 + 32 + 4, client.keys()
 
 
+def test_the_compact_keys(redis_url: str, tmp_path: Path) -> None:
+    bench = Bench("compact redis", redis_url, tmp_path)
+    banded = Banded(Language.HINDI, bytes(16), bytes(64))
+    for n in (1, 2, 3):
+        bench.apply(Change(n, 40 + n, None, banded, 69_999 + n), applied=n)
+    bench.close()
+    with redis.Redis.from_url(redis_url) as client:
+        keys = {key for key in client.scan_iter() if not key.startswith(b"neardup:")}
+        assert keys == {*(b"hi:%d:0000" % band for band in range(32)), *(b"hi:n%d:0000" % block for block in range(5))}
+        exact = client.memory_usage("hi:0:0000")
+        for key in keys:
+            assert struct.unpack("<3I", client.get(key)) == (70_000, 70_001, 70_002), key
+            assert client.object("encoding", key) == b"raw"
+        client.set("hi:0:0000", client.get("hi:0:0000"))
+        assert client.memory_usage("hi:0:0000") >= exact - 16, "appending leaves no more room than is needed"
+        assert client.get("neardup:stories:hi") == b"3"
+        assert client.get("neardup:bits") == b",".join([b"14"] * len(Language))
+
+
+def test_the_other_layout_is_noticed_and_a_clear_takes_its_keys(redis_url: str, tmp_path: Path) -> None:
+    documented, compact = (Bench(kind, redis_url, tmp_path) for kind in ("redis", "compact redis"))
+    for mine, other in ((compact, documented), (documented, compact)):
+        mine.clear()
+        mine.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 1), applied=1)
+        told = other.mark()
+        assert told.applied is None and told.version is not None and "index.layout" in told.version
+    documented.clear()
+    with redis.Redis.from_url(redis_url) as client:
+        assert set(client.keys()) == {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
+    documented.close()
+    compact.close()
+
+
+def test_widths_that_were_chosen_meanwhile_are_taken_up(redis_url: str, tmp_path: Path) -> None:
+    one, other = (Bench("compact redis", redis_url, tmp_path) for _ in range(2))
+    banded = Banded(Language.TAMIL, bytes(range(16)), bytes(range(64)))
+    assert one.numbers(banded) == [[]]
+    other.runner.run(other.index.clear("ledger-1", "version-1", {Language.TAMIL: 4_000_000}))
+    other.apply(Change(1, 7, None, banded, 1), applied=1)
+    assert one.numbers(banded) == [[1]], "it was asked for by the widths of before"
+    one.runner.run(one.index.clear("ledger-1", "version-1", {Language.TAMIL: 1000}))
+    other.apply(Change(1, 7, None, banded, 1), applied=1)
+    assert one.numbers(banded) == [[1]], "it was put in by the widths of before"
+    one.close()
+    other.close()
+
+
 def test_on_a_cluster_the_language_is_the_hash_tag(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("cluster", cluster_url, tmp_path)
     bench.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 5), applied=1)
@@ -69,13 +116,22 @@ def test_a_cluster_stopped_between_two_languages_takes_each_change_once(cluster_
     bench.close()
 
 
+def test_on_a_cluster_the_compact_keys_of_a_language_share_a_slot(cluster_url: str, tmp_path: Path) -> None:
+    bench = Bench("compact cluster", cluster_url, tmp_path)
+    bench.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 5), applied=1)
+    bench.close()
+    with redis.Redis.from_url(cluster_url) as client:
+        assert client.get("{or}:n4:0000") == client.get("{or}:31:0000") == struct.pack("<I", 5)
+        assert client.get("neardup:applied:{or}") == client.get("neardup:stories:{or}") == b"1"
+
+
 def test_a_clear_takes_all_that_is_ours_and_spares_the_keys_of_others(bench: Bench, redis_url: str) -> None:
     theirs = {b"HINDI:orders", b"sketch:HINDI:0:logo", b"sketch:DUTCH:0:0000", b"HINDI:0:0000:0000"}
     with redis.Redis.from_url(redis_url) as client:
         for key in theirs:
             client.set(key, "theirs")
         for n, language in enumerate(Language):
-            bench.apply(Change(0, n, None, Banded(language, bytes(range(16)), bytes(range(64))), n))
+            bench.apply(Change(n + 1, n, None, Banded(language, bytes(range(16)), bytes(range(64))), n), applied=n + 1)
         bench.clear()
         assert set(client.keys()) == theirs | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
 

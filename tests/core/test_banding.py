@@ -2,11 +2,23 @@
 the groups are the bands 0 to 7, each once.
 """
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daemon.core.banding import BANDS, MAX_DISTANCE, band_values, group_values, groups
+from daemon.core.banding import (
+    BANDS,
+    MAX_DISTANCE,
+    SHARED_BLOCKS,
+    band_values,
+    block_values,
+    groups,
+    narrowed,
+    sketch_values,
+)
+from daemon.core.minhash import ROWS, signature_rows
+from daemon.core.verify import hash_rows
 
 DISTANCES = range(BANDS)
 hashes = st.binary(min_size=16, max_size=16)
@@ -24,8 +36,40 @@ def test_within_the_distance_a_whole_group_is_equal(simhash: bytes, distance: in
     ours, theirs = band_values(simhash), band_values(near)
     equal = [ours[g.start : g.stop] == theirs[g.start : g.stop] for g in groups(distance)]
     assert any(equal)
-    values = zip(group_values(simhash, distance), group_values(near, distance), strict=True)
-    assert all(a == b for (a, b), whole in zip(values, equal, strict=True) if whole), "equal groups have equal values"
+
+
+@given(hashes, distances, st.integers(1, 16), st.data())
+def test_within_the_distance_two_blocks_are_equal(
+    simhash: bytes, distance: int, bits: int, data: st.DataObject
+) -> None:
+    differing = data.draw(st.sets(st.integers(0, 127), max_size=distance))
+    ours, theirs = block_values(hash_rows([simhash, flipped(simhash, differing)]), distance, bits)
+    assert len(ours) == distance + SHARED_BLOCKS
+    assert (ours == theirs).sum() >= SHARED_BLOCKS
+    assert ours.max() < 1 << bits
+
+
+@given(hashes, distances, st.integers(0, 127))
+def test_every_bit_has_its_say_in_one_block(simhash: bytes, distance: int, bit: int) -> None:
+    ours, theirs = block_values(hash_rows([simhash, flipped(simhash, {127 - bit})]), distance, 16)
+    assert set((ours != theirs).nonzero()[0]) <= {(bit * len(ours) + len(ours) - 1) // 128, bit * len(ours) // 128}
+
+
+@given(st.binary(min_size=ROWS, max_size=ROWS), st.integers(1, 32), st.integers(1, 16))
+def test_a_narrowed_band_depends_on_the_band_alone(signature: bytes, bands: int, bits: int) -> None:
+    other = signature[: 2 * bands] + bytes(255 - byte for byte in signature[2 * bands :])
+    ours, theirs = narrowed(signature_rows([signature, other]), bands, bits)
+    assert ours.tolist() == theirs.tolist()
+    assert ours.max() < 1 << bits
+    whole = narrowed(signature_rows([signature]), bands, 16)
+    assert whole[0].tolist() == sketch_values(signature, bands)
+
+
+@pytest.mark.parametrize("bits", range(1, 17))
+def test_narrowing_spreads_the_bands_evenly(bits: int) -> None:
+    every = b"".join(value.to_bytes(2) + bytes(ROWS - 2) for value in range(1 << 16))
+    values = narrowed(signature_rows([every[n : n + ROWS] for n in range(0, len(every), ROWS)]), 1, bits)
+    assert set(np.bincount(values[:, 0])) == {1 << 16 - bits}
 
 
 @given(hashes, distances)
@@ -43,12 +87,6 @@ def test_bands_are_the_digits_of_the_hash_four_at_a_time(simhash: bytes) -> None
     assert len(values) == BANDS
     assert "".join(values) == simhash.hex().upper()
     assert {len(value) for value in values} == {4}
-
-
-@given(hashes, distances)
-def test_group_values_are_the_leading_32_bits_of_each_group(simhash: bytes, distance: int) -> None:
-    bands = band_values(simhash)
-    assert group_values(simhash, distance) == [int("".join(bands[g.start : g.stop])[:8], 16) for g in groups(distance)]
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
@@ -71,5 +109,3 @@ def test_a_band_is_written_as_the_layout_documents_it() -> None:
 def test_a_distance_that_bands_cannot_guarantee_is_refused_with_the_law(distance: int) -> None:
     with pytest.raises(ValueError, match=f"0 to {MAX_DISTANCE}, not {distance}: a whole band must stay untouched"):
         groups(distance)
-    with pytest.raises(ValueError, match="fewer than the bands"):
-        group_values(bytes(16), distance)

@@ -1,15 +1,19 @@
-"""Laws: a story's nominees are what comparing it with each story it met gives, best first, and what a cap leaves out is
-counted; a batch's pairs are all those of one language whose bands meet, and none across languages.
+"""Law: a story's nominees are what comparing it with each story it met, and with each of its batch, gives, best first;
+what a cap leaves out is counted.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
-from hypothesis import given
+import numpy as np
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daemon.core.banding import Numbers
+from daemon.core.columns import LANGUAGES, Columns
 from daemon.core.minhash import ROWS
-from daemon.core.nominate import Met, Nominee, nominate, together
+from daemon.core.nominate import Nominee, nominate, together, worth_comparing
 from daemon.core.verify import hamming, hash_rows
 from daemon.records import Banded, Language
 
@@ -68,61 +72,85 @@ def test_hamming_is_the_count_of_differing_bits(rows: list[bytes], one: bytes) -
     assert hamming(hash_rows(rows), hash_rows([one])).tolist() == want
 
 
-def want_of(one: Banded, met: Met, others: dict[int, Banded], wanted: Limits) -> list[int]:
-    ranked = sorted(
-        (-rows_of(one, other), bits_between(one, other), n)
-        for n, other in others.items()
-        if n in met.near | met.sketched
-        and other.language == one.language
-        and (
-            bits_between(one, other) <= wanted.hamming
-            or (n in met.sketched and rows_of(one, other) >= wanted.agreeing_rows)
-        )
+@dataclass(frozen=True)
+class Met:
+    """What a lookup brought up: ids, or numbers."""
+
+    ids: set[int]
+    numbers: Numbers
+
+
+def held(stories: Mapping[int, Banded]) -> Columns:
+    """What a ledger holds: the n-th story has the number 10 * n."""
+    return Columns.of(
+        (10 * n, story_id, LANGUAGES.index(one.language), one.simhash, one.signature)
+        for n, (story_id, one) in enumerate(stories.items())
     )
-    return [n for *_, n in ranked]
 
 
-@given(crowd, st.integers(1, 3), limits, st.data())
+def met(stories: Mapping[int, Banded], by_id: set[int], by_number: set[int]) -> Met:
+    """A lookup that brings up some by id, some by number, and one more number that the ledger no longer knows."""
+    numbers = [10 * n for n, story_id in enumerate(stories) if story_id in by_number]
+    return Met(by_id, np.array([*numbers, 10 * len(stories)], np.uint32))
+
+
+def worth(one: Banded, other: Banded, limits: Limits) -> bool:
+    shared = shared_bands(one, other, limits.bands) >= limits.shared_bands
+    near = bits_between(one, other) <= limits.hamming
+    return one.language == other.language and (near or (shared and rows_of(one, other) >= limits.agreeing_rows))
+
+
+@settings(deadline=None)
+@given(crowd, crowd, st.integers(1, 3), limits, st.data())
 def test_nominees_are_those_that_agree_most_then_the_nearest_then_the_lowest_ids(
-    others: dict[int, Banded], twins: int, limits: dict[Language, Limits], data: st.DataObject
+    others: dict[int, Banded],
+    batch: dict[int, Banded],
+    twins: int,
+    limits: dict[Language, Limits],
+    data: st.DataObject,
 ) -> None:
     groups = [
         ([story_id, *(-1 - n - 9 * k for k in range(twins - 1))], one)
-        for n, (story_id, one) in enumerate(list(others.items())[:4])
+        for n, (story_id, one) in enumerate(list(batch.items())[:4])
     ]
-    others |= {story_id: one for ids, one in groups for story_id in ids}
-    met, want = [], []
-    for ids, one in groups:
-        strangers = st.sets(st.sampled_from([n for n in others if n not in ids] or [2**62]))
-        met.append(data.draw(st.builds(Met, strangers, strangers)))
+    inside = {story_id: one for ids, one in groups for story_id in ids}
+    some = st.sets(st.sampled_from(list(others)))
+    brought = [(data.draw(some), data.draw(some)) for _ in groups]
+    want = []
+    for (ids, one), (by_id, by_number) in zip(groups, brought, strict=True):
         for story_id in ids:
-            siblings = set(ids) - {story_id}
-            kept = want_of(one, Met(met[-1].near | siblings, met[-1].sketched), others, limits[one.language])
+            candidates = {n: others[n] for n in by_id | by_number if n not in inside} | inside
+            ranked = sorted(
+                (-rows_of(one, other), bits_between(one, other), n)
+                for n, other in candidates.items()
+                if n != story_id and worth(one, other, limits[one.language])
+            )
             most = limits[one.language].max_matches
-            want.append(Nominee(story_id, tuple(kept[:most]), max(0, len(kept) - most)))
-    assert nominate(groups, met, others, limits) == want
+            want.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
+    assert nominate(groups, [met(others, *both) for both in brought], held(others), limits) == want
 
 
-@given(crowd, limits)
-def test_pairs_of_a_batch_are_those_of_one_language_whose_bands_meet(
-    batch: dict[int, Banded], limits: dict[Language, Limits]
+@given(st.lists(st.tuples(st.sets(ids), st.sets(st.integers(0, 2**32 - 1))), max_size=4))
+def test_all_that_was_met_is_asked_for_once(brought: list[tuple[set[int], set[int]]]) -> None:
+    found = [Met(by_id, np.array(sorted(by_number), np.uint32)) for by_id, by_number in brought]
+    assert together(found) == (
+        {n for by_id, _ in brought for n in by_id},
+        sorted({n for _, by_number in brought for n in by_number}),
+    )
+
+
+@settings(deadline=None)
+@given(*[st.builds(Banded, few_languages, hashes, signatures)] * 2, limits)
+def test_two_are_worth_comparing_if_they_would_nominate_each_other(
+    one: Banded, other: Banded, limits: dict[Language, Limits]
 ) -> None:
-    want = set()
-    for (a, one), (b, other) in combinations(batch.items(), 2):
-        wanted = limits[one.language]
-        near = bits_between(one, other) <= wanted.hamming
-        sketched = shared_bands(one, other, wanted.bands) >= wanted.shared_bands
-        if one.language == other.language and (near or sketched):
-            want.add((frozenset((a, b)), near, sketched))
-    found = [(frozenset((a, b)), near, sketched) for a, b, near, sketched in together(list(batch.items()), limits)]
-    assert len(found) == len(set(found)), "a pair stands once"
-    assert set(found) == want
+    assert worth_comparing(one, other, limits[one.language]) == worth(one, other, limits[one.language])
 
 
-def test_who_met_nobody_has_no_nominees() -> None:
+@pytest.mark.parametrize("met", [Met(set(), np.empty(0, np.uint32)), Met({9}, np.array([9], np.uint32))])
+def test_who_met_nobody_has_no_nominees(met: Met) -> None:
     lone = Banded(Language.TAMIL, bytes(16), bytes(ROWS))
     wanted = dict.fromkeys(Language, Limits(3, 32, 2, 10, 50))
-    assert nominate([([7], lone)], [Met(set(), set())], {}, wanted) == [Nominee(7, (), 0)]
-    assert nominate([([7], lone)], [Met({9}, {9})], {}, wanted) == [Nominee(7, (), 0)], "who is gone is not nominated"
-    assert nominate([], [], {}, wanted) == []
-    assert list(together([], wanted)) == []
+    assert nominate([([7], lone)], [met], held({}), wanted) == [Nominee(7, (), 0)], "who is gone is not nominated"
+    assert nominate([([7], lone)], [met], held({8: lone}), wanted) == [Nominee(7, (), 0)]
+    assert nominate([], [], held({}), wanted) == []

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.core import shortlist
-from daemon.core.banding import Banding, sketch_values
+from daemon.core.banding import Banding
 from daemon.core.minhash import ROWS, signature_rows
-from daemon.core.nominate import Met, nominate
+from daemon.core.nominate import nominate
 from daemon.core.shortlist import Held, Shortlist, nominated
 from daemon.core.verify import hash_rows
 from daemon.records import Banded, Language
-from tests.core.test_nominate import Limits, hashes, ids, signatures
+from tests.core.test_nominate import Limits, Met, hashes, ids, signatures
+from tests.core.test_nominate import held as columns
 
 UNLIMITED = 10**6
 stories = st.dictionaries(ids, st.builds(Banded, st.just(Language.ODIA), hashes, signatures), max_size=16)
@@ -39,16 +40,11 @@ def one_by_one(stories: dict[int, Banded], limits: Limits) -> tuple[set[tuple[in
     left_out = 0
     for n, (story_id, banded) in enumerate(stories.items()):
         before = dict(islice(stories.items(), n))
-        met = Met(set(before), {other for other, one in before.items() if shares(banded, one, limits)})
-        [nominee] = nominate([([story_id], banded)], [met], before, {Language.ODIA: limits})
+        met = Met(set(before), np.empty(0, np.uint32))
+        [nominee] = nominate([([story_id], banded)], [met], columns(before), {Language.ODIA: limits})
         pairs |= {(story_id, match) for match in nominee.matches}
         left_out += nominee.capped
     return pairs, left_out
-
-
-def shares(a: Banded, b: Banded, limits: Limits) -> bool:
-    values = (sketch_values(one.signature, limits.bands) for one in (a, b))
-    return bool(np.count_nonzero([x == y for x, y in zip(*values, strict=False)]) >= limits.shared_bands)
 
 
 @settings(deadline=None)

@@ -165,6 +165,4 @@ def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged(
     assert {n for pair in found for n in pair[:2]} == set(range(40)), "no story goes unseen"
     assert capped() > before
     named = [line["bucket"] for line in logs if line["event"] == "max_bucket reached"]
-    assert len(named) == len(set(named)) == 36, (
-        "four groups of SimHash bands, 32 bands of the signature, each named once"
-    )
+    assert len(named) == len(set(named)) == 37, "five blocks of the SimHash, 32 bands of the signature, each named once"

@@ -15,11 +15,17 @@ from daemon.index.redis import open_redis
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import Ledger, changes, runs, stories
 from daemon.records import Fingerprinted, Language, Story
-from daemon.sync import catch_up, ledger_id, refuse_strangers, start_anew
+from daemon.sync import catch_up, ledger_id, rebuild, refuse_strangers, start_anew
 from tests.made import fingerprint_of
 
 BANDINGS = dict.fromkeys(Language, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]
+
+
+async def opened(kind: str, folder: Path, redis_url: str) -> Index:
+    if kind == "sqlite":
+        return SqliteIndex(folder / "l.db", BANDINGS)
+    return await open_redis(redis_url, BANDINGS, "compact" if kind == "compact" else "documented")
 
 
 async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
@@ -35,8 +41,7 @@ async def assert_in_step(ledger: Ledger, index: Index) -> None:
     assert (await index.mark()).applied == await ledger.do(changes.last_seq)
     _, found = await index.lookup([change.new for change in held if change.new])
     for change, one in zip(held, found, strict=True):
-        assert change.story_id in one.ids, f"story {change.story_id} is not in the bands of its SimHash"
-        assert change.number in one.numbers, f"story {change.story_id} is not in the bands of its signature"
+        assert change.number in one.numbers, f"story {change.story_id} is not in its buckets"
     assert sum((await index.sizes()).values()) == len(held)
 
 
@@ -57,12 +62,12 @@ async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
     await ledger.do(changes.prune, 0)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+@pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
 @pytest.mark.parametrize("scene", [behind, emptied, ahead, older_than_the_outbox])
 def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: str) -> None:
     async def play() -> None:
         ledger = Ledger(tmp_path / "l.db")
-        index = SqliteIndex(tmp_path / "l.db", BANDINGS) if kind == "sqlite" else await open_redis(redis_url, BANDINGS)
+        index = await opened(kind, tmp_path, redis_url)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
@@ -76,6 +81,33 @@ def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: 
         ledger.close()
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
+def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
+    kind: str, tmp_path: Path, redis_url: str
+) -> None:
+    async def play() -> None:
+        ledger = Ledger(tmp_path / "l.db")
+        index = await opened(kind, tmp_path, redis_url)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1), (2, 2), (3, 3))
+        await catch_up(index, ledger, "v")
+        with pytest.raises(InterruptedError):
+            await rebuild(index, ledger, "v", interrupt)
+        assert (await index.mark()).applied is None
+        told: list[int] = []
+        assert await rebuild(index, ledger, "v", told.append) == 3
+        assert told == sorted(told) and told[-1] == 3
+        await assert_in_step(ledger, index)
+        await index.close()
+        ledger.close()
+
+    def interrupt(done: int) -> None:
+        raise InterruptedError
+
+    asyncio.run(play())
+    assert not list(tmp_path.glob("neardup-rebuild-*")), "scratch files are left behind"
 
 
 def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:

@@ -1,0 +1,77 @@
+"""The compact layout in Redis: both tiers packed (see daemon.index.packed), the hashes in the ledger only.
+
+    APPEND  hi:31:0AF1           <NUMBER>  a band of the signature, four hexadecimal digits at most
+    APPEND  hi:n0:28D3           <NUMBER>  a block of the SimHash
+    INCRBY  neardup:stories:hi   <n>
+    SET     neardup:bits         <widths>  of the values, language by language: chosen when the index is cleared
+
+The keys are no longer than the smallest piece of memory that a key of this kind can be had in, 14 bytes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from daemon.core.banding import MAX_BLOCKS
+from daemon.index import Bandings, packed
+from daemon.index.bulk import Spool
+from daemon.index.marks import layout
+from daemon.index.redis_index import Command, RedisIndex
+from daemon.records import ISO_CODES, Change, Language
+
+# APPEND leaves a string twice the room it needs.  BITOP makes an exact copy, here of a string by itself,
+# and costs the append-only file a key's length, where SET would cost it the string.
+APPEND_EACH = """
+for i, key in ipairs(KEYS) do
+    redis.call('APPEND', key, ARGV[i])
+    redis.call('BITOP', 'OR', key, key)
+end
+"""
+
+
+class Compact(RedisIndex):
+    """The `Index` by the compact keys, in a Redis or a Redis cluster; made by `open_redis`."""
+
+    blocks = True
+
+    def __init__(self, client: Any, bandings: Bandings, *, cluster: bool) -> None:
+        record = {
+            "layout": "compact",
+            "hamming": layout(bandings, lambda banding: banding.hamming),
+            "bands": layout(bandings, lambda banding: banding.bands),
+        }
+        names = {language: code for code, language in ISO_CODES.items()}
+        super().__init__(client, bandings, names, record, cluster=cluster)
+
+    def _column_keys(self, name: str) -> list[bytes]:
+        columns = [*map(str, range(packed.NEAR)), *(f"n{block}" for block in range(MAX_BLOCKS))]
+        return [f"{name}:{column}:".encode() for column in columns]
+
+    def _bits_of(self, record: str | None) -> packed.Bits:
+        return packed.read(record)
+
+    def _chosen(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
+        return {"bits": packed.told(packed.bits_for(sizes))}
+
+    def _changing(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
+        for language in languages:
+            for keys, numbers in self._entering(changes, language):
+                yield ("EVAL", APPEND_EACH, len(keys), *keys, *numbers)
+        for language, n in packed.gained(changes).items():
+            if language in languages:
+                yield ("INCRBY", self._stories(language), n)
+
+    async def _put_rest(self, spool: Spool) -> None:
+        await self._ask([("SET", self._stories(language), n) for language, n in spool.sizes.items()])
+
+    async def sizes(self) -> dict[Language, int]:
+        """Stories by language."""
+        replies = await self._ask([("GET", self._stories(language)) for language in Language])
+        return {language: int(n) for language, n in zip(Language, replies, strict=True) if n and int(n)}
+
+    async def trouble(self) -> str | None:
+        """A language that has outgrown its buckets, or None."""
+        [record] = await self._ask([("GET", "neardup:bits")])
+        return packed.crowded(await self.sizes(), packed.read(record and record.decode()))
+
+    def _stories(self, language: Language) -> str:
+        return f"neardup:stories:{self._names[language]}"

@@ -1,0 +1,167 @@
+"""The index in Redis by the documented keys.
+
+    SADD    <LANG>:<BAND>:<VALUE>         <ID>      HINDI:0:A8D3, eight bands of four hexadecimal digits
+    HSET    simhashes:<LANG>              <ID>      <32 hexadecimal digits>
+    APPEND  sketch:<LANG>:<BAND>:<VALUE>  <NUMBER>  sketch:HINDI:31:0AF1, 4 bytes, the least significant first
+
+A lookup of a SimHash is one SINTER for each group of bands (see core.banding): an intersection costs
+its smallest set, so a hot bucket is harmless beside a cold one.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, product
+from typing import Any
+
+import numpy as np
+from redis import exceptions
+
+from daemon.core.banding import BAND_BITS, BANDS, Banding, band_values, groups
+from daemon.core.columns import LANGUAGES, Columns
+from daemon.index import Bandings, Found, packed
+from daemon.index.bulk import Spool
+from daemon.index.marks import layout
+from daemon.index.redis_client import translated
+from daemon.index.redis_index import KEYS_A_COMMAND, Command, RedisIndex, parts
+from daemon.records import Banded, Change, Language
+
+INTSET_ENTRIES = 1_000_000
+SIMHASHES = "simhashes"  # what is put aside of them, to build from
+# ARGV: a command, then for each key the member it is called with.  A command each would cost the client far more.
+EACH = "for i, key in ipairs(KEYS) do redis.call(ARGV[1], key, ARGV[i + 1]) end"
+# ARGV: the sizes of a story's groups.  Gives the place of each group whose bands have members in common, and these.
+SINTER_EACH = """
+local found, first, group = {}, 1, 0
+while first <= #KEYS do
+    local size = tonumber(ARGV[group % #ARGV + 1])
+    local common = redis.call('SINTER', unpack(KEYS, first, first + size - 1))
+    if #common > 0 then
+        found[#found + 1] = group
+        found[#found + 1] = common
+    end
+    first, group = first + size, group + 1
+end
+return found
+"""
+
+
+class Documented(RedisIndex):
+    """The `Index` by the documented keys, in a Redis or a Redis cluster; made by `open_redis`."""
+
+    blocks = False
+
+    def __init__(self, client: Any, bandings: Bandings, *, cluster: bool) -> None:
+        record = {"bands": layout(bandings, lambda banding: banding.bands)}
+        super().__init__(client, bandings, {language: str(language) for language in Language}, record, cluster=cluster)
+
+    def _column_keys(self, name: str) -> list[bytes]:
+        return [f"sketch:{name}:{band}:".encode() for band in range(packed.NEAR)]
+
+    def _bits_of(self, record: str | None) -> packed.Bits:
+        return dict.fromkeys(Language, BAND_BITS)
+
+    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
+        """As every index; the ids are those of the SimHashes, the numbers those of the signatures."""
+        applied, found = await super().lookup(probes)
+        size = KEYS_A_COMMAND // BANDS
+        evals = [
+            (self._bandings[language], some)
+            for language, places in packed.by_language(probes).items()
+            for some in parts(places, size)
+        ]
+        replies = await self._ask([self._sinter(banding, [probes[n] for n in some]) for banding, some in evals])
+        for (banding, some), reply in zip(evals, replies, strict=True):
+            for place, members in zip(reply[::2], reply[1::2], strict=True):
+                nth, group = divmod(place, banding.hamming + 1)
+                one = found[some[nth]]
+                ids = sorted(map(int, members))
+                one.ids.update(ids[: banding.max_bucket])
+                if len(ids) > banding.max_bucket:
+                    one.capped[_name(probes[some[nth]], groups(banding.hamming)[group])] = len(ids)
+        return applied, found
+
+    def _sinter(self, banding: Banding, probes: Sequence[Banded]) -> Command:
+        keys = [key for probe in probes for key in self._band_keys(probe)]
+        return ("EVAL", SINTER_EACH, len(keys), *keys, *map(len, groups(banding.hamming)))
+
+    def _changing(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
+        sets: dict[tuple[str, int], bool] = {}  # of several changes to a story the last counts
+        hashes: dict[tuple[str, int], str | None] = {}
+        for change in changes:
+            for banded, enters in ((change.old, False), (change.new, True)):
+                if banded and banded.language in languages:
+                    sets.update(((key, change.story_id), enters) for key in self._band_keys(banded))
+                    hashes[self._hashes(banded.language), change.story_id] = banded.simhash.hex() if enters else None
+        for command, wanted in (("SREM", False), ("SADD", True)):
+            for part in parts([member for member, enters in sets.items() if enters is wanted]):
+                yield _each(command, *zip(*part, strict=True))
+        for (key, story_id), digits in hashes.items():
+            yield ("HDEL", key, story_id) if digits is None else ("HSET", key, story_id, digits)
+        for language in languages:
+            for keys, numbers in self._entering(changes, language):
+                yield _each("APPEND", keys, numbers)
+
+    async def _take(self, spool: Spool, page: Columns) -> None:
+        await super()._take(spool, page)
+        for place in np.unique(page.languages).tolist():
+            mine = page.where(page.languages == place)
+            spool.put(LANGUAGES[place], SIMHASHES, mine.ids, mine.simhashes.view(">u2").astype(np.uint16))
+            digits = [simhash.tobytes().hex() for simhash in mine.simhashes]
+            told = list(zip(mine.ids.tolist(), digits, strict=True))
+            key = self._hashes(LANGUAGES[place])
+            await self._ask([("HSET", key, *chain.from_iterable(some)) for some in parts(told)])
+
+    async def _put_rest(self, spool: Spool) -> None:
+        for language, band in product(spool.sizes, range(BANDS)):
+            name = self._names[language]
+            sets = spool.buckets(language, SIMHASHES, band)
+            while some := await asyncio.to_thread(list, islice(sets, KEYS_A_COMMAND)):
+                commands = [("SADD", f"{name}:{band}:{value:04X}", *np.sort(ids).tolist()) for value, ids in some]
+                await self._ask(commands)
+
+    async def sizes(self) -> dict[Language, int]:
+        """Stories by language."""
+        replies = await self._ask([("HLEN", self._hashes(language)) for language in Language])
+        return {language: n for language, n in zip(Language, replies, strict=True) if n}
+
+    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
+        """Members of the buckets of both tiers that the sample falls into, by name."""
+        names = {
+            key: f"{probe.language}:{band}:{value}"
+            for probe in sample
+            for band, (key, value) in enumerate(zip(self._band_keys(probe), band_values(probe.simhash), strict=True))
+        }
+        sizes = await self._ask([("SCARD", key) for key in names])
+        sets = {name: n for name, n in zip(names.values(), sizes, strict=True) if n}
+        return sets | await super().bucket_sizes(sample)
+
+    async def trouble(self) -> str | None:
+        """A Redis that would take several times the memory, or None."""
+        async with translated():
+            try:
+                said = await self._client.config_get("set-max-intset-entries")
+            except exceptions.NoPermissionError:
+                return None  # an ACL that hides the configuration is no trouble
+        entries = int(said["set-max-intset-entries"])
+        if entries >= INTSET_ENTRIES:
+            return None
+        return (
+            f"set-max-intset-entries is {entries}: a fuller bucket takes several times the memory; "
+            f"redis-cli CONFIG SET set-max-intset-entries {INTSET_ENTRIES}, and in redis.conf"
+        )
+
+    def _band_keys(self, banded: Banded) -> list[str]:
+        name = self._names[banded.language]
+        return [f"{name}:{band}:{value}" for band, value in enumerate(band_values(banded.simhash))]
+
+    def _hashes(self, language: Language) -> str:
+        return f"simhashes:{self._names[language]}"
+
+
+def _each(command: str, keys: Sequence[object], values: Sequence[object]) -> Command:
+    return ("EVAL", EACH, len(keys), *keys, command, *values)
+
+
+def _name(banded: Banded, group: range) -> str:
+    values = band_values(banded.simhash)
+    return "+".join(f"{banded.language}:{band}:{values[band]}" for band in group)

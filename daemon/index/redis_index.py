@@ -1,0 +1,233 @@
+"""What an index in Redis is, whatever its layout: marks, transactions, and buckets that are packed strings.
+
+    SET  neardup:applied  <seq>    beside neardup:version, neardup:ledger and what decides where a story stands
+
+On a cluster the language is a hash tag, {HINDI}:0:A8D3, so that all of its keys share a slot, and each
+language has its own neardup:applied, set with its bands in one MULTI; the index is as far as the one
+furthest behind.
+"""
+
+import asyncio
+import re
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from daemon.core.banding import BAND_BITS
+from daemon.core.columns import Columns
+from daemon.index import Bandings, Found, Mark, packed
+from daemon.index.bulk import Spool, parts_of, put_aside
+from daemon.index.marks import strange
+from daemon.index.redis_client import translated
+from daemon.records import ISO_CODES, Banded, Change, Language
+
+SCAN_COUNT = 5000
+KEYS_A_COMMAND = 2048  # a millisecond or two of Redis's time
+PROBES_A_READ = 256
+SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
+VALUES = [b"%04X" % value for value in range(1 << BAND_BITS)]
+LANGUAGE = rf"\{{?({'|'.join([*Language, *ISO_CODES])})\}}?"
+OURS = re.compile(  # the keys of either layout
+    rf"(?:sketch:)?{LANGUAGE}:n?\d+:[0-9A-F]{{4}}|(?:simhashes|neardup:applied|neardup:stories):{LANGUAGE}".encode()
+)
+
+T = TypeVar("T")
+Command = tuple[object, ...]
+
+
+class RedisIndex(ABC):
+    """What both layouts of the `Index` in a Redis or a Redis cluster do alike.
+
+    `names` are the languages as keys have them, `record` what decides where a story stands; `blocks` tells
+    whether SimHashes stand in packed buckets, too.
+    """
+
+    blocks: bool
+
+    def __init__(
+        self,
+        client: Any,
+        bandings: Bandings,
+        names: Mapping[Language, str],
+        record: Mapping[str, str],
+        *,
+        cluster: bool,
+    ) -> None:
+        self._client = client
+        self._bandings = bandings
+        self._names = {language: f"{{{name}}}" if cluster else name for language, name in names.items()}
+        self._record = record
+        self._bits = self._bits_of(None)
+        self._columns = {language: self._column_keys(name) for language, name in self._names.items()}
+        self._parts = [[language] for language in Language] if cluster else [list(Language)]
+        self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
+
+    @abstractmethod
+    def _column_keys(self, name: str) -> list[bytes]:
+        """The keys of a language's packed buckets, column by column, up to the value."""
+
+    @abstractmethod
+    def _bits_of(self, record: str | None) -> packed.Bits:
+        """How wide the values are by what is on record."""
+
+    @abstractmethod
+    def _changing(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
+        """The commands by which these changes come to these languages."""
+
+    @abstractmethod
+    async def sizes(self) -> dict[Language, int]:
+        """Stories by language."""
+
+    @abstractmethod
+    async def trouble(self) -> str | None:
+        """What is wrong, in one line, or None."""
+
+    def _chosen(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
+        """What an index that is about to take so many stories chooses for itself, for the record."""
+        return {}
+
+    async def mark(self) -> Mark:
+        """The index's account of itself."""
+        facts = ("ledger", "version", *SETTINGS)
+        replies = await self._ask([("GET", key) for key in (*(f"neardup:{fact}" for fact in facts), *self._applied)])
+        ledger, version, *record = [reply and reply.decode() for reply in replies[: len(facts)]]
+        other = [
+            told for (fact, told), have in zip(SETTINGS.items(), record, strict=True) if have != self._record.get(fact)
+        ]
+        return strange(Mark(ledger, version, _least(replies[len(facts) :])), other)
+
+    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
+        """The last change applied, then what each probe's packed buckets hold.
+
+        Some at a time on connections of their own, so that Redis reads for some while others are counted.
+        """
+        read = await asyncio.gather(*map(self._look_up, parts(probes, PROBES_A_READ) if probes else [()]))
+        return _least([applied for applied, _ in read]), [one for _, found in read for one in found]
+
+    async def _look_up(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
+        places, bits = packed.by_language(probes), self._bits
+        asked = [self._asked(language, [probes[n] for n in mine]) for language, mine in places.items()]
+        mgets = [[("MGET", *keys) for keys in parts(self._keys(one.language, one.buckets))] for one in asked]
+        commands: list[Command] = [("GET", key) for key in (*self._applied, "neardup:bits")]
+        replies = iter(await self._ask(commands + [mget for each in mgets for mget in each]))
+        applied, [record] = _least(list(islice(replies, len(self._applied)))), islice(replies, 1)
+        self._bits = self._bits_of(record and record.decode())
+        if self._bits != bits:  # it was rebuilt meanwhile, or this is the first look at it
+            return await self._look_up(probes)
+        found: dict[int, Found] = {}
+        for one, each in zip(asked, mgets, strict=True):
+            values = list(chain.from_iterable(islice(replies, len(each))))
+            found.update(zip(places[one.language], self._found(one, values), strict=True))
+        return applied, [found[n] for n in range(len(probes))]
+
+    def _asked(self, language: Language, stories: Sequence[Banded]) -> packed.Asked:
+        return packed.asked(language, stories, self._bandings[language], self._bits[language], blocks=self.blocks)
+
+    def _found(self, asked: packed.Asked, values: list[bytes | None]) -> list[Found]:
+        banding = self._bandings[asked.language]
+        most = packed.NUMBER_BYTES * banding.max_bucket
+        lengths = [0 if value is None else len(value) for value in values]
+        last = [value if len(value) <= most else value[-most:] for value in values if value]
+        return packed.found(asked, last, lengths, banding)
+
+    def _keys(self, language: Language, buckets: Iterable[int]) -> list[bytes]:
+        columns, mask = self._columns[language], (1 << BAND_BITS) - 1
+        return [columns[bucket >> BAND_BITS] + VALUES[bucket & mask] for bucket in buckets]
+
+    async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
+        """Move stories between bands and set `applied`: one MULTI, or on a cluster one for each language."""
+        *marks, record = await self._ask([("GET", key) for key in (*self._applied, "neardup:bits")])
+        self._bits = self._bits_of(record and record.decode())
+        for languages, key, reply in zip(self._parts, self._applied, marks, strict=True):
+            mark = -1 if reply is None else int(reply)
+            commands = list(self._changing([one for one in changes if one.seq == 0 or one.seq > mark], languages))
+            if applied is not None and applied > mark:
+                commands.append(("SET", key, applied))
+            if commands:
+                await self._ask(commands, transaction=True)
+
+    def _entering(self, changes: Sequence[Change], language: Language) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Keys of packed buckets and what is appended to each, some at a time."""
+        banding, bits = self._bandings[language], self._bits[language]
+        entering = list(packed.entering(language, changes, banding, bits, blocks=self.blocks))
+        for part in parts(entering):
+            buckets, numbers = zip(*part, strict=True)
+            yield self._keys(language, buckets), list(numbers)
+
+    async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
+        """Fill the empty index, each bucket by one SET of its size."""
+        [record] = await self._ask([("GET", "neardup:bits")])
+        self._bits, spool = self._bits_of(record and record.decode()), Spool(scratch)
+        async for page in pages:
+            await self._take(spool, page)
+        for part in parts_of(spool, self._bandings, blocks=self.blocks):
+            filled = part.buckets(spool)
+            while some := await asyncio.to_thread(list, islice(filled, KEYS_A_COMMAND)):
+                keys = self._keys(part.language, [bucket for bucket, _ in some])
+                pairs = zip(keys, (numbers for _, numbers in some), strict=True)
+                await self._ask([("MSET", *chain.from_iterable(pairs))])
+            yield part.stories
+        await self._put_rest(spool)
+
+    async def _take(self, spool: Spool, page: Columns) -> None:
+        """Put a page of stories aside."""
+        await asyncio.to_thread(put_aside, spool, page, self._bandings, self._bits, blocks=self.blocks)
+
+    @abstractmethod
+    async def _put_rest(self, spool: Spool) -> None:
+        """Write what does not stand in packed buckets, when all pages are in."""
+
+    async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
+        """Drop the keys of either layout, and begin anew."""
+        async with translated(seconds=None):  # as long as the keys are many
+            for fact in (*self._applied, "neardup:layout", "neardup:hamming", "neardup:bands", "neardup:bits"):
+                await self._client.delete(fact)
+            doomed: dict[bytes, list[bytes]] = defaultdict(list)
+            async for key in self._client.scan_iter(match="*:*", count=SCAN_COUNT):
+                if ours := OURS.fullmatch(key):
+                    keys = doomed[ours[1] or ours[2]]  # those of a language share a slot
+                    keys.append(key)
+                    if len(keys) == SCAN_COUNT:
+                        await self._client.unlink(*keys)
+                        keys.clear()
+            for keys in filter(None, doomed.values()):
+                await self._client.unlink(*keys)
+            facts = {"ledger": ledger_id, "version": version, **self._record, **self._chosen(sizes)}
+            for fact, value in facts.items():
+                await self._client.set(f"neardup:{fact}", value)
+
+    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
+        """Members of the packed buckets that the sample falls into, by name."""
+        named: list[str] = []
+        commands: list[Command] = []
+        for language, places in packed.by_language(sample).items():
+            buckets = self._asked(language, [sample[n] for n in places]).buckets
+            named += [packed.name(language, bucket) for bucket in buckets]
+            commands += [("STRLEN", key) for key in self._keys(language, buckets)]
+        lengths = await self._ask(commands)
+        return {name: n // packed.NUMBER_BYTES for name, n in zip(named, lengths, strict=True) if n}
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._client.aclose()
+
+    async def _ask(self, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
+        """The replies to commands, in one round trip."""
+        pipe = self._client.pipeline(transaction=transaction)
+        for command in commands:
+            pipe.execute_command(*command)  # some of redis-py's own methods are barred on a cluster
+        async with translated():
+            return list(await pipe.execute())
+
+
+def _least(replies: Sequence[bytes | int | None]) -> int | None:
+    marks = [int(reply) for reply in replies if reply is not None]
+    return min(marks) if len(marks) == len(replies) else None
+
+
+def parts(items: Sequence[T], size: int = KEYS_A_COMMAND) -> Iterator[Sequence[T]]:
+    """Items, so many at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
