@@ -6,7 +6,7 @@ BIN     := $(VENV)/bin
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench bench-detection bench-candidates lock clean tools
+.PHONY: help venv run test check bench bench-detection bench-candidates bench-scale lock clean tools
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -31,8 +31,11 @@ bench: $(VENV)/test.stamp tools  ## microseconds a story, beside a plain referen
 bench-detection: $(VENV)/test.stamp  ## recall, precision and cost beside datasketch and simhash (CORPUS=folder)
 	$(BIN)/python -m tests.bench.detection $(CORPUS)
 
-bench-candidates: $(VENV)/test.stamp tools  ## lookups in both indexes at STORIES=1000000 (CORPUS=folder)
-	$(BIN)/python -m tests.bench.candidates $(if $(STORIES),--stories $(STORIES)) $(CORPUS)
+bench-candidates: $(VENV)/test.stamp tools  ## lookups in both indexes at STORIES=1000000
+	$(BIN)/python -m tests.bench.candidates $(if $(STORIES),--stories $(STORIES))
+
+bench-scale: $(VENV)/test.stamp tools  ## ledger, indexes and sweep at 15.8 million stories, or SIZE=1/500 (JSON=file)
+	$(BIN)/python -m tests.bench.scale $(if $(SIZE),--size $(SIZE)) $(if $(JSON),--json $(JSON))
 
 # redis-server for the contract and system tests, promtool for the alert rules
 tools:

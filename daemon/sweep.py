@@ -1,8 +1,8 @@
 """`neardup sweep`: flags the pairs inside what the ledger holds, with no lookup a story and no index.
 
-Language by language: load the fingerprints, nominate all that a lookup would have nominated, put
-these on record, judge them.  A sweep that was cut short goes on with the languages that are left,
-unless stories or thresholds have changed meanwhile.
+All fingerprints are read at once, 89 bytes a story.  Then, language by language: nominate all that a
+lookup would have nominated, put these on record, judge them.  A sweep that was cut short goes on with
+the languages that are left, unless stories or thresholds have changed meanwhile.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -21,22 +21,20 @@ import structlog
 from daemon.app import extraction, open_fetcher
 from daemon.config import Config
 from daemon.core import golden
-from daemon.core.minhash import ROWS, signature_rows
 from daemon.core.pairs import Portion
 from daemon.core.shortlist import MAX_STORIES, Held, Shortlist, nominated
-from daemon.core.verify import hash_rows
 from daemon.errors import Fatal, NeardupError
-from daemon.ledger import Ledger, candidates, changes, now_ms, runs, stories, transaction
+from daemon.ledger import Ledger, candidates, changes, columns, now_ms, runs, transaction
 from daemon.ledger.lock import only_one
 from daemon.metrics import CAPPED, CAPPED_BUCKETS, RUN_FAILURES, RUNNING
-from daemon.records import Language
+from daemon.records import NUMBER_OF, Language
 from daemon.review.export import write_file
 from daemon.run import Progress, Watch
 from daemon.sync import refuse_other_fingerprints
 from daemon.texts import Texts
 from daemon.verifier import News, Verifier
 
-NUMBERS_A_READ = 50_000
+STORIES_A_READ = 2_000  # larger pages leave the processor's cache
 PAIRS_A_COMMIT = 5_000
 STEP_SECONDS = 0.2  # of nominating, between two looks at the stop event
 
@@ -143,23 +141,40 @@ class _Sweep:
         standing = json.loads(said) if said else {}
         done = standing["done"] if standing.items() >= basis.items() else []
         await self._verifier.drain()  # what a sweep that was cut short has left pending
-        for language, size in sizes.items():
-            if language not in done:
-                if not await self._sweep_language(Language(language), size):
-                    return False
-                done.append(language)
-                await self._ledger.do(runs.put, "sweep", json.dumps({**basis, "done": done}))
-                await self._verifier.drain()
+        self._behind = sum(size for language, size in sizes.items() if language in done)
+        left = {Language(language): size for language, size in sizes.items() if language not in done}
+        held = await self._load(left)
+        for language, size in left.items():
+            if not await self._sweep_language(language, held.pop(language)):
+                return False
+            done.append(language)
+            await self._ledger.do(runs.put, "sweep", json.dumps({**basis, "done": done}))
+            await self._verifier.drain()
             self._behind += size
             self._tell(0)
         await self._ledger.do(runs.put, "sweep", "{}")
         return True
 
-    async def _sweep_language(self, language: Language, size: int) -> bool:
+    async def _load(self, sizes: Mapping[Language, int]) -> dict[Language, Held]:
+        """The fingerprints of languages with so many stories; told to stop, as many as are read by then."""
+        for language, size in sizes.items():
+            if size > MAX_STORIES:
+                raise Fatal(f"{language} has {size:,} stories; a sweep takes {MAX_STORIES:,} of a language at most")
+        held = {language: Held.zeros(size) for language, size in sizes.items()}
+        ends: dict[Language, int] = dict.fromkeys(sizes, 0)
+        number = 0
+        while not self._stop.is_set() and len(page := await self._ledger.do(columns.after, number, STORIES_A_READ)):
+            number = int(page.numbers[-1])
+            for language, room in held.items():
+                mine = page.languages == NUMBER_OF[language]
+                read = slice(ends[language], ends[language] + int(np.count_nonzero(mine)))
+                for name in Held.__slots__:
+                    getattr(room, name)[read] = getattr(page, name)[mine]
+                ends[language] = read.stop
+        return held
+
+    async def _sweep_language(self, language: Language, held: Held) -> bool:
         """Put the candidates of a language on record; whether it was not told to stop before."""
-        if size > MAX_STORIES:
-            raise Fatal(f"{language} has {size:,} stories; a sweep takes {MAX_STORIES:,} of a language at most")
-        held = await self._load(language, size)
         most = self._config.detection.of(language).max_matches
         shortlist = Shortlist(held, most)
         capped = await self._nominate(language, held, shortlist)
@@ -170,32 +185,12 @@ class _Sweep:
             full += await self._ledger.do(_put, page, most)
         if self._stop.is_set():
             return False
-        self.swept.stories += size
+        self.swept.stories += len(held.ids)
         self.swept.candidates += found - full
         self.swept.left_out += shortlist.left_out + full
         self.swept.capped_runs += len(capped)
         _tell_of_caps(language, shortlist.left_out + full, capped)
         return True
-
-    async def _load(self, language: Language, size: int) -> Held:
-        """The fingerprints of a language; told to stop, as many as are read by then."""
-        held = Held(
-            ids=np.zeros(size, np.int64),
-            simhashes=np.zeros((size, 2), np.uint64),
-            signatures=np.zeros((size, ROWS), np.uint8),
-            signed=np.zeros(size, np.bool_),
-        )
-        end = 0
-        for after in range(0, await self._ledger.do(stories.last_number), NUMBERS_A_READ):
-            if self._stop.is_set():
-                break
-            page = await self._ledger.do(stories.in_language, language, after, after + NUMBERS_A_READ)
-            read = slice(end, end := end + len(page))
-            held.ids[read] = [story_id for story_id, _, _ in page]
-            held.simhashes[read] = hash_rows([simhash for _, simhash, _ in page])
-            held.signatures[read] = signature_rows([signature for *_, signature in page])
-            held.signed[read] = [signature is not None for *_, signature in page]
-        return held
 
     async def _nominate(self, language: Language, held: Held, shortlist: Shortlist) -> dict[str, int]:
         """Shortlist the pairs of a language, until told to stop; the runs that max_bucket cut, with their sizes."""

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from daemon.core.banding import Banding
+from daemon.core.meeting import Positions
 from daemon.core.minhash import ROWS, SignatureRows, agreeing
-from daemon.core.pairs import Portion, Positions, near_pairs, sketch_pairs
+from daemon.core.pairs import Portion, near_pairs, sketch_pairs
 from daemon.core.verify import HashRows, hamming
 
 POSITION_BITS = 24
@@ -31,6 +33,16 @@ class Held:
     simhashes: HashRows
     signatures: SignatureRows
     signed: npt.NDArray[np.bool_]
+
+    @classmethod
+    def zeros(cls, size: int) -> Self:
+        """Room for so many stories."""
+        return cls(
+            np.zeros(size, np.int64),
+            np.zeros((size, 2), np.uint64),
+            np.zeros((size, ROWS), np.uint8),
+            np.zeros(size, np.bool_),
+        )
 
 
 def nominated(held: Held, banding: Banding, agreeing_rows: int) -> Iterator[Portion]:

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from daemon.core import pairs
-from daemon.core.banding import MAX_DISTANCE, Banding, group_values, sketch_values
+from daemon.core.banding import MAX_DISTANCE, Banding, groups, sketch_values
 from daemon.core.minhash import ROWS, signature_rows
 from daemon.core.pairs import Portion, near_pairs, sketch_pairs
 from daemon.core.verify import hash_rows
@@ -75,6 +75,11 @@ def met(keys: Sequence[Sequence[int]], cap: int) -> tuple[set[Pair], int]:
         seen |= meeting.keys()
         cut += sum(len(run) > cap for run in runs.values())
     return compared, cut
+
+
+def group_values(simhash: bytes, distance: int) -> list[int]:
+    """Of each group the leading 32 bits at most: the keys of the near tier."""
+    return [int.from_bytes(simhash[2 * group.start : 2 * group[:2].stop]) for group in groups(distance)]
 
 
 def differing(a: bytes, b: bytes) -> int:

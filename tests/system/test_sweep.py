@@ -83,9 +83,9 @@ def swept(neardup: Neardup, stop: asyncio.Event | None = None, watch: Watch = la
 
 
 def swept_in_part(neardup: Neardup) -> Swept:
-    """The same, told to stop when the first language is done."""
+    """The same, told to stop at the first flags: the first language is on record then."""
     stop = asyncio.Event()
-    return swept(neardup, stop, lambda progress: stop.set())
+    return swept(neardup, stop, lambda progress: stop.set() if progress.counts.flagged else None)
 
 
 def test_a_sweep_flags_what_the_backfill_flagged(neardup: Neardup, before: Flags) -> None:
