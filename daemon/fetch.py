@@ -1,14 +1,15 @@
 """Object store reads: S3 and local files through one client, obstore.
 
-obstore's own retries are off: `Fetcher.get` is the one place where a read is tried again.
+obstore's own retries are off: `Fetcher.read` is the one place where a read is tried again.
 """
 
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from obstore.auth.boto3 import Boto3CredentialProvider
@@ -21,19 +22,22 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, S3Store
 
-from daemon.concurrency import Concurrency
 from daemon.config import Content
+from daemon.crew import Crew
 from daemon.errors import Fatal, Gone, NeardupError, Transient
+from daemon.metrics import STAGE_SECONDS
 from daemon.records import Document, Story
 from daemon.retry import retried
 
 if TYPE_CHECKING:  # obstore's types are not there at run time
     from obstore.store import ClientConfig, S3Config
 
+R = TypeVar("R")
 Store = S3Store | LocalStore
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
 # What obstore's words say of the cause: 429 and 503 are a store's ways to ask for fewer requests.
+_SECONDS = STAGE_SECONDS.labels("fetch")
 SIGNS = {"timed out": "timeout", "503 Service": "slow_down", "429 Too": "slow_down"}
 
 
@@ -92,10 +96,10 @@ def _s3(bucket: str, prefix: str, content: Content) -> S3Store:
 
 
 class Fetcher:
-    """Reads the pages of stories, at most `most` at a time."""
+    """Reads the pages of stories, on a crew of at most `most` threads."""
 
     def __init__(self, content: Content, most: int) -> None:
-        self.concurrency = Concurrency(most)
+        self.crew = Crew(most)
         self._store = open_store(content.url, content)
         self._key = content.key
         self._max_bytes = content.max_bytes
@@ -105,23 +109,33 @@ class Fetcher:
         return story.path or self._key.format(language=story.language, id=story.id)
 
     async def get(self, story: Story, etag: str | None = None) -> Document | None:
-        """A story's page; None where it still has this ETag.
+        """A story's page; None where it still has this ETag.  Raises as `read` does."""
+        return await self.read(story, lambda document: document, etag)
 
-        Raises Gone, TooLarge, Forbidden, and Transient when the attempts are used up.
+    async def read(self, story: Story, work: Callable[[Document], R], etag: str | None = None) -> R | None:
+        """`work(page)` of a story's page, on the thread that fetched it; None where the page still has this ETag.
+
+        Raises what `work` raises; Gone, TooLarge, Forbidden, and Transient when the attempts are used up.
         """
         path = self.path_of(story)
-        return await retried("fetch", lambda: self._get(path, etag))
 
-    async def _get(self, path: str, etag: str | None) -> Document | None:
-        async with self.concurrency.slot():
-            try:
-                with translated():
-                    result = await self._store.get_async(path, options={"if_none_match": etag} if etag else None)
-                    if result.meta["size"] > self._max_bytes:
-                        raise TooLarge
-                    body = bytes(await result.bytes_async())
-            except NotModifiedError:
-                return None
+        def fetch_and_work() -> R | None:
+            document = self._get(path, etag)
+            return None if document is None else work(document)
+
+        return await retried("fetch", lambda: self.crew(fetch_and_work))
+
+    def _get(self, path: str, etag: str | None) -> Document | None:
+        began = time.perf_counter()
+        try:
+            with translated():
+                result = self._store.get(path, options={"if_none_match": etag} if etag else None)
+                if result.meta["size"] > self._max_bytes:
+                    raise TooLarge
+                body = bytes(result.bytes())
+        except NotModifiedError:
+            return None
+        _SECONDS.observe(time.perf_counter() - began)
         attributes = result.attributes
         if attributes.get("Content-Encoding", "").lower() == "gzip":
             body = _gunzip(body, self._max_bytes)

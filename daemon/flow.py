@@ -4,14 +4,14 @@ from typing import Any
 
 from daemon.concurrency import Concurrency
 from daemon.metrics import IN_FLIGHT, IN_FLIGHT_LIMIT, QUEUE_DEPTH
-from daemon.offload import Offload
-from daemon.pipeline import Pipeline, Stage
+from daemon.pipeline import Pipeline
+
+BUSY_CORES = 0.8
 
 
-def watch_flow(pipeline: Pipeline[Any, Any], requests: Concurrency, pages: Offload[Any, Any]) -> None:
+def watch_flow(pipeline: Pipeline[Any, Any], requests: Concurrency) -> None:
     """Let the gauges follow a run."""
     QUEUE_DEPTH.labels("jobs").set_function(pipeline.jobs.qsize)
-    QUEUE_DEPTH.labels("pages").set_function(lambda: pages.waiting)
     QUEUE_DEPTH.labels("outcomes").set_function(pipeline.outcomes.qsize)
     IN_FLIGHT.set_function(lambda: requests.in_flight)
     IN_FLIGHT_LIMIT.set_function(lambda: requests.limit)
@@ -19,19 +19,19 @@ def watch_flow(pipeline: Pipeline[Any, Any], requests: Concurrency, pages: Offlo
 
 def unwatch_flow() -> None:
     """The run is over, nothing waits; though the marker of the end stays in a queue."""
-    for name in ("jobs", "pages", "outcomes"):
+    for name in ("jobs", "outcomes"):
         QUEUE_DEPTH.labels(name).set_function(int)
     for gauge in (IN_FLIGHT, IN_FLIGHT_LIMIT):
         gauge.set_function(int)
 
 
-def limited_by(stage: Stage, requests: Concurrency, pages: Offload[Any, Any]) -> str:
+def limited_by(pipeline: Pipeline[Any, Any], requests: Concurrency) -> str:
     """What a run waits for, in an operator's words."""
-    match stage:
+    match pipeline.limiting:
         case "source":
             return "the listing"
         case "writer":
             return "the writer: lookups, ledger, index"
-        case "workers" if pages.waiting > requests.in_flight:
-            return "the processor: parsing and fingerprinting pages"
+        case "workers" if pipeline.cores > BUSY_CORES:
+            return f"the processor: parsing and fingerprinting keep {pipeline.cores:.1f} cores busy"
     return f"the object store: {requests.in_flight} requests in flight, {requests.limit} allowed by its latency"

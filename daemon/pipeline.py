@@ -41,8 +41,6 @@ DONE = _Done()
 Queue = asyncio.Queue[T | _Done]
 Stage = Literal["source", "workers", "writer"]
 LINGER_SECONDS = 0.05
-BUSY = 0.9  # of its time
-EMPTY = 0.1  # of a queue
 SMOOTHING = 0.2  # the weight of the last batch in the averages that tell which stage limits
 
 
@@ -101,7 +99,9 @@ class Pipeline(Generic[JobType, Outcome]):
         self._linger = linger
         self._enough = asyncio.Event()
         self._worked = False
-        self._busy = self._waiting_jobs = 0.5
+        # how often, of late, a batch's end found the workers waiting for the writer, or for jobs
+        self._stalled = self._starved = 0.0
+        self.cores = 0.0  # that this process kept busy, of late
         self._under_way = UnderWay(self._enough.set)
         self.jobs: Queue[JobType] = asyncio.Queue(depth)
         self.outcomes: Queue[tuple[JobType, Outcome]] = asyncio.Queue(depth)
@@ -109,9 +109,9 @@ class Pipeline(Generic[JobType, Outcome]):
     @property
     def limiting(self) -> Stage:
         """The stage that the others wait for, of late."""
-        if self._busy > BUSY:
+        if self._stalled > 0.5:
             return "writer"
-        return "source" if self._waiting_jobs < EMPTY else "workers"
+        return "source" if self._starved > 0.5 else "workers"
 
     async def run(self, source: AsyncIterator[JobType]) -> bool:
         """Until the source has ended, or `stop` is set, and all that was accepted is written.
@@ -160,19 +160,20 @@ class Pipeline(Generic[JobType, Outcome]):
 
     async def _drain(self) -> None:
         """Write whatever is waiting, so that batches grow when the writer lags."""
-        ended = time.perf_counter()
+        began, spent = time.perf_counter(), time.process_time()
         async for first in _until_done(self.outcomes):
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger):
                     await self._enough.wait()
             ready = [first, *self._waiting()]
             keys = [job.key for job, _ in ready]
-            idle = (began := time.perf_counter()) - ended
             await self._write([outcome for _, outcome in ready], self._under_way.resume_from(keys))
+            self._stalled += SMOOTHING * (self.outcomes.full() - self._stalled)
+            self._starved += SMOOTHING * (self.jobs.empty() - self._starved)
             self._under_way.leave(keys)
-            busy = (ended := time.perf_counter()) - began
-            self._busy += SMOOTHING * (busy / (busy + idle) - self._busy)
-            self._waiting_jobs += SMOOTHING * (self.jobs.qsize() / self._depth - self._waiting_jobs)
+            seconds, began = time.perf_counter() - began, time.perf_counter()
+            cpu, spent = time.process_time() - spent, time.process_time()
+            self.cores += SMOOTHING * (cpu / seconds - self.cores)
 
     def _waiting(self) -> list[tuple[JobType, Outcome]]:
         """What else is there for the batch, now."""

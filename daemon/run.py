@@ -9,27 +9,25 @@ from dataclasses import dataclass, field
 import structlog
 
 from daemon.app import App, extraction, open_fetcher, open_source
+from daemon.coalesced import Coalesced
 from daemon.config import Config
+from daemon.core import golden
 from daemon.errors import Misuse, NeardupError, Transient
 from daemon.flow import limited_by, unwatch_flow, watch_flow
 from daemon.gauges import keep_gauges, refresh_gauges
 from daemon.ledger import changes, now_ms, runs, stories, translated
 from daemon.ledger.lock import only_one
 from daemon.metrics import RUN_FAILURES, RUNNING
-from daemon.offload import Offload
 from daemon.pipeline import Pipeline
-from daemon.records import Checkpoint, Document, Fingerprint, Known, Listed, Outcome, Story
+from daemon.records import Checkpoint, Known, Listed, Outcome, Story
 from daemon.review.export import write_file
 from daemon.source import Source
 from daemon.summary import Counts, Summary
-from daemon.sync import KEEP_CHANGES, catch_up, refuse_strangers, start_anew
+from daemon.sync import KEEP_CHANGES, catch_up, ledger_id, rebuild, refuse_strangers, start_anew
 from daemon.texts import Texts
 from daemon.verifier import News, Verifier
-from daemon.worker import Worker, read_page
+from daemon.worker import Worker
 from daemon.writer import Writer
-
-READERS = 1  # threads that parse and fingerprint pages
-PAGES_A_HOP = 16
 
 log = structlog.get_logger()
 
@@ -54,22 +52,24 @@ async def run_once(
     *,
     since: int | None = None,
     refingerprint: bool = False,
+    fresh: bool = False,
 ) -> Summary:
     """Run `backfill` or `daily` until its listing ends or `stop` is set.
 
     `watch` is told of the progress after each batch.  `since` (milliseconds) overrides a daily
-    run's watermark.  Raises Transient where the ledger is in use or the index away at start,
+    run's watermark.  A `fresh` run looks nothing up, and builds the index from the ledger at its end: a
+    sweep then finds the pairs.  Raises Transient where the ledger is in use or the index away at start,
     Misuse for a daily Athena run without a watermark, Fatal for what somebody has to mend.
     """
     with only_one(app.config.ledger.path, command):
-        await _unless(stop, _get_ready(app, refingerprint=refingerprint))
+        await _unless(stop, _get_ready(app, refingerprint=refingerprint, fresh=fresh))
         mark = await app.ledger.do(runs.watermark)
         if command == "daily" and since is None:
             since = _looking_back(app.config, mark)
         covers = since is None or (mark is not None and since <= mark)
         run_id = await app.ledger.do(runs.begin, command)
         RUNNING.labels(command).set(1)
-        run = _Run(app, command, run_id, stop, watch)
+        run = _Run(app, command, run_id, stop, watch, fresh=fresh)
         try:
             summary = await run.go(since, moves_watermark=covers)
         except BaseException as error:  # noqa: BLE001 - put on record and raised again
@@ -87,11 +87,18 @@ async def run_once(
         return summary
 
 
-async def _get_ready(app: App, *, refingerprint: bool) -> None:
+async def _get_ready(app: App, *, refingerprint: bool, fresh: bool) -> None:
+    if not await asyncio.to_thread(golden.warm_up):
+        log.warning("this system forbids code compiled here: fingerprints take several times as long")
     if refingerprint:
         await start_anew(app.index, app.ledger, app.version)
     await refuse_strangers(app.index, app.ledger, app.version)
-    await catch_up(app.index, app.ledger, app.version)
+    if fresh:
+        await app.index.clear(
+            await ledger_id(app.ledger), app.version
+        )  # whoever comes next sees that it is to be built
+    else:
+        await catch_up(app.index, app.ledger, app.version)
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[None, None, None]) -> None:
@@ -125,8 +132,9 @@ def _cause(error: BaseException) -> BaseException:
 class _Run:
     """The wiring of one run."""
 
-    def __init__(self, app: App, command: str, run_id: int, stop: asyncio.Event, watch: Watch) -> None:
+    def __init__(self, app: App, command: str, run_id: int, stop: asyncio.Event, watch: Watch, *, fresh: bool) -> None:
         self._app = app
+        self._fresh = fresh
         self._command = command
         self._run_id = run_id
         self._stop = stop
@@ -160,18 +168,15 @@ class _Run:
         source = open_source(config, self._began)
         fetcher, extracting = open_fetcher(config), extraction(config)
         texts = Texts(fetcher, extracting)
-        read: Offload[Document, Fingerprint] = Offload(
-            lambda document: read_page(document, extracting), threads=READERS, most=PAGES_A_HOP
-        )
         verifier = Verifier(app.ledger, config.detection, app.version, texts, self._flagged)
         writer = Writer(
             app.ledger,
-            app.index,
+            None if self._fresh else app.index,
             config.detection,
             app.version,
             run_id=self._run_id,
             counts=self.counts,
-            standing=lambda: {"limited_by": limited_by(pipeline.limiting, fetcher.concurrency, read)},
+            standing=lambda: {"limited_by": limited_by(pipeline, fetcher.crew.concurrency)},
             checkpoint=lambda position: self._checkpoint(source, position),
             committed=verifier.wake,
         )
@@ -181,7 +186,7 @@ class _Run:
             self._progress.position, self._progress.size = resume, source.size
             self._watch(self._progress)
 
-        worker = Worker(self._known, fetcher, read)
+        worker = Worker(Coalesced(self._known), fetcher, extracting)
         pipeline: Pipeline[Listed, Outcome] = Pipeline(
             worker.process,
             write,
@@ -190,14 +195,18 @@ class _Run:
             batch=config.run.batch,
             stop=self._stop,
         )
-        watch_flow(pipeline, fetcher.concurrency, read)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(verifier.run(), name="verifier")
-            group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
-            ended = await pipeline.run(self._noting_times(source, since))
-            verifier.finish()
-            over.set()
-        read.close()
+        watch_flow(pipeline, fetcher.crew.concurrency)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(verifier.run(), name="verifier")
+                group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
+                ended = await pipeline.run(self._noting_times(source, since))
+                if self._fresh and ended:
+                    await rebuild(app.index, app.ledger, app.version)
+                verifier.finish()
+                over.set()
+        finally:
+            fetcher.crew.close()
         return ended
 
     async def _noting_times(self, source: Source, since: int | None) -> AsyncIterator[Listed]:
@@ -209,9 +218,12 @@ class _Run:
                 self._newest = max(self._newest or 0, story.updated_at)
             yield story
 
-    def _known(self, story_id: int) -> Known | None:
-        with translated(self._app.ledger.path):
-            return stories.known(self._app.reader, story_id)
+    async def _known(self, ids: Sequence[int]) -> dict[int, Known]:
+        def ask() -> dict[int, Known]:
+            with translated(self._app.ledger.path):
+                return stories.known_many(self._app.reader, ids)
+
+        return await asyncio.to_thread(ask)
 
     def _checkpoint(self, source: Source, position: int) -> Checkpoint | None:
         return Checkpoint(source.name, position, self._newest) if self._command == "backfill" else None

@@ -13,7 +13,7 @@ from daemon.core.text import tokens
 from daemon.core.verify import Shingled, shingled
 from daemon.errors import Fatal, Gone, Transient
 from daemon.fetch import Fetcher, Forbidden, TooLarge
-from daemon.records import Language, Side, Story
+from daemon.records import Document, Language, Side, Story
 
 CACHE_BYTES = 64_000_000
 READS = 16  # under way at a time
@@ -67,9 +67,7 @@ class Texts:
     async def _read(self, story: Story, key: bytes) -> Shingled | Silence | None:
         try:
             async with self._reads:
-                document = await self._fetcher.get(story)
-            assert document is not None  # without an ETag a page is always given
-            words = tokens(page_text(document.body, document.content_type, self._extraction))
+                found = await self._fetcher.read(story, lambda document: _hashed(document, self._extraction))
         except (Gone, TooLarge, Unreadable):
             return None
         except (Transient, Forbidden) as error:
@@ -80,7 +78,13 @@ class Texts:
         except Exception:
             log.exception("a text could not be parsed", story=story.id)
             return None
-        return shingled(words) if words and text_hash(words) == key else None
+        return found[1] if found is not None and found[0] == key else None
+
+
+def _hashed(document: Document, extraction: Extraction) -> tuple[bytes, Shingled] | None:
+    """A page's text hash and text; None where it has no word.  Raises Unreadable."""
+    words = tokens(page_text(document.body, document.content_type, extraction))
+    return (text_hash(words), shingled(words)) if words else None
 
 
 def _size(text: Shingled) -> int:

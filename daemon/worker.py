@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from daemon.core.fingerprint import fingerprint
+from daemon.core.fingerprint import fingerprint_text
 from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.text import tokens
 from daemon.errors import Fatal, Gone, Transient
@@ -28,9 +28,7 @@ from daemon.records import (
 
 MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, none of them copied
 
-_FETCH_SECONDS, _EXTRACT_SECONDS, _FINGERPRINT_SECONDS = (
-    STAGE_SECONDS.labels(stage) for stage in ("fetch", "extract", "fingerprint")
-)
+_EXTRACT_SECONDS, _FINGERPRINT_SECONDS = map(STAGE_SECONDS.labels, ("extract", "fingerprint"))
 
 log = structlog.get_logger()
 
@@ -38,16 +36,15 @@ log = structlog.get_logger()
 class Worker:
     """Turns listed stories into outcomes.
 
-    `known` asks the ledger for what it holds of a story id; `read` makes a page's fingerprint, as
-    `read_page` does.
+    `known` asks the ledger for what it holds of a story id.
     """
 
     def __init__(
-        self, known: Callable[[int], Known | None], fetcher: Fetcher, read: Callable[[Document], Awaitable[Fingerprint]]
+        self, known: Callable[[int], Awaitable[Known | None]], fetcher: Fetcher, extraction: Extraction
     ) -> None:
         self._known = known
         self._fetcher = fetcher
-        self._read = read
+        self._extraction = extraction
 
     async def process(self, job: Listed) -> tuple[Listed, Outcome]:
         """The one outcome of a listed row.  Raises nothing but what ends the whole run."""
@@ -73,22 +70,23 @@ class Worker:
         return job, outcome
 
     async def _outcome(self, story: Story) -> Outcome:
-        known = self._known(story.id)
+        known = await self._known(story.id)
         if known is not None and known.updated_at is not None and story.updated_at is not None:
             if story.updated_at < known.updated_at:
                 return Skipped(story, Skip.SUPERSEDED)
             if story.updated_at == known.updated_at and story.language == known.language:
                 return Skipped(story, Skip.UNCHANGED)
         same_place = known is not None and known.language == story.language
-        began = time.perf_counter()
-        document = await self._fetcher.get(story, known.etag if known and same_place else None)
-        _FETCH_SECONDS.observe(time.perf_counter() - began)
-        if document is None:
+        read = await self._fetcher.read(story, self._read, known.etag if known and same_place else None)
+        if read is None:
             return Skipped(story, Skip.UNCHANGED)
-        made = await self._read(document)
+        made, etag = read
         if known is not None and same_place and made.text_hash == known.text_hash:
-            return Skipped(story, Skip.UNCHANGED, document.etag)
-        return Fingerprinted(story, made, document.etag)
+            return Skipped(story, Skip.UNCHANGED, etag)
+        return Fingerprinted(story, made, etag)
+
+    def _read(self, document: Document) -> tuple[Fingerprint, str | None]:
+        return read_page(document, self._extraction), document.etag
 
 
 def read_page(document: Document, extraction: Extraction) -> Fingerprint:
@@ -96,9 +94,11 @@ def read_page(document: Document, extraction: Extraction) -> Fingerprint:
     began = time.perf_counter()
     text = page_text(document.body, document.content_type, extraction)
     extracted = time.perf_counter()
-    made = fingerprint(story_words(text))
+    made = fingerprint_text(text)
     _EXTRACT_SECONDS.observe(extracted - began)
     _FINGERPRINT_SECONDS.observe(time.perf_counter() - extracted)
+    if made is None or made.words < MIN_WORDS:
+        raise Unreadable(Skip.EMPTY if made is None else Skip.TOO_SHORT)
     return made
 
 

@@ -41,19 +41,24 @@ def daily(config: Config, since: str | None, as_json: bool) -> None:
 
 @command
 @click.option("--refingerprint", is_flag=True, help="Forget every fingerprint first, and make them all anew.")
+@click.option("--fresh", is_flag=True, help="Build the index at the end, then sweep: the fastest first backfill.")
 @json_option
-def backfill(config: Config, refingerprint: bool, as_json: bool) -> None:
+def backfill(config: Config, refingerprint: bool, fresh: bool, as_json: bool) -> None:
     """Every story, once; a backfill that was cut short goes on where it was."""
-    _run_and_tell(config, "backfill", as_json, refingerprint=refingerprint)
+    _run_and_tell(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
 
 
-def _run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> None:
+def _run_and_tell(config: Config, name: str, as_json: bool, *, fresh: bool = False, **options: Any) -> None:
     async def go(stop: asyncio.Event) -> tuple[Summary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(open_app(config))
             await serve_if_free(stack, config.metrics.listen)
             with console.watching(name) as watch:
-                summary = await run_once(app, name, stop, watch, **options)
+                summary = await run_once(app, name, stop, watch, fresh=fresh, **options)
+            if fresh and summary.status == "done":
+                with console.watching("sweep") as watch:
+                    swept = await sweep_ledger(config, app.ledger, stop, watch)
+                summary.counts.flagged.update(swept.flagged)
             return summary, await app.ledger.do(_flagged_since, summary.started_at)
 
     summary, new = run_async(go, drains=True)

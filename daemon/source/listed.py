@@ -43,7 +43,10 @@ def listed(row: Row) -> Listed:
 
 def _text(value: object) -> str | None:
     """A value as text that can be put on record: without halves of surrogate pairs; None where empty."""
-    return str(value).encode("utf-8", "replace").decode().strip() or None if value is not None else None
+    if value is None:
+        return None
+    text = str(value)
+    return (text if text.isascii() else text.encode("utf-8", "replace").decode()).strip() or None
 
 
 def _id(value: str | None) -> int:

@@ -27,14 +27,14 @@ class Story:
     copy: bool
 
 
-def write_pages(folder: Path, count: int, seed: int = 1) -> list[bool]:
+def write_pages(folder: Path, count: int, seed: int = 1, *, plant: bool = True) -> list[bool]:
     """Write folder/HINDI/<id>.html and folder/manifest.csv; for each story whether it is a copy."""
     (folder / LANGUAGE).mkdir(parents=True)
     copies: list[bool] = []
     with (folder / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
         manifest = csv.writer(file)
         manifest.writerow(("id", "language", "author_id", "title", "published_at"))
-        for story in stories(count, seed):
+        for story in stories(count, seed, plant=plant):
             (folder / LANGUAGE / f"{story.id}.html").write_text(page(story.words), encoding="utf-8")
             published_at = f"2026-01-01T00:00:00.{len(copies) % 1000:03}Z"
             manifest.writerow((story.id, LANGUAGE, story.id % 997, " ".join(story.words[:4]), published_at))
@@ -48,14 +48,14 @@ def read_ids(manifest: Path) -> list[int]:
         return [int(row["id"]) for row in csv.DictReader(file)]
 
 
-def stories(count: int, seed: int) -> Iterator[Story]:
-    """Stories of Zipf-distributed pseudo-words; some repeat an earlier one, as it is or but for one word."""
+def stories(count: int, seed: int, *, plant: bool = True) -> Iterator[Story]:
+    """Stories of Zipf-distributed pseudo-words; if told to, some repeat an earlier one, as it is or but for a word."""
     rng = random.Random(seed)
     vocabulary = ["".join(_syllables(rng)) for _ in range(VOCABULARY)]
     zipf = list(accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
     originals: list[list[str]] = []
     for story_id in range(FIRST_ID, FIRST_ID + count):
-        lot = rng.random() if originals else 1.0
+        lot = rng.random() if plant and originals else 1.0
         if lot < NEAR_SHARE + EXACT_SHARE:
             words = list(rng.choice(originals))
             if lot < NEAR_SHARE:

@@ -1,6 +1,6 @@
 """neardup as it is deployed: a backfill of all the pages into an empty ledger and index.
 
-`python -m tests.bench.subject CONFIG` prints what it measured, as JSON.
+`python -m tests.bench.subject CONFIG [backfill|fresh|daily]` prints what it measured, as JSON.
 """
 
 import asyncio
@@ -43,11 +43,12 @@ def served_config(pages: Path, endpoint: str, redis_url: str) -> str:
     return CONFIG.format(pages=pages, content=S3.format(endpoint=endpoint), index=redis_url)
 
 
-async def run(config: Config) -> Measured:
-    """Backfill; every story must have been fingerprinted."""
+async def run(config: Config, command: str = "backfill") -> Measured:
+    """Backfill, `fresh` (with the index built at the end) or daily; every story must have been fingerprinted."""
     measured = Measured(0)
     async with open_app(config) as app, metered(measured):
-        summary = await run_once(app, "backfill", asyncio.Event())
+        fresh = command == "fresh"
+        summary = await run_once(app, "backfill" if fresh else command, asyncio.Event(), fresh=fresh)
     counts = summary.counts
     if counts.fingerprinted != counts.listed:
         raise RuntimeError(f"not every story was fingerprinted: {counts.as_dict()}")
@@ -65,4 +66,4 @@ def stage_seconds() -> dict[str, float]:
 if __name__ == "__main__":
     set_up_logging()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        click.echo(json.dumps(asdict(runner.run(run(load(Path(sys.argv[1])))))))
+        click.echo(json.dumps(asdict(runner.run(run(load(Path(sys.argv[1])), *sys.argv[2:])))))

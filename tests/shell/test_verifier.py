@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -20,6 +21,8 @@ from daemon.texts import Texts
 from daemon.verifier import Verifier
 from tests.made import matches
 
+R = TypeVar("R")
+
 
 class Store(Fetcher):
     """Files, counted; some do not answer."""
@@ -32,13 +35,13 @@ class Store(Fetcher):
         self.asked, self.answering = asyncio.Event(), asyncio.Event()
         self.answering.set()
 
-    async def get(self, story: Story, etag: str | None = None) -> Document | None:
+    async def read(self, story: Story, work: Callable[[Document], R], etag: str | None = None) -> R | None:
         self.reads[story.id] += 1
         self.asked.set()
         await self.answering.wait()
         if story.id in self.silent:
             raise Transient("no answer")
-        return await super().get(story, etag)
+        return await super().read(story, work, etag)
 
     def write(self, language: Language, story_id: int, words: list[str]) -> None:
         path = self.folder / language / f"{story_id}.html"

@@ -1,0 +1,115 @@
+"""The main job beside other programs of the same design: same pages, same nginx, a redis-server of the same kind.
+
+`python -m tests.bench.twins --go PATH --naive PATH` runs neardup and each program that is given, in
+turn, over the same generated pages, and prints medians.  The programs take `-endpoint -redis -n
+-mode -lang -obj-base -obj-count` and print `stories_per_s= cpu_us_per_story= peak_rss_mib=`; they
+make SimHashes only, and keep no ledger.  Server, Redis and the flow share the machine.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+import redis
+
+from tests.bench import report, subject
+from tests.bench.meter import Measured
+from tests.bench.nginx import nginx
+from tests.bench.pages import FIRST_ID, LANGUAGE, write_pages
+from tests.bench.process import machine, run_module
+from tests.bench.report import Run
+from tests.servers import free_port, redis_server
+
+ROUNDS = 3
+NAIVE_SHARE = 5  # it is so slow that it is given a fifth of the stories
+
+
+class Bed:
+    """The pages, and what a flow is measured with."""
+
+    def __init__(self, folder: Path, endpoint: str, stories: int) -> None:
+        self.folder, self.endpoint, self.stories = folder, endpoint, stories
+
+    def neardup(self, command: str, layout: str) -> Run:
+        with self._redis() as (host, client), TemporaryDirectory(dir=self.folder) as name:
+            config = Path(name) / "config.toml"
+            text = subject.served_config(self.folder / "pages", self.endpoint, f"redis://{host}")
+            config.write_text(text.replace("[ledger]", f'layout = "{layout}"\n[ledger]'), encoding="utf-8")
+            return _measured(client, lambda: Measured(**run_module(subject.__name__, config, command)))
+
+    def twin(self, command: list[str], stories: int, **env: str) -> Run:
+        with self._redis() as (host, client):
+            options = {"endpoint": self.endpoint, "redis": host, "n": stories, "obj-base": FIRST_ID}
+            options |= {"mode": "backfill", "obj-count": self.stories}
+            arguments = [word for name, value in options.items() for word in (f"-{name}", str(value))]
+            return _measured(client, lambda: _said([*command, *arguments], stories, env))
+
+    @contextmanager
+    def _redis(self) -> Iterator[tuple[str, redis.Redis]]:
+        port = free_port()
+        options = ("--port", str(port), "--set-max-intset-entries", "1000000")
+        with redis_server(self.folder, *options), redis.Redis(port=port) as client:
+            yield f"127.0.0.1:{port}", client
+
+
+def _said(command: list[str], stories: int, env: dict[str, str]) -> Measured:
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ | env, check=True)
+    said = dict(re.findall(r"(\w+)=(\S+)", done.stdout))
+    cpu = float(said["cpu_us_per_story"]) * stories / report.MICRO
+    return Measured(stories, 0, float(said["wall_s"]), cpu, float(said["peak_rss_mib"]))
+
+
+def _measured(client: redis.Redis, flow: Callable[[], Measured]) -> Run:
+    before = _redis_cpu(client)
+    measured = flow()
+    return Run(measured, _redis_cpu(client) - before)
+
+
+def _redis_cpu(client: redis.Redis) -> float:
+    said: Any = client.info("cpu")
+    return float(said["used_cpu_sys"] + said["used_cpu_user"])
+
+
+@click.command()
+@click.option("--stories", default=10_000, show_default=True, type=click.IntRange(min=1))
+@click.option("--go", type=click.Path(exists=True, path_type=Path), help="The Go program.")
+@click.option("--naive", type=click.Path(exists=True, path_type=Path), help="The plain Python script.")
+@click.option("--only", default="", help="Only the flows whose name contains this.")
+def main(stories: int, go: Path | None, naive: Path | None, only: str) -> None:
+    """Measure backfills of neardup, and of the programs given, over the same pages."""
+    with TemporaryDirectory(prefix="neardup-bench-") as work:
+        folder = Path(work)
+        folder.chmod(0o755)
+        write_pages(folder / "pages", stories, plant=False)
+        with nginx(folder / "pages", "stories", folder / "nginx") as (endpoint, _):
+            bed = Bed(folder, endpoint, stories)
+            flows: dict[str, Callable[[], Run]] = {
+                "neardup, --fresh, compact": lambda: bed.neardup("fresh", "compact"),
+                "neardup, compact": lambda: bed.neardup("backfill", "compact"),
+                "neardup, documented": lambda: bed.neardup("backfill", "documented"),
+            }
+            if go:
+                flows["Go, plain"] = lambda: bed.twin([str(go), "-style", "plain"], stories, GOGC="100")
+                flows["Go, tuned"] = lambda: bed.twin([str(go)], stories)
+            if naive:
+                script = [sys.executable, str(naive)]
+                flows["naive Python"] = lambda: bed.twin(script, stories // NAIVE_SHARE)
+            flows = {name: flow for name, flow in flows.items() if only in name}
+            runs: dict[str, list[Run]] = {name: [] for name in flows}
+            for turn in range(ROUNDS):
+                for name, flow in flows.items():
+                    click.echo(f"run {turn + 1} of {ROUNDS}: {name}", err=True)
+                    runs[name].append(flow())
+    click.echo(f"{machine()}; nginx, Redis and flow share the cores; {LANGUAGE}; medians of {ROUNDS} runs in turn.\n")
+    report.show_flows(runs, list(runs)[-1])
+
+
+if __name__ == "__main__":
+    main()
