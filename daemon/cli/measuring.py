@@ -1,7 +1,9 @@
-"""The commands that measure: `evaluate`, `replay`."""
+"""The commands that measure: `evaluate`, `plan`, `replay`."""
 
 import json
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -15,10 +17,17 @@ from daemon.evaluate.tables import show
 from daemon.evaluate.truth import read_labels
 from daemon.evaluate.truth import score as score_labels
 from daemon.ledger import read, snapshot, translated
+from daemon.plan.facts import plan as plan_for
+from daemon.plan.sample import take
+from daemon.plan.tables import tables as plan_tables
+from daemon.records import Language, language_of
 from daemon.replay import replay as replay_pairs
 from daemon.signals import run_async
 
 score = click.FloatRange(0, 1, min_open=True)
+SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([KMGT]?)(i?)B", re.IGNORECASE)
+DIGITS = re.compile("[0-9]{1,10}")
+MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
 
 
 @command
@@ -88,3 +97,59 @@ def evaluate(
         show(terminal.out, tables)
     if page is not None:
         click.echo(f"The page: {page}", err=as_json)
+
+
+@command
+@click.option("--stories", "counts", multiple=True, metavar="LANGUAGE=N", help="Instead of a sample; may be repeated.")
+@click.option(
+    "--sample", type=click.IntRange(1, 100_000), default=3000, show_default=True, help="Stories to read, in all."
+)
+@click.option(
+    "--daily", type=click.IntRange(0, MOST_STORIES), default=10_000, show_default=True, help="New stories a day."
+)
+@click.option("--memory", default="8GiB", show_default=True, help="Of the box.")
+@json_option
+def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, memory: str, as_json: bool) -> None:
+    """What the corpus will take: memory, disk and time, and when the box will be full.
+
+    Lists the configured source once, and reads a sample of its pages; neither ledger nor index is
+    touched.  With --stories nothing is read, and the stories are taken to be like typical prose of
+    their language.
+    """
+    room = _bytes_of(memory)
+    given, drawn = _counts_of(counts), None
+    if not counts:
+        with console.counting("plan") as listed:
+            drawn = run_async(lambda _: take(config, sample, listed))
+        given = drawn.listed
+    facts = plan_for(config, drawn, given, daily, room)
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    for part in plan_tables(facts):
+        terminal.out.print(part)
+        terminal.out.print()
+
+
+def _counts_of(options: tuple[str, ...]) -> Counter[Language]:
+    """LANGUAGE=N, several times -> stories by language.  Raises Misuse."""
+    counts: Counter[Language] = Counter()
+    for option in options:
+        name, _, digits = option.partition("=")
+        try:
+            language = language_of(name)
+        except ValueError:
+            raise Misuse(f"--stories: unknown language {name!r}") from None
+        if not DIGITS.fullmatch(digits) or int(digits) > MOST_STORIES:
+            raise Misuse(f"--stories: {option!r} is not LANGUAGE=N, with a whole number up to {MOST_STORIES}")
+        counts[language] += int(digits)
+    return counts
+
+
+def _bytes_of(size: str) -> int:
+    """8GiB, 8GB, 512MiB, ... -> bytes.  Raises Misuse."""
+    found = SIZE.fullmatch(size.strip())
+    if not found:
+        raise Misuse(f"--memory: {size!r} is not a size, like 8GiB")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))

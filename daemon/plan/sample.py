@@ -1,0 +1,126 @@
+"""A sample of the configured source: all of it is listed once, some pages of each language are read."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from statistics import fmean
+from typing import TypeVar
+
+from daemon.app import extraction, open_source
+from daemon.config import Config, Content
+from daemon.core.fingerprint import fingerprint_text
+from daemon.fetch import Fetcher
+from daemon.plan.times import MICRO, PageCost
+from daemon.records import Checkpoint, Document, Fingerprinted, Language, Outcome, Story
+from daemon.worker import Worker
+
+SEED = 1
+
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class Sample:
+    """What was listed by language, what became of the stories that were read, and what a page cost."""
+
+    listed: Counter[Language] = field(default_factory=Counter)
+    bad_rows: int = 0
+    outcomes: dict[Language, list[Outcome]] = field(default_factory=dict)
+    cost: PageCost = field(default_factory=PageCost)
+
+    @property
+    def unread(self) -> Counter[str]:
+        """Why stories could not be fingerprinted, and how many."""
+        every = (one for outcomes in self.outcomes.values() for one in outcomes)
+        return Counter(str(one.reason) for one in every if not isinstance(one, Fingerprinted))
+
+
+async def take(config: Config, size: int, listed: Callable[[int], None]) -> Sample:
+    """Read `size` stories, as many of each language as there are or its share; the same for the same listing.
+
+    `listed` is told how many have been listed.
+    """
+    fingerprint_text("once")  # compiled and its tables made now, so that no page pays for it
+    sample = Sample()
+    drawn = await _draw(config, size, sample, listed)
+    fetcher = _Timed(config.content, config.run.workers)
+    worker = Worker(_unknown, fetcher, extraction(config))
+    began, spent = time.perf_counter(), time.process_time()
+    try:
+        done = await asyncio.gather(*(worker.process(story) for stories in drawn.values() for story in stories))
+    finally:
+        fetcher.crew.close()
+    sample.cost = fetcher.cost(time.process_time() - spent, time.perf_counter() - began)
+    outcomes = iter(outcome for _, outcome in done)
+    sample.outcomes = {language: list(islice(outcomes, len(stories))) for language, stories in drawn.items()}
+    return sample
+
+
+async def _draw(
+    config: Config, size: int, sample: Sample, listed: Callable[[int], None]
+) -> dict[Language, list[Story]]:
+    """Algorithm R (Vitter, "Random sampling with a reservoir", ACM TOMS 1985), a reservoir for each language."""
+    chance = random.Random(SEED)  # noqa: S311 - no secret
+    reservoirs: dict[Language, list[Story]] = {}
+    async for story in open_source(config, _unheard).stories(since=None, resume=None):
+        if not isinstance(story, Story):
+            sample.bad_rows += 1
+            continue
+        sample.listed[story.language] += 1
+        listed(sample.listed.total())
+        reservoir = reservoirs.setdefault(story.language, [])
+        if len(reservoir) < size:
+            reservoir.append(story)
+        elif (place := chance.randrange(sample.listed[story.language])) < size:
+            reservoir[place] = story
+    shares = _shares({language: len(reservoir) for language, reservoir in reservoirs.items()}, size)
+    return {language: chance.sample(reservoirs[language], n) for language, n in shares.items()}
+
+
+def _shares(there: dict[Language, int], size: int) -> dict[Language, int]:
+    """So many in all, as evenly as can be; who has fewer leaves the rest to the others."""
+    shares, left = {}, size
+    for behind, language in enumerate(sorted(there, key=lambda language: there[language])):
+        shares[language] = min(there[language], left // (len(there) - behind))
+        left -= shares[language]
+    return shares
+
+
+class _Timed(Fetcher):
+    """A fetcher that keeps the time of what is done with its pages."""
+
+    def __init__(self, content: Content, most: int) -> None:
+        super().__init__(content, most)
+        self._pages: list[tuple[int, float]] = []  # bytes and seconds of CPU; threads append to it
+
+    async def read(self, story: Story, work: Callable[[Document], R], etag: str | None = None) -> R | None:
+        """As every fetcher."""
+
+        def timed(document: Document) -> R:
+            began = time.thread_time()
+            try:
+                return work(document)
+            finally:
+                self._pages.append((len(document.body), time.thread_time() - began))
+
+        return await super().read(story, timed, etag)
+
+    def cost(self, cpu: float, wall: float) -> PageCost:
+        """Of a page, where all took so many seconds; the typical one where none was read."""
+        if not self._pages:
+            return PageCost()
+        size, read = map(fmean, zip(*self._pages, strict=True))
+        each = MICRO / len(self._pages)
+        return PageCost(fetch=max(0.0, cpu * each - read * MICRO), read=read * MICRO, wall=wall * each, bytes=size)
+
+
+async def _unknown(_: int) -> None:
+    """No ledger is asked."""
+
+
+async def _unheard(_: Checkpoint) -> None:
+    """No listing is resumed."""
