@@ -14,6 +14,7 @@ from daemon.index.redis_index import RedisIndex
 from daemon.plan import redis_size
 from daemon.plan.profile import TYPICAL
 from daemon.records import LANGUAGES, Banded, Change, Language
+from tests.servers import redis_server
 from tests.shell.drawn import pages_of
 
 BATCH = 256
@@ -44,12 +45,14 @@ async def grow(index: RedisIndex, sizes: dict[Language, int]) -> None:
 @pytest.mark.parametrize("layout", redis_size.LAYOUTS)
 @pytest.mark.parametrize(("sizes", "grown"), [(BUILT, False), (GROWN, True)])
 async def test_redis_takes_as_much_as_projected(
-    redis_url: str, tmp_path: Path, layout: Layout, sizes: dict[Language, int], grown: bool
+    tmp_path: Path, layout: Layout, sizes: dict[Language, int], grown: bool
 ) -> None:
     bandings = Detection().bandings
-    index = await open_redis(redis_url, bandings, layout)
-    with redis.Redis.from_url(redis_url) as client:
-        client.config_set("set-max-intset-entries", INTSET_ENTRIES)
+    with (
+        redis_server(tmp_path, "--set-max-intset-entries", str(INTSET_ENTRIES)) as url,
+        redis.Redis.from_url(url) as client,
+    ):
+        index = await open_redis(url, bandings, layout)
         before = client.info("memory")["used_memory"]
         await index.clear("l", "v", sizes)
         if grown:

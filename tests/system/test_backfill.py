@@ -67,12 +67,11 @@ def state(neardup: Neardup) -> dict[str, list[tuple[object, ...]]]:
     with closing(sqlite3.connect(neardup.ledger)) as db:
         out = {name: db.execute(query).fetchall() for name, query in queries.items()}
         assert out["pending"] == [], "candidates were left to judge"
-        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'index_groups'").fetchone():
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'index_buckets'").fetchone():
             ids = dict(db.execute("SELECT number, id FROM stories"))
-            out["index"] = db.execute("SELECT * FROM index_groups ORDER BY 1, 2").fetchall()
-            out["sketches"] = [
+            out["index"] = [
                 (bucket, frozenset(ids[number] for number in memoryview(numbers).cast("I")))
-                for bucket, numbers in db.execute("SELECT * FROM index_sketches ORDER BY 1")
+                for bucket, numbers in db.execute("SELECT * FROM index_buckets ORDER BY 1")
             ]
     return out
 
@@ -99,6 +98,21 @@ def test_killed_and_run_again_ends_equal(
     assert again.code == 0, again.err
     assert again.facts["listed"] <= STORIES - at + 2 * 256 + 32 + 256, "it goes on where it was"
     assert state(neardup) == state(undisturbed[0])
+    assert state(neardup)["index"], "an index that is empty is equal to any"
+
+
+def test_a_fresh_backfill_killed_and_run_again_ends_equal(
+    corpus: Path, undisturbed: tuple[Neardup, Ended], make_neardup: Make
+) -> None:
+    neardup = make_neardup(configuration(corpus))
+    assert drive(neardup, "SIGKILL", 7_000, "backfill", "--fresh").code == -signal.SIGKILL
+    again = drive(neardup, "NONE", 0, "backfill", "--fresh", "--json")
+    assert again.code == 0, again.err
+    assert again.facts["listed"] <= STORIES - 7_000 + 2 * 256 + 32 + 256, "it goes on where it was"
+    mine, theirs = state(neardup), state(undisturbed[0])
+    assert len(mine["index"]) > 0, "the index is built"
+    del mine["index"], theirs["index"]  # their buckets are as wide as their languages were large when they began
+    assert mine == theirs
 
 
 def test_killed_with_redis_ends_equal(

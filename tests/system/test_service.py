@@ -77,7 +77,7 @@ def test_a_day_in_the_life(neardup: Neardup) -> None:
             'neardup_index_stories{language="ODIA"} 6.0',
             "neardup_index_lag 0.0",
             'neardup_last_success_timestamp_seconds{command="daily"}',
-            'neardup_stage_seconds_count{stage="fetch"} 61.0',
+            'neardup_stage_seconds_count{stage="extract"} 61.0',
         ):
             assert line in metrics, line
         second = neardup("daily")
