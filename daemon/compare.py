@@ -15,7 +15,7 @@ from daemon.core.html import Unreadable, file_text, page_text
 from daemon.core.text import Located, located
 from daemon.core.verify import Limits, hash_rows, kind_of, shingled
 from daemon.errors import Fatal, Gone, Misuse
-from daemon.fetch import Forbidden, TooLarge
+from daemon.fetch import Forbidden, TooLarge, path_of
 from daemon.ledger import read, runs, stories, translated
 from daemon.records import Kind, Language, Story
 from daemon.review.export import rfc3339
@@ -79,11 +79,10 @@ async def _story(config: Config, known: dict[str, Any]) -> Told:
     fetcher = open_fetcher(config)
     try:
         document = await fetcher.get(story)
-        assert document is not None  # without an ETag a page is always given
         text = page_text(document.body, document.content_type, extraction(config))
         return Told(text, story_words(text), known)
     except Gone:
-        raise Fatal(f"story {story.id}: its page is gone: {fetcher.path_of(story)}") from None
+        raise Fatal(f"story {story.id}: its page is gone: {path_of(config.content, story)}") from None
     except Unreadable as unreadable:
         raise Fatal(f"story {story.id}: nothing to compare: {unreadable.reason}") from None
     except (TooLarge, Forbidden) as error:

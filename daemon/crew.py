@@ -1,8 +1,4 @@
-"""Threads that do what waits for the network or computes, for coroutines.
-
-A page is fetched, parsed and fingerprinted by one thread, start to end.  Measured on two cores, 20 KB
-pages, microseconds of CPU a page: fetched by coroutines and handed to a thread for the rest, FIGURES
-"""
+"""Threads that wait for the network and compute, for coroutines: where pages are few, or only some are read."""
 
 import asyncio
 import threading

@@ -13,14 +13,15 @@ from daemon.config import Config
 from daemon.core import golden
 from daemon.core.html import Unreadable
 from daemon.errors import Fatal, Gone, NeardupError
+from daemon.fetch import path_of
 from daemon.index import Index
 from daemon.ledger import connect, now_ms, runs, stories, transaction, translated
+from daemon.reading import read_page
 from daemon.records import Banded, Change, Checkpoint, Language, Story
 from daemon.review.export import rfc3339
 from daemon.source.athena import Athena
 from daemon.source.rows import REQUIRED
 from daemon.sync import refuse
-from daemon.worker import read_page
 
 PROBE_ID = -1  # no story has it
 PROBE_NUMBER = 0  # nor this; it stays behind in the packed buckets
@@ -113,19 +114,17 @@ async def _source(config: Config) -> str:
 
 
 async def _store(config: Config) -> str:
-    fetcher = open_fetcher(config)
     known = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
     story = known or Story(0, Language.ENGLISH)
-    path = f"{config.content.url}/{fetcher.path_of(story)}"
+    path = f"{config.content.url}/{path_of(config.content, story)}"
     try:
-        document = await fetcher.get(story)
+        document = await open_fetcher(config).get(story)
     except Gone:
         if known:
             raise Fatal(f"answers, but has no object {path}") from None
         return f"answers; no story is known yet, so there was no page to read at {path}"
-    assert document is not None, "an unconditional GET brings a document"
     try:
-        words = read_page(document, extraction(config)).words
+        words = read_page(document, extraction(config)).fingerprint.words
     except Unreadable as unreadable:
         raise Fatal(f"{path}: {unreadable.reason}; is extract.body right?") from None
     return f"{path}, {len(document.body)} bytes, a story of {words} words"

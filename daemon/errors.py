@@ -1,5 +1,7 @@
 """The errors neardup raises: foreign ones are translated into these once, at the border."""
 
+from typing import Self
+
 
 class NeardupError(Exception):
     """Anything an operator can act on; its text is one clear line."""
@@ -18,6 +20,9 @@ class Transient(NeardupError):
     def __init__(self, message: str, reason: str = "unavailable") -> None:
         super().__init__(message)
         self.reason = reason
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        return type(self), (str(self), self.reason)
 
 
 class Gone(NeardupError):

@@ -3,7 +3,6 @@
 obstore's own retries are off: `Fetcher.read` is the one place where a read is tried again.
 """
 
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +24,6 @@ from obstore.store import LocalStore, S3Store
 from daemon.config import Content
 from daemon.crew import Crew
 from daemon.errors import Fatal, Gone, NeardupError, Transient
-from daemon.metrics import STAGE_SECONDS
 from daemon.records import Document, Story
 from daemon.retry import retried
 
@@ -37,15 +35,11 @@ Store = S3Store | LocalStore
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
 # What obstore's words say of the cause: 429 and 503 are a store's ways to ask for fewer requests.
-_SECONDS = STAGE_SECONDS.labels("fetch")
 SIGNS = {"timed out": "timeout", "503 Service": "slow_down", "429 Too": "slow_down"}
 
 
 class TooLarge(NeardupError):
     """The object is larger than content.max_bytes."""
-
-    def __init__(self) -> None:
-        super().__init__("larger than content.max_bytes")
 
 
 class Forbidden(Fatal):
@@ -95,47 +89,54 @@ def _s3(bucket: str, prefix: str, content: Content) -> S3Store:
     )
 
 
+def path_of(content: Content, story: Story) -> str:
+    """Where a story's page is, below content.url."""
+    return story.path or content.key.format(language=story.language, id=story.id)
+
+
 class Fetcher:
     """Reads the pages of stories, on a crew of at most `most` threads."""
 
     def __init__(self, content: Content, most: int) -> None:
         self.crew = Crew(most)
-        self._store = open_store(content.url, content)
-        self._key = content.key
-        self._max_bytes = content.max_bytes
+        self._content = content
+        self._pages = Pages(content)
 
-    def path_of(self, story: Story) -> str:
-        """Where the story's page is, below content.url."""
-        return story.path or self._key.format(language=story.language, id=story.id)
+    async def get(self, story: Story) -> Document:
+        """A story's page.  Raises as `read` does."""
+        return await self.read(story, lambda document: document)
 
-    async def get(self, story: Story, etag: str | None = None) -> Document | None:
-        """A story's page; None where it still has this ETag.  Raises as `read` does."""
-        return await self.read(story, lambda document: document, etag)
-
-    async def read(self, story: Story, work: Callable[[Document], R], etag: str | None = None) -> R | None:
-        """`work(page)` of a story's page, on the thread that fetched it; None where the page still has this ETag.
+    async def read(self, story: Story, work: Callable[[Document], R]) -> R:
+        """`work(page)` of a story's page, on the thread that fetched it.
 
         Raises what `work` raises; Gone, TooLarge, Forbidden, and Transient when the attempts are used up.
         """
-        path = self.path_of(story)
 
-        def fetch_and_work() -> R | None:
-            document = self._get(path, etag)
-            return None if document is None else work(document)
+        def fetch_and_work() -> R:
+            document = self._pages.get(path_of(self._content, story))
+            assert document is not None  # without an ETag a page is always given
+            return work(document)
 
         return await retried("fetch", lambda: self.crew(fetch_and_work))
 
-    def _get(self, path: str, etag: str | None) -> Document | None:
-        began = time.perf_counter()
+
+class Pages:
+    """The pages of stories, read one by one; from any thread."""
+
+    def __init__(self, content: Content) -> None:
+        self._store = open_store(content.url, content)
+        self._max_bytes = content.max_bytes
+
+    def get(self, path: str, etag: str | None = None) -> Document | None:
+        """A page; None where it still has this ETag.  Raises Gone, TooLarge, Forbidden, Transient."""
         try:
             with translated():
                 result = self._store.get(path, options={"if_none_match": etag} if etag else None)
                 if result.meta["size"] > self._max_bytes:
-                    raise TooLarge
+                    raise TooLarge("larger than content.max_bytes")
                 body = bytes(result.bytes())
         except NotModifiedError:
             return None
-        _SECONDS.observe(time.perf_counter() - began)
         attributes = result.attributes
         if attributes.get("Content-Encoding", "").lower() == "gzip":
             body = _gunzip(body, self._max_bytes)
@@ -152,7 +153,7 @@ def _gunzip(body: bytes, limit: int) -> bytes:
         except zlib.error:
             return out or body  # gzip, too, takes no notice of what stands behind its members
         if len(out) > limit:
-            raise TooLarge
+            raise TooLarge("larger than content.max_bytes")
         if not inflater.eof:
             return body
         rest = inflater.unused_data

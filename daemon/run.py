@@ -19,6 +19,7 @@ from daemon.ledger import changes, now_ms, runs, stories, translated
 from daemon.ledger.lock import only_one
 from daemon.metrics import RUN_FAILURES, RUNNING
 from daemon.pipeline import Pipeline
+from daemon.readers import Readers
 from daemon.records import Checkpoint, Known, Listed, Outcome, Story
 from daemon.review.export import write_file
 from daemon.source import Source
@@ -168,6 +169,7 @@ class _Run:
         source = open_source(config, self._began)
         fetcher, extracting = open_fetcher(config), extraction(config)
         texts = Texts(fetcher, extracting)
+        readers = Readers(config.content, extracting, config.run.workers)
         verifier = Verifier(app.ledger, config.detection, app.version, texts, self._flagged)
         writer = Writer(
             app.ledger,
@@ -176,7 +178,7 @@ class _Run:
             app.version,
             run_id=self._run_id,
             counts=self.counts,
-            standing=lambda: {"limited_by": limited_by(pipeline, fetcher.crew.concurrency)},
+            standing=lambda: {"limited_by": limited_by(pipeline, readers.concurrency)},
             checkpoint=lambda position: self._checkpoint(source, position),
             committed=verifier.wake,
         )
@@ -186,7 +188,7 @@ class _Run:
             self._progress.position, self._progress.size = resume, source.size
             self._watch(self._progress)
 
-        worker = Worker(Coalesced(self._known), fetcher, extracting)
+        worker = Worker(Coalesced(self._known), readers.read)
         pipeline: Pipeline[Listed, Outcome] = Pipeline(
             worker.process,
             write,
@@ -195,7 +197,7 @@ class _Run:
             batch=config.run.batch,
             stop=self._stop,
         )
-        watch_flow(pipeline, fetcher.crew.concurrency)
+        watch_flow(pipeline, readers.concurrency)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
@@ -207,6 +209,7 @@ class _Run:
                 over.set()
         finally:
             fetcher.crew.close()
+            readers.close()
         return ended
 
     async def _noting_times(self, source: Source, since: int | None) -> AsyncIterator[Listed]:

@@ -1,22 +1,18 @@
 """One story's life: known? -> fetch -> extract -> fingerprint -> outcome."""
 
-import time
 from collections.abc import Awaitable, Callable
 
 import structlog
 
-from daemon.core.fingerprint import fingerprint_text
-from daemon.core.html import Extraction, Unreadable, page_text
+from daemon.core.html import Unreadable
 from daemon.core.text import tokens
 from daemon.errors import Fatal, Gone, Transient
-from daemon.fetch import Fetcher, Forbidden, TooLarge
-from daemon.metrics import STAGE_SECONDS
+from daemon.fetch import Forbidden, TooLarge
+from daemon.reading import MIN_WORDS, Read
 from daemon.records import (
     BadRow,
     Dead,
     DeadLettered,
-    Document,
-    Fingerprint,
     Fingerprinted,
     Known,
     Listed,
@@ -26,25 +22,23 @@ from daemon.records import (
     Story,
 )
 
-MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, none of them copied
-
-_EXTRACT_SECONDS, _FINGERPRINT_SECONDS = map(STAGE_SECONDS.labels, ("extract", "fingerprint"))
-
 log = structlog.get_logger()
 
 
 class Worker:
     """Turns listed stories into outcomes.
 
-    `known` asks the ledger for what it holds of a story id.
+    `known` asks the ledger for what it holds of a story id; `read` reads a story's page, but for one that
+    still has an ETag.
     """
 
     def __init__(
-        self, known: Callable[[int], Awaitable[Known | None]], fetcher: Fetcher, extraction: Extraction
+        self,
+        known: Callable[[int], Awaitable[Known | None]],
+        read: Callable[[Story, str | None], Awaitable[Read | None]],
     ) -> None:
         self._known = known
-        self._fetcher = fetcher
-        self._extraction = extraction
+        self._read = read
 
     async def process(self, job: Listed) -> tuple[Listed, Outcome]:
         """The one outcome of a listed row.  Raises nothing but what ends the whole run."""
@@ -77,29 +71,12 @@ class Worker:
             if story.updated_at == known.updated_at and story.language == known.language:
                 return Skipped(story, Skip.UNCHANGED)
         same_place = known is not None and known.language == story.language
-        read = await self._fetcher.read(story, self._read, known.etag if known and same_place else None)
+        read = await self._read(story, known.etag if known and same_place else None)
         if read is None:
             return Skipped(story, Skip.UNCHANGED)
-        made, etag = read
-        if known is not None and same_place and made.text_hash == known.text_hash:
-            return Skipped(story, Skip.UNCHANGED, etag)
-        return Fingerprinted(story, made, etag)
-
-    def _read(self, document: Document) -> tuple[Fingerprint, str | None]:
-        return read_page(document, self._extraction), document.etag
-
-
-def read_page(document: Document, extraction: Extraction) -> Fingerprint:
-    """A page -> the fingerprint of its story.  Raises Unreadable."""
-    began = time.perf_counter()
-    text = page_text(document.body, document.content_type, extraction)
-    extracted = time.perf_counter()
-    made = fingerprint_text(text)
-    _EXTRACT_SECONDS.observe(extracted - began)
-    _FINGERPRINT_SECONDS.observe(time.perf_counter() - extracted)
-    if made is None or made.words < MIN_WORDS:
-        raise Unreadable(Skip.EMPTY if made is None else Skip.TOO_SHORT)
-    return made
+        if known is not None and same_place and read.fingerprint.text_hash == known.text_hash:
+            return Skipped(story, Skip.UNCHANGED, read.etag)
+        return Fingerprinted(story, read.fingerprint, read.etag)
 
 
 def story_words(text: str) -> list[bytes]:

@@ -1,5 +1,6 @@
 """Parts made for a purpose: fingerprints, workers, and a verifier's work without an object store."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable
 from itertools import groupby
@@ -8,11 +9,13 @@ from operator import itemgetter
 from daemon.config import Content, Thresholds
 from daemon.core.html import Extraction
 from daemon.core.verify import judge
-from daemon.fetch import Fetcher
+from daemon.fetch import Pages, path_of
 from daemon.ledger import candidates, flags, stories
 from daemon.ledger.candidates import Matches
 from daemon.ledger.schema import MIGRATIONS
+from daemon.reading import Read, read_page
 from daemon.records import Fingerprint, Fingerprinted, Known, Language, Outcome, Story
+from daemon.retry import retried
 from daemon.verifier import BEFORE_ALL
 from daemon.worker import Worker
 
@@ -39,12 +42,17 @@ def made(
 def worker_of(
     content: Content, extraction: Extraction = WHOLE_PAGE, known: Callable[[int], Known | None] = lambda _: None
 ) -> Worker:
-    """A worker on its own."""
+    """A worker on its own, that reads its pages in this process."""
+    pages = Pages(content)
 
     async def ask(story_id: int) -> Known | None:
         return known(story_id)
 
-    return Worker(ask, Fetcher(content, most=4), extraction)
+    async def read(story: Story, etag: str | None) -> Read | None:
+        document = await retried("fetch", lambda: asyncio.to_thread(pages.get, path_of(content, story), etag))
+        return None if document is None else read_page(document, extraction)
+
+    return Worker(ask, read)
 
 
 def judge_pending(db: sqlite3.Connection, version: str = "v") -> None:

@@ -50,7 +50,7 @@ class Unreadable(Exception):
     """The page holds no story text; `reason` says why."""
 
     def __init__(self, reason: Skip) -> None:
-        super().__init__(reason.value)
+        super().__init__(reason)
         self.reason = reason
 
 

@@ -77,7 +77,6 @@ async def _read(config: Config, drawn: Sequence[Story], wanted: int, min_words: 
     async def read(story: Story) -> Original | None:
         try:
             document = await fetcher.get(story)
-            assert document is not None  # without an ETag a page is always given
             text = page_text(document.body, document.content_type, what)
         except (Gone, TooLarge, Unreadable, Forbidden, Transient):
             return None

@@ -4,23 +4,20 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
-from typing import TypeVar
 
-from daemon.app import extraction, open_source
-from daemon.config import Config, Content
+from daemon.app import extraction, open_fetcher, open_source
+from daemon.config import Config
 from daemon.core.fingerprint import fingerprint_text
-from daemon.fetch import Fetcher
 from daemon.plan.times import MICRO, PageCost
+from daemon.reading import Read, read_page
 from daemon.records import Checkpoint, Document, Fingerprinted, Language, Outcome, Story
 from daemon.worker import Worker
 
 SEED = 1
-
-R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -47,14 +44,23 @@ async def take(config: Config, size: int, listed: Callable[[int], None]) -> Samp
     fingerprint_text("once")  # compiled and its tables made now, so that no page pays for it
     sample = Sample()
     drawn = await _draw(config, size, sample, listed)
-    fetcher = _Timed(config.content, config.run.workers)
-    worker = Worker(_unknown, fetcher, extraction(config))
+    fetcher, what = open_fetcher(config), extraction(config)
+    pages: list[tuple[int, float]] = []  # bytes and seconds of CPU; threads append to it
+
+    def timed(document: Document) -> Read:
+        began = time.thread_time()
+        try:
+            return read_page(document, what)
+        finally:
+            pages.append((len(document.body), time.thread_time() - began))
+
+    worker = Worker(_unknown, lambda story, _: fetcher.read(story, timed))
     began, spent = time.perf_counter(), time.process_time()
     try:
         done = await asyncio.gather(*(worker.process(story) for stories in drawn.values() for story in stories))
     finally:
         fetcher.crew.close()
-    sample.cost = fetcher.cost(time.process_time() - spent, time.perf_counter() - began)
+    sample.cost = _cost(pages, time.process_time() - spent, time.perf_counter() - began)
     outcomes = iter(outcome for _, outcome in done)
     sample.outcomes = {language: list(islice(outcomes, len(stories))) for language, stories in drawn.items()}
     return sample
@@ -90,32 +96,13 @@ def _shares(there: dict[Language, int], size: int) -> dict[Language, int]:
     return shares
 
 
-class _Timed(Fetcher):
-    """A fetcher that keeps the time of what is done with its pages."""
-
-    def __init__(self, content: Content, most: int) -> None:
-        super().__init__(content, most)
-        self._pages: list[tuple[int, float]] = []  # bytes and seconds of CPU; threads append to it
-
-    async def read(self, story: Story, work: Callable[[Document], R], etag: str | None = None) -> R | None:
-        """As every fetcher."""
-
-        def timed(document: Document) -> R:
-            began = time.thread_time()
-            try:
-                return work(document)
-            finally:
-                self._pages.append((len(document.body), time.thread_time() - began))
-
-        return await super().read(story, timed, etag)
-
-    def cost(self, cpu: float, wall: float) -> PageCost:
-        """Of a page, where all took so many seconds; the typical one where none was read."""
-        if not self._pages:
-            return PageCost()
-        size, read = map(fmean, zip(*self._pages, strict=True))
-        each = MICRO / len(self._pages)
-        return PageCost(fetch=max(0.0, cpu * each - read * MICRO), read=read * MICRO, wall=wall * each, bytes=size)
+def _cost(pages: Sequence[tuple[int, float]], cpu: float, wall: float) -> PageCost:
+    """Of a page, where all took so many seconds; the typical one where none was read."""
+    if not pages:
+        return PageCost()
+    size, read = map(fmean, zip(*pages, strict=True))
+    each = MICRO / len(pages)
+    return PageCost(fetch=max(0.0, cpu * each - read * MICRO), read=read * MICRO, wall=wall * each, bytes=size)
 
 
 async def _unknown(_: int) -> None:

@@ -35,13 +35,13 @@ class Store(Fetcher):
         self.asked, self.answering = asyncio.Event(), asyncio.Event()
         self.answering.set()
 
-    async def read(self, story: Story, work: Callable[[Document], R], etag: str | None = None) -> R | None:
+    async def read(self, story: Story, work: Callable[[Document], R]) -> R:
         self.reads[story.id] += 1
         self.asked.set()
         await self.answering.wait()
         if story.id in self.silent:
             raise Transient("no answer")
-        return await super().read(story, work, etag)
+        return await super().read(story, work)
 
     def write(self, language: Language, story_id: int, words: list[str]) -> None:
         path = self.folder / language / f"{story_id}.html"

@@ -2,15 +2,14 @@
 
 import gzip
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from daemon.config import Content
 from daemon.core.html import Extraction
+from daemon.fetch import Pages
 from daemon.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Language, Outcome, Skip, Skipped, Story
-from daemon.worker import Worker
 from tests.conftest import SAMPLES
 from tests.made import worker_of
 from tests.servers import REGION, Aws
@@ -107,23 +106,18 @@ async def test_a_change_of_language_is_no_unchanged_story(tmp_path: Path) -> Non
 
 
 @pytest.fixture
-def s3_worker(aws: Aws) -> Callable[..., Worker]:
+def s3_content(aws: Aws) -> Content:
     aws.bucket("stories")
-
-    def make(**content: object) -> Worker:
-        config = Content(url="s3://stories/html", endpoint=aws.endpoint, region=REGION, path_style=True, **content)
-        return worker_of(config, Extraction("article .story, div.post-body", (".share",)))
-
-    return make
+    return Content(url="s3://stories/html", endpoint=aws.endpoint, region=REGION, path_style=True, max_bytes=1_000_000)
 
 
-async def test_s3_gives_what_files_give(s3_worker: Callable[..., Worker], aws: Aws) -> None:
+async def test_s3_gives_what_files_give(s3_content: Content, aws: Aws) -> None:
     page = next((SAMPLES / "stories" / "TAMIL").glob("*.html")).read_bytes()
     put = aws.client("s3").put_object
     put(Bucket="stories", Key="html/plain.html", Body=page)
     put(Bucket="stories", Key="html/zipped.html", Body=gzip.compress(page), ContentEncoding="gzip")
     put(Bucket="stories", Key="html/bomb.html", Body=gzip.compress(bytes(50_000_000)), ContentEncoding="gzip")
-    worker = s3_worker(max_bytes=1_000_000)
+    worker = worker_of(s3_content, Extraction("article .story, div.post-body", (".share",)))
 
     async def made(name: str) -> Outcome:
         return (await worker.process(Story(1, Language.TAMIL, f"{name}.html")))[1]
@@ -137,9 +131,9 @@ async def test_s3_gives_what_files_give(s3_worker: Callable[..., Worker], aws: A
     assert isinstance(missing, Skipped) and missing.reason == Skip.MISSING
 
 
-async def test_a_conditional_get_costs_no_body(s3_worker: Callable[..., Worker], aws: Aws) -> None:
+async def test_a_conditional_get_costs_no_body(s3_content: Content, aws: Aws) -> None:
     aws.client("s3").put_object(Bucket="stories", Key="html/page.html", Body=PAGE.encode())
-    fetcher = s3_worker()._fetcher
-    first = await fetcher.get(STORY)
+    pages = Pages(s3_content)
+    first = pages.get("page.html")
     assert first is not None and first.body == PAGE.encode()
-    assert await fetcher.get(STORY, first.etag) is None
+    assert pages.get("page.html", first.etag) is None

@@ -1,0 +1,102 @@
+"""Pages read by processes: each asker gets its own page's fingerprint or error; a process that dies loses nobody's
+page, and none outlives its owner.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import stamina
+
+from daemon.config import Content
+from daemon.core.fingerprint import fingerprint
+from daemon.core.golden import TEXTS
+from daemon.core.html import Extraction, Unreadable
+from daemon.core.text import tokens
+from daemon.errors import Gone, Transient
+from daemon.fetch import TooLarge
+from daemon.readers import PROCESSES, Readers
+from daemon.records import Language, Skip, Story
+from daemon.retry import ATTEMPTS
+
+
+def told(language: Language, n: int) -> str:
+    return f"{TEXTS[language]} {TEXTS[language]} page{n}"
+
+
+@asynccontextmanager
+async def reading(folder: Path, most: int = 8) -> AsyncIterator[Readers]:
+    readers = Readers(Content(url=f"file:{folder}", max_bytes=10_000), Extraction(), most)
+    try:
+        yield readers
+    finally:
+        readers.close()
+
+
+def stories(folder: Path, each: int) -> list[Story]:
+    made = []
+    for n, language in enumerate(Language):
+        (folder / language).mkdir()
+        for k in range(each):
+            story = Story(n * each + k, language)
+            (folder / language / f"{story.id}.html").write_text(f"<p>{told(language, story.id)}</p>", encoding="utf-8")
+            made.append(story)
+    return made
+
+
+async def test_each_is_given_the_fingerprint_of_its_own_page(tmp_path: Path) -> None:
+    asked = stories(tmp_path, 6)
+    async with reading(tmp_path) as readers:
+        read = await asyncio.gather(*(readers.read(story, None) for story in asked))
+        seen = zip(asked, read, strict=True)
+        again = await asyncio.gather(*(readers.read(story, one.etag if one else None) for story, one in seen))
+    for story, one in zip(asked, read, strict=True):
+        assert one is not None
+        assert one.fingerprint == fingerprint(tokens(told(story.language, story.id))), story
+        assert min(one.fetch, one.extract, one.fingerprinting) > 0
+    assert again == [None] * len(asked), "an unchanged page was read again"
+
+
+async def test_errors_come_back_as_they_were_raised(tmp_path: Path) -> None:
+    (tmp_path / "short.html").write_text("<p>few words</p>")
+    (tmp_path / "large.html").write_text("<p>" + "word " * 10_000)
+    async with reading(tmp_path) as readers:
+        for name, error in (("short", Unreadable), ("large", TooLarge), ("none", Gone)):
+            with pytest.raises(error) as raised:
+                await readers.read(Story(1, Language.HINDI, f"{name}.html"), None)
+            if isinstance(raised.value, Unreadable):
+                assert raised.value.reason is Skip.TOO_SHORT
+        with pytest.raises(Gone):
+            await readers.read(Story(1, Language.HINDI, "still/there.html"), None)
+
+
+async def test_a_process_that_dies_loses_nobody_s_page(tmp_path: Path) -> None:
+    asked = stories(tmp_path, 3)
+    async with reading(tmp_path) as readers:
+        with stamina.set_testing(True, attempts=ATTEMPTS):
+            doomed = readers.pids
+            tasks = [asyncio.create_task(readers.read(story, None)) for story in asked]
+            await asyncio.sleep(0)
+            for pid in doomed:
+                os.kill(pid, signal.SIGKILL)
+            assert all(await asyncio.gather(*tasks))
+        assert not set(doomed) & set(readers.pids), "others took their places"
+
+
+async def test_no_process_outlives_its_owner(tmp_path: Path) -> None:
+    asked = stories(tmp_path, 1)
+    async with reading(tmp_path) as readers:
+        pids = readers.pids
+        assert len(pids) == PROCESSES
+        assert await readers.read(asked[0], None)
+        waiting = asyncio.create_task(readers.read(asked[1], None))
+        await asyncio.sleep(0)
+    with pytest.raises(Transient), stamina.set_testing(True, attempts=1):
+        await waiting
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
