@@ -10,9 +10,6 @@ import numpy.typing as npt
 from daemon.core.banding import Numbers
 from daemon.core.minhash import SignatureRows, signature_rows
 from daemon.core.verify import HashRows, hash_rows
-from daemon.records import Language
-
-LANGUAGES = tuple(Language)
 
 
 @dataclass(frozen=True, slots=True)

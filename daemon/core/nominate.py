@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from daemon.core.alike import alike, alike_inside
 from daemon.core.banding import Numbers
-from daemon.core.columns import LANGUAGES, Columns
+from daemon.core.columns import Columns
 from daemon.core.minhash import ROWS
-from daemon.records import Banded, Language
+from daemon.records import LANGUAGES, Banded, Language
 
 T = TypeVar("T", bound=np.generic)
 Places = npt.NDArray[np.int64]

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from daemon.core.banding import BAND_BITS, SHARED_BLOCKS, Banding, Values, block_values, narrowed
-from daemon.core.columns import LANGUAGES, Columns
+from daemon.core.columns import Columns
 from daemon.index import Bandings
 from daemon.index.packed import NEAR, NUMBER, Bits
-from daemon.records import Language
+from daemon.records import LANGUAGES, Language
 
 NEAR_TIER, SKETCHED = "near", "sketched"
 

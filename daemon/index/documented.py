@@ -17,13 +17,13 @@ import numpy as np
 from redis import exceptions
 
 from daemon.core.banding import BAND_BITS, BANDS, Banding, band_values, groups
-from daemon.core.columns import LANGUAGES, Columns
+from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, packed
 from daemon.index.bulk import Spool
 from daemon.index.marks import layout
 from daemon.index.redis_client import translated
 from daemon.index.redis_index import KEYS_A_COMMAND, Command, RedisIndex, parts
-from daemon.records import Banded, Change, Language
+from daemon.records import LANGUAGES, Banded, Change, Language
 
 INTSET_ENTRIES = 1_000_000
 SIMHASHES = "simhashes"  # what is put aside of them, to build from

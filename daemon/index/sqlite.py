@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from daemon.core.banding import BAND_BITS
-from daemon.core.columns import LANGUAGES, Columns
+from daemon.core.columns import Columns
 from daemon.errors import Fatal, Transient
 from daemon.index import Bandings, Found, Mark, packed
 from daemon.index.bulk import Part, Spool, parts_of, put_aside
 from daemon.index.marks import layout, strange
-from daemon.records import Banded, Change, Language
+from daemon.records import LANGUAGES, Banded, Change, Language
 
 T = TypeVar("T")
 SCHEMA = """

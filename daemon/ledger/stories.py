@@ -42,12 +42,6 @@ class Batch:
     checkpoint: Checkpoint | None
 
 
-def known(db: sqlite3.Connection, story_id: int) -> Known | None:
-    """What the ledger knows of a story, or None."""
-    row = db.execute("SELECT language, text_hash, etag, updated_at FROM stories WHERE id = ?", (story_id,)).fetchone()
-    return _known(*row) if row else None
-
-
 def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Known]:
     """What the ledger knows of stories, of those that it holds."""
     rows = db.execute(

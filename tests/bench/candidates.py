@@ -22,12 +22,13 @@ import redis
 import uvloop
 
 from daemon.config import Detection
-from daemon.core.columns import LANGUAGES, Columns
+from daemon.core.columns import Columns
 from daemon.core.minhash import agreeing
 from daemon.core.verify import hamming
 from daemon.index import Found, Index
 from daemon.index.redis import Layout, open_redis
 from daemon.index.sqlite import SqliteIndex
+from daemon.records import LANGUAGES
 from tests.bench import report, synthetic
 from tests.bench.process import machine
 from tests.bench.sunion import look_up

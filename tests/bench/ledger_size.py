@@ -138,8 +138,6 @@ def show_reads(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
     some = [rng.choice(ids, BESIDE).tolist() for _ in range(BATCHES)]
     numbers = [rng.integers(1, len(ids), BESIDE).tolist() for _ in range(BATCHES)]
     with closing(read(path)) as db:
-        show_cost("known", lambda portion: [stories.known(db, one) for one in portion], some)
-        show_cost("known, not there", lambda portion: [stories.known(db, one) for one in portion], [fresh])
         show_cost("known_many", lambda portion: stories.known_many(db, portion), some)
         show_cost("known_many, not there", lambda portion: stories.known_many(db, portion), [*portions(fresh, BATCH)])
         show_cost("held by id", lambda portion: stories.held(db, portion, ()), some)
@@ -176,7 +174,7 @@ def busy_thread() -> Iterator[None]:
             until = time.perf_counter() + 0.0005
             while time.perf_counter() < until:
                 pass
-            time.sleep(0)
+            time.sleep(0)  # hands the interpreter lock over at once, as a thread does that parses and fetches
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -9,11 +9,11 @@ import fakeredis
 import uvloop
 
 from daemon.core.banding import Banding
-from daemon.core.columns import LANGUAGES, Columns
+from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, Index, Mark
 from daemon.index.redis import LAYOUTS, Layout, open_redis
 from daemon.index.sqlite import SqliteIndex
-from daemon.records import Banded, Change, Language
+from daemon.records import LANGUAGES, Banded, Change, Language
 
 SERVERS = ("redis", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.core.banding import Numbers
-from daemon.core.columns import LANGUAGES, Columns
+from daemon.core.columns import Columns
 from daemon.core.minhash import ROWS
 from daemon.core.nominate import Nominee, nominate, together, worth_comparing
 from daemon.core.verify import hamming, hash_rows
-from daemon.records import Banded, Language
+from daemon.records import LANGUAGES, Banded, Language
 
 ids = st.integers(0, 2**63 - 1)
 # Around one hash and one signature, so that many are near and some equally so.

@@ -35,16 +35,16 @@ def db(tmp_path: Path) -> sqlite3.Connection:
 def test_a_batch_that_fails_leaves_no_trace(db: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.Error):
         commit(db, made(1, 1), pairs={(1, object())})  # type: ignore[arg-type]
-    assert stories.known(db, 1) is None
+    assert stories.known_many(db, [1]).get(1) is None
     assert changes.last_seq(db) == 0
 
 
 def test_a_text_that_is_gone_takes_its_fingerprint_along(db: sqlite3.Connection) -> None:
     commit(db, made(1, 1))
     commit(db, Skipped(Story(1, HINDI), Skip.MISSING))
-    assert stories.known(db, 1) is not None, "a missing object says nothing of the text"
+    assert stories.known_many(db, [1]).get(1) is not None, "a missing object says nothing of the text"
     commit(db, Skipped(Story(1, HINDI), Skip.EMPTY))
-    assert stories.known(db, 1) is None
+    assert stories.known_many(db, [1]).get(1) is None
     assert changes.after(db, 1, 9)[-1].new is None
 
 
@@ -143,7 +143,7 @@ def test_readers_are_welcome_while_a_batch_is_written(tmp_path: Path) -> None:
     commit(db, made(1, 1))
     db.execute("BEGIN IMMEDIATE")
     db.execute("DELETE FROM stories")
-    assert stories.known(read(tmp_path / "ledger.db"), 1) is not None
+    assert stories.known_many(read(tmp_path / "ledger.db"), [1]).get(1) is not None
 
 
 def test_a_ledger_of_a_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_trial_versions_ledger_is_refused_and_left_as_it_is(tmp_path: Path, sc
 
 def test_what_is_known_of_many_stories_is_what_is_known_of_each(db: sqlite3.Connection) -> None:
     commit(db, *(made(n, n, language) for n, language in enumerate(Language)))
-    one_by_one = {n: stories.known(db, n) for n in range(len(Language))}
+    one_by_one = {n: stories.known_many(db, [n]).get(n) for n in range(len(Language))}
     assert stories.known_many(db, [*range(len(Language)), 99]) == one_by_one
 
 

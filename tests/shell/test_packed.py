@@ -30,7 +30,7 @@ def test_what_is_packed_is_given_back_to_the_letter(etag: str | None, author: st
     story = Story(1, HINDI, author_id=author, title=author)
     commit(db, Fingerprinted(story, fingerprint_of(bytes(16)), etag))
     row = stories.describe(db, [1])[1]
-    known = stories.known(db, 1)
+    known = stories.known_many(db, [1]).get(1)
     assert known is not None and known.etag == row["etag"] == etag
     assert row["author_id"] == row["title"] == author
     db.close()

@@ -20,20 +20,9 @@ from daemon.plan.spread import BAND_VALUES, Spread, even_spread, signature_sprea
 from daemon.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
 from tests.bench import synthetic
 from tests.bench.ledger_size import FIRST_ID, ID_STEP, fill
+from tests.bench.scale_corpus import PLATFORM
 from tests.shell.drawn import pages_of
 
-FULL = {
-    Language.HINDI: 4_170_000,
-    Language.MALAYALAM: 2_060_000,
-    Language.BENGALI: 1_850_000,
-    Language.MARATHI: 1_850_000,
-    Language.TAMIL: 1_820_000,
-    Language.TELUGU: 1_540_000,
-    Language.GUJARATI: 1_120_000,
-    Language.ENGLISH: 710_000,
-    Language.ODIA: 410_000,
-    Language.PUNJABI: 270_000,
-}
 ROUNDING = 1 + 1e-9
 languages = st.sampled_from(list(Language))
 counts = st.integers(0, 20_000_000)
@@ -103,7 +92,7 @@ def test_a_table_is_a_power_of_two_that_has_room(keys: int) -> None:
 
 
 def test_the_whole_is_the_sum_of_its_parts() -> None:
-    corpus = corpus_of(FULL)
+    corpus = corpus_of(PLATFORM)
     for layout in redis_size.LAYOUTS:
         tiers = [tier for each in redis_tiers(corpus, layout, grown=True).values() for tier in each.values()]
         parts = (
@@ -115,21 +104,21 @@ def test_the_whole_is_the_sum_of_its_parts() -> None:
 
 
 def test_the_compact_layout_is_the_smaller_and_fits_the_box() -> None:
-    corpus, box = corpus_of(FULL), 8 << 30
+    corpus, box = corpus_of(PLATFORM), 8 << 30
     assert redis_bytes(corpus, "compact") < redis_bytes(corpus, "documented", grown=False)
     assert days_until_full(corpus, "documented", 10_000, box) == 0
     days = days_until_full(corpus, "compact", 10_000, box)
     assert days
     assert days_until_full(corpus, "compact", 20_000, box) == pytest.approx(days / 2, abs=4)
     assert days_until_full(corpus, "compact", 0, box) is None, "nothing is added"
-    grown = corpus.times(1 + days * 10_000 / sum(FULL.values()))
+    grown = corpus.times(1 + days * 10_000 / sum(PLATFORM.values()))
     assert needed(grown, "compact")["needed"] <= box
 
 
 def test_a_lookup_reads_no_more_than_max_bucket_of_each_bucket() -> None:
     banding = Banding()
     for stories in (10_000, 100_000_000):
-        tiers = lookup(corpus_of(FULL), Language.HINDI, "compact", stories)
+        tiers = lookup(corpus_of(PLATFORM), Language.HINDI, "compact", stories)
         for columns, reads in zip((banding.hamming + 2, banding.bands), tiers.values(), strict=True):
             assert 0 < reads.candidates < reads.numbers < banding.max_bucket * columns
 
