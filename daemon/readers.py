@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any
+
+import structlog
 
 from daemon.concurrency import Concurrency
 from daemon.config import Content
@@ -19,8 +23,13 @@ from daemon.reading import Read, Request
 from daemon.records import Story
 from daemon.retry import retried
 
-PROCESSES = min(len(os.sched_getaffinity(0)), 2)  # each takes some 130 MB
+PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCH, EXTRACT, FINGERPRINT = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
+GRACE_SECONDS = 1.0  # for native code to give the interpreter back
+# Arrays are small here; a pool of threads for large ones only takes memory, and is nothing to fork with.
+ALONE = {"OPENBLAS_NUM_THREADS": "1"}
+
+log = structlog.get_logger()
 
 
 class Readers:
@@ -30,12 +39,26 @@ class Readers:
         self.concurrency = Concurrency(most)
         self._content = content
         self._setting = (content, extraction)
-        self._processes = [_Process(*self._setting) for _ in range(min(PROCESSES, most))]
+        self._processes = min(PROCESSES, most)
+        self._groups: list[_Group] = []
+        self._complete()
 
     @property
-    def pids(self) -> list[int]:
-        """The ids of the processes."""
-        return [process.pid for process in self._processes]
+    def groups(self) -> list[int]:
+        """The ids of the process groups that read."""
+        return [group.id for group in self._groups]
+
+    @property
+    def _links(self) -> list["_Link"]:
+        return [link for group in self._groups for link in group.links if not link.ended]
+
+    def _complete(self) -> None:
+        """Start processes in the place of those that ended."""
+        for group in [group for group in self._groups if all(link.ended for link in group.links)]:
+            group.end()
+            self._groups.remove(group)
+        if missing := self._processes - len(self._links):
+            self._groups.append(_Group(*self._setting, missing))
 
     async def read(self, story: Story, etag: str | None) -> Read | None:
         """A story's page, read; None where it still has this ETag.
@@ -52,29 +75,54 @@ class Readers:
 
     async def _ask(self, path: str, etag: str | None) -> Read | None:
         async with self.concurrency.slot():
-            for n, process in enumerate(self._processes):
-                if process.ended:
-                    self._processes[n] = _Process(*self._setting)
-            return await min(self._processes, key=lambda process: process.under_way).ask(path, etag)
+            links = self._links
+            if len(links) < self._processes:
+                self._complete()
+                links = self._links
+            return await min(links, key=lambda link: link.under_way).ask(path, etag)
 
     def close(self) -> None:
         """End the processes; what they have under way is lost."""
-        for process in self._processes:
-            process.close()
+        for group in self._groups:
+            group.end()
 
 
-class _Process:
-    """One process, and what it was asked for."""
+class _Group:
+    """Processes that were started as one, and forked when that was ready: they share most of their memory."""
 
-    def __init__(self, content: Content, extraction: Extraction) -> None:
-        ours, theirs = socket.socketpair()
-        # not -m: what that module defines would be sent under the name of __main__
-        command = [sys.executable, "-c", f"from daemon.reading import main; main({theirs.fileno()})"]
-        self._process = subprocess.Popen(  # noqa: S603 - this program
-            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=sys.stderr
-        )
-        theirs.close()
-        self.pid = self._process.pid
+    def __init__(self, content: Content, extraction: Extraction, size: int) -> None:
+        with ExitStack() as stack:
+            pairs = [socket.socketpair() for _ in range(size)]
+            theirs = [stack.enter_context(other).fileno() for _, other in pairs]
+            # not -m: what that module defines would be sent under the name of __main__
+            command = [sys.executable, "-c", f"from daemon.reading import main; main({theirs})"]
+            self._first = subprocess.Popen(  # noqa: S603 - this program
+                command,
+                pass_fds=theirs,
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr,
+                env=os.environ | ALONE,
+                process_group=0,
+            )
+        self.id = self._first.pid
+        self.links = [_Link(ours, content, extraction) for ours, _ in pairs]
+
+    def end(self) -> None:
+        """Close the links, by which they end; kill those that don't."""
+        for link in self.links:
+            link.close()
+        try:
+            self._first.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self.id, signal.SIGKILL)
+            self._first.wait()
+
+
+class _Link:
+    """The link to one process, and what it was asked for."""
+
+    def __init__(self, ours: socket.socket, content: Content, extraction: Extraction) -> None:
         self._link = Connection(ours.detach())
         self._link.send((content, extraction))
         self._loop = asyncio.get_running_loop()
@@ -119,6 +167,9 @@ class _Process:
                     waiting.set_result(answer)
         except (EOFError, OSError):
             self.close()
+        except Exception:
+            log.exception("a reading process gave an answer that cannot be read")
+            self.close()
 
     def close(self) -> None:
         """Once; whoever waits is told that it died."""
@@ -127,9 +178,7 @@ class _Process:
         self.ended = True
         self._loop.remove_reader(self._link.fileno())
         self._link.close()
-        self._process.kill()
-        self._process.wait()
         asked, self._asked = self._asked, {}
         for waiting in asked.values():
             if not waiting.done():
-                waiting.set_exception(Transient(f"a reading process ended ({self._process.returncode})", "crashed"))
+                waiting.set_exception(Transient("a reading process ended", "crashed"))

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -96,15 +97,33 @@ class _Reading:
             return RuntimeError(f"{type(error).__name__}: {error}")
 
 
-def main(descriptor: int) -> None:
-    """Serve whoever started this process, and end with it."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all of a group: who started it decides when it ends
+def main(descriptors: Sequence[int]) -> None:
+    """Serve whoever started this process over each of these links, by a process each, and end with it."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all of a service: who started it decides when it ends
         signal.signal(number, signal.SIG_IGN)
-    link = Connection(descriptor)
+    golden.warm_up()
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
+    mine, forked = _fork(descriptors)
+    link = Connection(mine)
     with suppress(EOFError, OSError):
         content, extraction = link.recv()
-        golden.warm_up()
-        gc.freeze()
-        gc.set_threshold(GARBAGE)
         _Reading(link, content, extraction).serve()
+    for child in forked:
+        os.waitpid(child, 0)
     os._exit(0)  # threads may be waiting for the store
+
+
+def _fork(descriptors: Sequence[int]) -> tuple[int, list[int]]:
+    """Become a process for each descriptor; which is this one's, and the ids of those that it forked."""
+    mine, forked = descriptors[0], list[int]()
+    for other in descriptors[1:]:
+        if child := os.fork():
+            forked.append(child)
+        else:
+            mine, forked = other, []
+            break
+    for other in descriptors:
+        if other != mine:  # or the end of its process would go unnoticed
+            os.close(other)
+    return mine, forked

@@ -1,39 +1,77 @@
-"""What a flow is measured by: the CPU time and the memory of the process that it has to itself."""
+"""What a flow is measured by: the CPU time and the memory of the process that it has to itself, and of its children."""
 
+import os
 import resource
+import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+WATCH_SECONDS = 0.5  # a look takes a few milliseconds
 
 
 @dataclass(slots=True)
 class Measured:
-    """One run of a flow; times in seconds, the start-up of the process left out."""
+    """One run of a flow; times in seconds, the start-up of the process left out, that of its children not.
+
+    Memory in MiB at its peak: of the process and its children, pages that they share counted once.
+    """
 
     stories: int
     pairs: int = 0
     seconds: float = 0.0
     cpu: float = 0.0
-    peak_rss_mb: float = 0.0
+    peak_mb: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
 
 
 @asynccontextmanager
 async def metered(measured: Measured) -> AsyncIterator[None]:
-    """Fill in what the enclosed work takes of the clock and of this process's CPU, all threads."""
-    began, spent = time.perf_counter(), cpu_seconds()
-    yield
-    measured.seconds = time.perf_counter() - began
-    measured.cpu = cpu_seconds() - spent
-    measured.peak_rss_mb = peak_rss_mb()
+    """Fill in what the enclosed work takes of the clock, of CPU, all threads and children, and of memory."""
+    with ThreadPoolExecutor(1) as thread:
+        over = threading.Event()
+        watching = thread.submit(_peak_of_all, over)
+        began, spent = time.perf_counter(), cpu_seconds()
+        try:
+            yield
+        finally:
+            over.set()
+        measured.seconds = time.perf_counter() - began
+        measured.cpu = cpu_seconds() - spent
+        measured.peak_mb = watching.result()
+
+
+def _peak_of_all(over: threading.Event) -> float:
+    """Until it is over, every now and then: the memory of this process and its children, in MiB."""
+    peak = 0.0
+    while not over.wait(WATCH_SECONDS):
+        peak = max(peak, sum(map(_pss_mb, ("self", *_descendants(os.getpid())))))
+    return peak
+
+
+def _descendants(pid: int) -> Iterator[str]:
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text(encoding="ascii").split():
+            yield child
+            yield from _descendants(int(child))
+
+
+def _pss_mb(pid: str) -> float:
+    """Of pages shared with other processes only this one's share; 0 for a process that is gone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process so far."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+    """User and system time of this process and of its children that have ended, so far."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def peak_rss_mb() -> float:

@@ -53,13 +53,14 @@ def show_flows(runs: Runs, reference: str) -> None:
         "stories/s",
         "client CPU\nus a story",
         "Redis CPU\nus a story",
-        "peak RSS\nMB",
+        "peak MB,\nall processes",
         "times as\nmany/s",
         "times less\nCPU",
     )
     theirs = runs[reference]
     for name, mine in runs.items():
         last = mine[-1]
+        memory = median(mine, lambda run: run.flow.peak_mb)
         redis_cpu = median(mine, lambda run: run.per_story(run.redis_cpu))
         table.add_row(
             name,
@@ -68,7 +69,7 @@ def show_flows(runs: Runs, reference: str) -> None:
             f"{median(mine, lambda run: run.rate):,.0f}",
             f"{median(mine, lambda run: run.per_story(run.flow.cpu)):,.0f}",
             "-" if last.redis_cpu is None else f"{redis_cpu:,.0f}",
-            f"{median(mine, lambda run: run.flow.peak_rss_mb):,.0f}",
+            f"{memory:,.0f}" if memory else "-",
             f"{median(mine, lambda run: run.rate) / median(theirs, lambda run: run.rate):.1f}",
             f"{median(theirs, lambda run: run.cpu) / median(mine, lambda run: run.cpu):.1f}",
         )

@@ -1,6 +1,6 @@
 """Any number of synthetic stories, the languages mixed and as large beside each other as the platform's."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -45,16 +45,17 @@ class Probe:
     alike: bool = False
 
 
-def divided(stories: int) -> dict[Language, int]:
-    """So many stories, as the platform's are divided."""
-    edges = np.rint(np.cumsum(list(PLATFORM.values())) * (stories / ALL)).astype(np.int64)
-    return dict(zip(PLATFORM, np.diff(edges, prepend=0).tolist(), strict=True))
+def divided(stories: int, shares: Mapping[Language, int]) -> dict[Language, int]:
+    """So many stories, divided by these shares."""
+    edges = np.rint(np.cumsum(list(shares.values())) * (stories / sum(shares.values()))).astype(np.int64)
+    return dict(zip(shares, np.diff(edges, prepend=0).tolist(), strict=True))
 
 
 class Corpus:
     """Stories as uneven as `prose`, or `uniform` ones; none is given twice, ids ascend, and `given` counts."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, shares: Mapping[Language, int] = PLATFORM) -> None:
+        self._shares = shares
         self._rng = np.random.default_rng(SEED)
         self.given = 0
         self._sources = {
@@ -63,7 +64,7 @@ class Corpus:
 
     def pages(self, stories: int) -> Iterator[list[Fingerprinted]]:
         """So many in random order, FILL_BATCH at a time."""
-        left = divided(stories)
+        left = divided(stories, self._shares)
         streams = [_bandeds(self._rng, language, self._sources[language], n) for language, n in left.items()]
         counts = np.array(list(left.values()))
         while size := min(FILL_BATCH, int(counts.sum())):

@@ -14,6 +14,7 @@ import uvloop
 
 from daemon.config import Config, Content, Detection, Source
 from daemon.config import Ledger as LedgerSection
+from daemon.core import golden
 from daemon.core.pairs import near_pairs
 from daemon.core.shortlist import Shortlist
 from daemon.index import Index
@@ -29,7 +30,7 @@ from tests.bench.ledger_size import BATCH, commit, portions
 from tests.bench.meter import cpu_seconds, peak_rss_mb
 from tests.bench.subject import stage_seconds
 
-VERSION = "bench"
+VERSION = golden.version()
 DETECTION = Detection()
 LAYOUTS: tuple[Layout, ...] = ("compact", "documented")
 INDEXES = (*LAYOUTS, "sqlite")

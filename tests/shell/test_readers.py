@@ -5,8 +5,10 @@ page, and none outlives its owner.
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,20 @@ from daemon.core.html import Extraction, Unreadable
 from daemon.core.text import tokens
 from daemon.errors import Gone, Transient
 from daemon.fetch import TooLarge
-from daemon.readers import PROCESSES, Readers
+from daemon.readers import PROCESSES, Readers, _Link
 from daemon.records import Language, Skip, Story
 from daemon.retry import ATTEMPTS
+
+
+def pids(readers: Readers) -> list[int]:
+    """The ids of the processes: none is a zombie."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            told = stat.read_text().rpartition(")")[2].split()
+            if told[0] != "Z" and int(told[2]) in readers.groups:
+                found.append(int(stat.parent.name))
+    return found
 
 
 def told(language: Language, n: int) -> str:
@@ -77,26 +90,38 @@ async def test_errors_come_back_as_they_were_raised(tmp_path: Path) -> None:
 async def test_a_process_that_dies_loses_nobody_s_page(tmp_path: Path) -> None:
     asked = stories(tmp_path, 3)
     async with reading(tmp_path) as readers:
+        assert await readers.read(asked[0], None)
         with stamina.set_testing(True, attempts=ATTEMPTS):
-            doomed = readers.pids
+            doomed = pids(readers)
+            assert len(doomed) == PROCESSES
             tasks = [asyncio.create_task(readers.read(story, None)) for story in asked]
             await asyncio.sleep(0)
             for pid in doomed:
                 os.kill(pid, signal.SIGKILL)
             assert all(await asyncio.gather(*tasks))
-        assert not set(doomed) & set(readers.pids), "others took their places"
+        assert not set(doomed) & set(pids(readers)), "others took their places"
+
+
+async def test_an_answer_that_cannot_be_read_fails_the_page() -> None:
+    ours, theirs = socket.socketpair()
+    link = _Link(ours, Content(url="file:/nowhere"), Extraction())
+    other = Connection(theirs.detach())
+    asking = asyncio.create_task(link.ask("HINDI/1.html", None))
+    other.recv()
+    other.send_bytes(b"no pickle")
+    with pytest.raises(Transient):
+        await asking
+    assert link.ended, "pages would go on to a process that answers nonsense"
 
 
 async def test_no_process_outlives_its_owner(tmp_path: Path) -> None:
     asked = stories(tmp_path, 1)
     async with reading(tmp_path) as readers:
-        pids = readers.pids
-        assert len(pids) == PROCESSES
         assert await readers.read(asked[0], None)
+        started = pids(readers)
+        assert len(started) == PROCESSES
         waiting = asyncio.create_task(readers.read(asked[1], None))
         await asyncio.sleep(0)
     with pytest.raises(Transient), stamina.set_testing(True, attempts=1):
         await waiting
-    for pid in pids:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+    assert not pids(readers), f"of {started} some are left"
