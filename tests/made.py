@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import itemgetter
 
+import numpy as np
+
 from daemon.config import Content, Thresholds
 from daemon.core.html import Extraction
 from daemon.core.verify import judge
@@ -25,6 +27,11 @@ WHOLE_PAGE = Extraction()
 def fingerprint_of(value: bytes, signature: bytes | None = None, words: int = 100) -> Fingerprint:
     """A fingerprint whose text hash and SimHash are the same 16 bytes."""
     return Fingerprint(value, value, signature, words, words)
+
+
+def sketch_values(signature: bytes | None, bands: int) -> list[int]:
+    """64 bytes -> the values of its first `bands` bands, 16 bits each; none for a story without a signature."""
+    return np.frombuffer(signature, ">u2", bands).tolist() if signature else []
 
 
 def made(

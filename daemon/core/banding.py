@@ -75,11 +75,6 @@ def band_values(simhash: bytes) -> list[str]:
     return [digits[i : i + 4] for i in range(0, 4 * BANDS, 4)]
 
 
-def sketch_values(signature: bytes | None, bands: int) -> list[int]:
-    """64 bytes -> the values of its first `bands` bands, 16 bits each; none for a story without a signature."""
-    return np.frombuffer(signature, ">u2", bands).tolist() if signature else []
-
-
 def block_values(simhashes: npt.NDArray[np.uint64], distance: int, bits: int) -> Values:
     """(n, 2) SimHashes -> (n, distance + 2): each block hashed to so many bits, 16 at most.
 

@@ -132,7 +132,7 @@ def _pairs(db: sqlite3.Connection) -> Iterator[Pair]:
 
 def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, Banded]:
     places = [place for place, story in enumerate(corpus.stories) if story.edit is None]
-    return dict(stories.held(db, places, ()).values())
+    return stories.fingerprints(db, places)
 
 
 async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> list[Lookup]:

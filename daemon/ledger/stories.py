@@ -55,23 +55,13 @@ def _known(language: int, text_hash: bytes, etag: bytes | str | None, updated_at
     return Known(LANGUAGES[language], text_hash, etag_of(etag), updated_at)
 
 
-def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> dict[int, tuple[int, Banded]]:
-    """Stories by id or number -> number -> id and fingerprints, of those that the ledger holds."""
-    rows = [
-        row
-        for column, wanted in (("id", ids), ("number", numbers))
-        for row in db.execute(
-            "SELECT number, id, language, simhash, signature FROM stories"
-            f" WHERE {column} IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(wanted)),),
-        )
-    ]
-    return {number: (story_id, Banded(LANGUAGES[language], *hashes)) for number, story_id, language, *hashes in rows}
-
-
 def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded]:
     """Story ids -> fingerprints, of those that the ledger holds."""
-    return dict(held(db, ids, ()).values())
+    rows = db.execute(
+        "SELECT id, language, simhash, signature FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {story_id: Banded(LANGUAGES[language], *hashes) for story_id, language, *hashes in rows}
 
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:

@@ -140,8 +140,8 @@ def show_reads(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
     with closing(read(path)) as db:
         show_cost("known_many", lambda portion: stories.known_many(db, portion), some)
         show_cost("known_many, not there", lambda portion: stories.known_many(db, portion), [*portions(fresh, BATCH)])
-        show_cost("held by id", lambda portion: stories.held(db, portion, ()), some)
-        show_cost("held by number", lambda portion: stories.held(db, (), portion), numbers)
+        show_cost("held by id", lambda portion: columns.held(db, portion, ()), some)
+        show_cost("held by number", lambda portion: columns.held(db, (), portion), numbers)
         show_cost("describe", lambda portion: stories.describe(db, portion), some)
         pages = [range(at, min(at + READ_PAGE, len(ids))) for at in range(0, len(ids), READ_PAGE)]
         show_cost("columns.after, all", lambda page: columns.after(db, page[0], len(page)), pages)

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from daemon.core.banding import Banding, sketch_values
+from daemon.core.banding import Banding
 from daemon.core.minhash import ROWS
 from daemon.index import Mark
 from daemon.records import Banded, Change, Language
 from tests.contract.index_bench import Bench
+from tests.made import sketch_values
 
 SIMHASH = bytes(range(16))
 BASE = bytes(range(ROWS))

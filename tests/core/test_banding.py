@@ -15,10 +15,10 @@ from daemon.core.banding import (
     block_values,
     groups,
     narrowed,
-    sketch_values,
 )
 from daemon.core.minhash import ROWS, signature_rows
 from daemon.core.verify import hash_rows
+from tests.made import sketch_values
 
 DISTANCES = range(BANDS)
 hashes = st.binary(min_size=16, max_size=16)

@@ -13,10 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from daemon.core import pairs
-from daemon.core.banding import MAX_DISTANCE, Banding, groups, sketch_values
+from daemon.core.banding import MAX_DISTANCE, Banding, groups
 from daemon.core.minhash import ROWS, signature_rows
 from daemon.core.pairs import Portion, near_pairs, sketch_pairs
 from daemon.core.verify import hash_rows
+from tests.made import sketch_values
 
 Pair = tuple[int, int]
 UNCAPPED = 1000
