@@ -9,13 +9,13 @@ from daemon.core.html import file_text
 from daemon.core.nominate import nominate, together
 from daemon.core.verify import judge, shingled
 from daemon.errors import Transient
-from daemon.ledger import changes, columns, runs, stories
+from daemon.ledger import changes, columns, runs, stories, translated
+from daemon.reading import story_words
 from daemon.records import Banded, Candidate, Kind, Language, Side, Verdict
 from daemon.retry import retried
 from daemon.review.export import rfc3339
 from daemon.sync import refuse
 from daemon.texts import Texts
-from daemon.worker import story_words
 
 CHECKED = -(2**63)  # no story has this id
 
@@ -25,6 +25,11 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
 
     Raises Unreadable where it holds no story, Fatal or Transient for an index that cannot tell.
     """
+    with translated(app.ledger.path):
+        return await _check(app, body, language)
+
+
+async def _check(app: App, body: bytes, language: Language) -> list[dict[str, Any]]:
     words = story_words(file_text(body, extraction(app.config)))
     made = fingerprint(words)
     limits = app.config.detection.of(language)

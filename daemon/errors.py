@@ -25,6 +25,12 @@ class Transient(NeardupError):
         return type(self), (str(self), self.reason)
 
 
+class Stopped(NeardupError):
+    """Told to stop before there was anything to drain."""
+
+    exit_code = 0
+
+
 class Gone(NeardupError):
     """What was asked for is not there, and asking again will not bring it."""
 

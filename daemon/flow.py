@@ -5,8 +5,9 @@ from typing import Any
 from daemon.concurrency import Concurrency
 from daemon.metrics import IN_FLIGHT, IN_FLIGHT_LIMIT, QUEUE_DEPTH
 from daemon.pipeline import Pipeline
+from daemon.readers import PROCESSES
 
-BUSY_CORES = 0.8
+BUSY_CORES = 0.7 * PROCESSES  # Redis and the system have the rest
 
 
 def watch_flow(pipeline: Pipeline[Any, Any], requests: Concurrency) -> None:

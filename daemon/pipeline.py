@@ -77,6 +77,7 @@ class Pipeline(Generic[JobType, Outcome]):
 
     `work` turns a job into an outcome and must not raise for a bad job; `write` records a batch of
     outcomes with the position to resume from.  The writer waits `linger` seconds for a batch to fill.
+    `cpu_seconds` tells what all of this has used of the processor.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Pipeline(Generic[JobType, Outcome]):
         batch: int,
         stop: asyncio.Event,
         linger: float = LINGER_SECONDS,
+        cpu_seconds: Callable[[], float] = time.process_time,
     ) -> None:
         self._work = work
         self._write = write
@@ -97,11 +99,12 @@ class Pipeline(Generic[JobType, Outcome]):
         self._batch = batch
         self._stop = stop
         self._linger = linger
+        self._cpu_seconds = cpu_seconds
         self._enough = asyncio.Event()
         self._worked = False
         # how often, of late, a batch's end found the workers waiting for the writer, or for jobs
         self._stalled = self._starved = 0.0
-        self.cores = 0.0  # that this process kept busy, of late
+        self.cores = 0.0  # kept busy, of late
         self._under_way = UnderWay(self._enough.set)
         self.jobs: Queue[JobType] = asyncio.Queue(depth)
         self.outcomes: Queue[tuple[JobType, Outcome]] = asyncio.Queue(depth)
@@ -160,7 +163,7 @@ class Pipeline(Generic[JobType, Outcome]):
 
     async def _drain(self) -> None:
         """Write whatever is waiting, so that batches grow when the writer lags."""
-        began, spent = time.perf_counter(), time.process_time()
+        began, spent = time.perf_counter(), self._cpu_seconds()
         async for first in _until_done(self.outcomes):
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger):
@@ -172,7 +175,7 @@ class Pipeline(Generic[JobType, Outcome]):
             self._starved += SMOOTHING * (self.jobs.empty() - self._starved)
             self._under_way.leave(keys)
             seconds, began = time.perf_counter() - began, time.perf_counter()
-            cpu, spent = time.process_time() - spent, time.process_time()
+            cpu, spent = self._cpu_seconds() - spent, self._cpu_seconds()
             self.cores += SMOOTHING * (cpu / seconds - self.cores)
 
     def _waiting(self) -> list[tuple[JobType, Outcome]]:

@@ -8,6 +8,7 @@ and 880, for they wait on each other's interpreter lock; fetching by coroutines 
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -21,6 +22,7 @@ from daemon.config import Content
 from daemon.core import golden
 from daemon.core.fingerprint import fingerprint_text
 from daemon.core.html import Extraction, Unreadable, page_text
+from daemon.core.text import tokens
 from daemon.errors import NeardupError
 from daemon.fetch import Pages
 from daemon.records import Document, Fingerprint, Skip
@@ -54,6 +56,14 @@ def read_page(document: Document, extraction: Extraction, fetch: float = 0.0) ->
     return Read(made, document.etag, fetch, extracted - began, time.perf_counter() - extracted)
 
 
+def story_words(text: str) -> list[bytes]:
+    """A story's text -> its words, normalised.  Raises Unreadable where they are too few for a fingerprint."""
+    words = tokens(text)
+    if len(words) < MIN_WORDS:
+        raise Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY)
+    return words
+
+
 class _Reading:
     """Answers the requests that come over a link, as many at a time as come."""
 
@@ -63,6 +73,7 @@ class _Reading:
         self._extraction = extraction
         self._waiting: SimpleQueue[Request] = SimpleQueue()
         self._lock = threading.Lock()
+        self._sending = threading.Lock()  # not the other: both ends would wait for each other
         self._under_way = self._threads = 0
 
     def serve(self) -> None:
@@ -82,7 +93,8 @@ class _Reading:
             answer = self._read(path, etag)
             with self._lock:
                 self._under_way -= 1
-                self._link.send((number, answer))
+            with self._sending, suppress(OSError):  # nobody may wait for it any more
+                self._link.send((number, answer, time.process_time()))
 
     def _read(self, path: str, etag: str | None) -> Read | Exception | None:
         began = time.perf_counter()
@@ -92,23 +104,31 @@ class _Reading:
             return None if document is None else read_page(document, self._extraction, fetched)
         except (NeardupError, Unreadable) as error:  # raised again where the page was asked for
             return error
-        except Exception as error:  # noqa: BLE001 - some cannot be sent; here is what there is to see of it
+        except BaseException as error:  # noqa: BLE001 - a panic of obstore's is one; some cannot be sent
             traceback.print_exc()
             return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def main(descriptors: Sequence[int]) -> None:
-    """Serve whoever started this process over each of these links, by a process each, and end with it."""
+    """Serve whoever started this process over each of these links, by a process each, and end with it.
+
+    The first thing told is the version of the fingerprints made here, and whether by compiled code.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all of a service: who started it decides when it ends
         signal.signal(number, signal.SIG_IGN)
-    golden.warm_up()
+    try:
+        compiled = golden.warm_up()
+    except RuntimeError as error:
+        sys.exit(f"neardup: {error}")
     gc.freeze()
     gc.set_threshold(GARBAGE)
     mine, forked = _fork(descriptors)
     link = Connection(mine)
     with suppress(EOFError, OSError):
         content, extraction = link.recv()
-        _Reading(link, content, extraction).serve()
+        reading = _Reading(link, content, extraction)
+        link.send((golden.version(), compiled))
+        reading.serve()
     for child in forked:
         os.waitpid(child, 0)
     os._exit(0)  # threads may be waiting for the store

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -11,8 +11,7 @@ import structlog
 from daemon.app import App, extraction, open_fetcher, open_source
 from daemon.coalesced import Coalesced
 from daemon.config import Config
-from daemon.core import golden
-from daemon.errors import Misuse, NeardupError, Transient
+from daemon.errors import Misuse, NeardupError
 from daemon.flow import limited_by, unwatch_flow, watch_flow
 from daemon.gauges import keep_gauges, refresh_gauges
 from daemon.ledger import changes, now_ms, runs, stories, translated
@@ -20,11 +19,12 @@ from daemon.ledger.lock import only_one
 from daemon.metrics import RUN_FAILURES, RUNNING
 from daemon.pipeline import Pipeline
 from daemon.readers import Readers
+from daemon.ready import get_ready
 from daemon.records import Checkpoint, Known, Listed, Outcome, Story
 from daemon.review.export import write_file
 from daemon.source import Source
 from daemon.summary import Counts, Summary
-from daemon.sync import KEEP_CHANGES, catch_up, ledger_id, rebuild, refuse_strangers, start_anew
+from daemon.sync import KEEP_CHANGES, rebuild
 from daemon.texts import Texts
 from daemon.verifier import News, Verifier
 from daemon.worker import Worker
@@ -59,11 +59,12 @@ async def run_once(
 
     `watch` is told of the progress after each batch.  `since` (milliseconds) overrides a daily
     run's watermark.  A `fresh` run looks nothing up, and builds the index from the ledger at its end: a
-    sweep then finds the pairs.  Raises Transient where the ledger is in use or the index away at start,
-    Misuse for a daily Athena run without a watermark, Fatal for what somebody has to mend.
+    sweep, which is owed from then on, finds the pairs.  Raises Transient where the ledger is in use or the
+    index away at start, Misuse for a daily Athena run without a watermark, Stopped where `stop` came before
+    the listing began, Fatal for what somebody has to mend.
     """
     with only_one(app.config.ledger.path, command):
-        await _unless(stop, _get_ready(app, refingerprint=refingerprint, fresh=fresh))
+        await get_ready(app, stop, refingerprint=refingerprint, fresh=fresh)
         mark = await app.ledger.do(runs.watermark)
         if command == "daily" and since is None:
             since = _looking_back(app.config, mark)
@@ -82,37 +83,7 @@ async def run_once(
         finally:
             RUNNING.labels(command).set(0)
             unwatch_flow()
-        export = app.config.export
-        if export.path is not None:
-            await app.ledger.do(write_file, export.path, export.format)
         return summary
-
-
-async def _get_ready(app: App, *, refingerprint: bool, fresh: bool) -> None:
-    if not await asyncio.to_thread(golden.warm_up):
-        log.warning("this system forbids code compiled here: fingerprints take several times as long")
-    if refingerprint:
-        await start_anew(app.index, app.ledger, app.version)
-    await refuse_strangers(app.index, app.ledger, app.version)
-    if fresh:
-        await app.index.clear(
-            await ledger_id(app.ledger), app.version
-        )  # whoever comes next sees that it is to be built
-    else:
-        await catch_up(app.index, app.ledger, app.version)
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[None, None, None]) -> None:
-    """Do the work; raises Transient when told to stop before it is done."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise Transient("stopped before the run began", "stopped")
-        await working
-    finally:
-        working.cancel()
-        stopping.cancel()
 
 
 def _looking_back(config: Config, watermark: int | None) -> int | None:
@@ -146,7 +117,7 @@ class _Run:
         self.counts = self._progress.counts
 
     async def go(self, since: int | None, *, moves_watermark: bool) -> Summary:
-        """List, process and verify; then close the run's record."""
+        """List, process, verify and export; then close the run's record."""
         began = time.perf_counter()
         try:
             async with asyncio.timeout(None) as deadline:
@@ -196,6 +167,7 @@ class _Run:
             depth=config.run.queue,
             batch=config.run.batch,
             stop=self._stop,
+            cpu_seconds=lambda: time.process_time() + readers.cpu_seconds,
         )
         watch_flow(pipeline, readers.concurrency)
         try:
@@ -203,6 +175,7 @@ class _Run:
                 group.create_task(verifier.run(), name="verifier")
                 group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
                 ended = await pipeline.run(self._noting_times(source, since))
+                readers.close()  # their memory is wanted
                 if self._fresh and ended:
                     await rebuild(app.index, app.ledger, app.version)
                 verifier.finish()
@@ -241,10 +214,13 @@ class _Run:
 
     async def _finish(self, working_seconds: float, ended: bool, *, moves_watermark: bool) -> Summary:
         status = "done" if ended else "stopped"
-        mark = self._newest if moves_watermark else None
+        mark, export = self._newest if moves_watermark else None, self._app.config.export
+        if export.path is not None:
+            await self._app.ledger.do(write_file, export.path, export.format)
         await self._app.ledger.do(runs.finish, self._run_id, status, counts=self.counts.as_dict(), watermark=mark)
         await self._app.ledger.do(changes.prune, KEEP_CHANGES)
-        with suppress(NeardupError):  # the run is done; the index may be away by now
-            await refresh_gauges(self._app)
+        if not self._stop.is_set():  # or there is no time to wait for an index that does not answer
+            with suppress(NeardupError):  # the run is done
+                await refresh_gauges(self._app)
         seconds = (now_ms() - self._started_at) / 1000
         return Summary(self._command, status, self.counts, self._started_at, seconds, working_seconds)

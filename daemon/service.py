@@ -8,7 +8,7 @@ import structlog
 
 from daemon.app import App, open_app
 from daemon.config import Config
-from daemon.errors import NeardupError, Transient
+from daemon.errors import NeardupError, Stopped, Transient
 from daemon.gauges import refresh_gauges
 from daemon.http import served
 from daemon.ledger import runs
@@ -77,6 +77,8 @@ class Service:
             try:
                 await self._run_daily(app)
                 retry, not_before, self._failure = RETRY_FIRST, now, None
+            except Stopped:
+                return
             except NeardupError as error:
                 if not isinstance(error, Transient):  # what passes by itself is for the alert on the last success
                     self._failure = str(error)

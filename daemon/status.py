@@ -1,6 +1,7 @@
 """How neardup stands, read off the ledger and the index."""
 
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 from daemon.app import open_index
@@ -8,7 +9,7 @@ from daemon.config import Config
 from daemon.core.nominate import worth_comparing
 from daemon.errors import NeardupError
 from daemon.gauges import SAMPLE
-from daemon.ledger import candidates, changes, clusters, flags, lock, read, runs, snapshot, stories
+from daemon.ledger import candidates, changes, clusters, flags, lock, read, runs, snapshot, stories, translated
 from daemon.review.export import rfc3339
 
 RUNS = 5
@@ -18,11 +19,8 @@ BUCKETS = 10
 
 async def status(config: Config) -> dict[str, Any]:
     """Everything an operator asks first, as one JSON-able object; an index that is away is said to be."""
-    db = read(config.ledger.path)
-    try:
+    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         return _ledger_facts(db, config) | {"index": await _index_facts(db, config)}
-    finally:
-        db.close()
 
 
 def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
@@ -34,6 +32,7 @@ def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
         "candidates_pending": candidates.pending_count(db),
         "near_misses": candidates.near_miss_count(db),
         "dead_letters": runs.dead_letters(db),
+        "sweep_owed": runs.owes_sweep(db),
         "watermark": rfc3339(runs.watermark(db)),
         "fingerprint_version": runs.get(db, "fingerprint_version"),
         "runs": [

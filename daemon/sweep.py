@@ -83,6 +83,10 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
         RUNNING.labels("sweep").set(1)
         try:
             await work.go()
+            if work.swept.status == "done":
+                await ledger.do(runs.owe_sweep, owed=False)
+            if config.export.path is not None:
+                await ledger.do(write_file, config.export.path, config.export.format)
         except BaseException as error:
             RUN_FAILURES.labels("sweep").inc()
             why = str(error) if isinstance(error, NeardupError) else repr(error)
@@ -91,8 +95,6 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
         finally:
             RUNNING.labels("sweep").set(0)
         await ledger.do(runs.finish, run_id, work.swept.status, counts=work.swept.as_dict())
-        if config.export.path is not None:
-            await ledger.do(write_file, config.export.path, config.export.format)
         return work.swept
 
 

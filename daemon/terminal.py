@@ -145,6 +145,8 @@ def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
     )
     yield "clusters", [str(facts["clusters"]["count"]), *map(_cluster_line, facts["clusters"]["largest"])]
     yield "candidates", [f"{facts['candidates_pending']:,} pending, {facts['near_misses']:,} near misses kept"]
+    if facts["sweep_owed"]:
+        yield "owed", ["a sweep: pairs were not looked for in all that is there; run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in facts["dead_letters"].items()] or ["none"]
     yield "watermark", [str(facts["watermark"] or "none yet")]
     index = dict(facts["index"])

@@ -17,6 +17,8 @@ from daemon.records import Candidate, Kind, Language, Verdict
 from daemon.texts import Texts
 
 BATCH = 250
+HASH_BYTES = 8  # of a word, or of a shingle
+HELD_BYTES = 64_000_000  # of texts that are judged together
 BEFORE_ALL = (-(2**63), 0)
 
 News = Counter[tuple[Language, Kind]]
@@ -61,6 +63,7 @@ class Verifier:
         """Judge every pending candidate once."""
         after = BEFORE_ALL
         while pending := await self._ledger.do(candidates.pending, after, BATCH):
+            pending = _readable(pending)
             after = pending[-1].a.id, pending[-1].b.id
             with STAGE_SECONDS.labels("verify").time():
                 judged = await self._judge(pending)
@@ -91,6 +94,19 @@ class Verifier:
             ]
 
         return await asyncio.to_thread(work)
+
+
+def _readable(pairs: list[Candidate]) -> list[Candidate]:
+    """As many of them, from the first on, as have texts that are held at once."""
+    taken, held = 0, set[bytes]()
+    for n, pair in enumerate(pairs):
+        for side in (pair.a, pair.b):
+            if pair.a.text_hash != pair.b.text_hash and side.text_hash not in held:
+                held.add(side.text_hash)
+                taken += HASH_BYTES * (side.words + side.shingles)
+        if n and taken > HELD_BYTES:
+            return pairs[:n]
+    return pairs
 
 
 def _measure(pair: Candidate, verdict: Verdict | None) -> None:

@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from daemon.core.html import Unreadable
-from daemon.core.text import tokens
 from daemon.errors import Fatal, Gone, Transient
 from daemon.fetch import Forbidden, TooLarge
-from daemon.reading import MIN_WORDS, Read
+from daemon.reading import Read
 from daemon.records import (
     BadRow,
     Dead,
@@ -41,11 +40,12 @@ class Worker:
         self._read = read
 
     async def process(self, job: Listed) -> tuple[Listed, Outcome]:
-        """The one outcome of a listed row.  Raises nothing but what ends the whole run."""
+        """The one outcome of a listed row.  Raises nothing but what ends the whole run, as what `known` raises does."""
         if isinstance(job, BadRow):
             return job, DeadLettered(job, job.reason, job.error)
+        known = await self._known(job.id)
         try:
-            outcome = await self._outcome(job)
+            outcome = await self._outcome(job, known)
         except Gone:
             outcome = Skipped(job, Skip.MISSING)
         except TooLarge:
@@ -63,8 +63,7 @@ class Worker:
             outcome = DeadLettered(job, Dead.CRASHED, f"{type(error).__name__}: {error}")
         return job, outcome
 
-    async def _outcome(self, story: Story) -> Outcome:
-        known = await self._known(story.id)
+    async def _outcome(self, story: Story, known: Known | None) -> Outcome:
         if known is not None and known.updated_at is not None and story.updated_at is not None:
             if story.updated_at < known.updated_at:
                 return Skipped(story, Skip.SUPERSEDED)
@@ -77,11 +76,3 @@ class Worker:
         if known is not None and same_place and read.fingerprint.text_hash == known.text_hash:
             return Skipped(story, Skip.UNCHANGED, read.etag)
         return Fingerprinted(story, read.fingerprint, read.etag)
-
-
-def story_words(text: str) -> list[bytes]:
-    """A story's text -> its words, normalised.  Raises Unreadable where they are too few for a fingerprint."""
-    words = tokens(text)
-    if len(words) < MIN_WORDS:
-        raise Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY)
-    return words

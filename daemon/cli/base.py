@@ -47,7 +47,7 @@ def command(function: Callable[..., None]) -> click.Command:
         except OSError as error:
             if isinstance(error, BrokenPipeError):  # click ends it quietly
                 raise
-            click.echo(f"neardup: {error.strerror}", err=True)
+            click.echo(f"neardup: {error.strerror or error}", err=True)
             with suppress(OSError):  # what could not be written would be tried again at exit
                 sys.stdout.close()
             raise SystemExit(1) from None

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 from contextlib import AsyncExitStack, closing
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from daemon.app import open_app
 from daemon.cli.base import command, json_option, time_of
 from daemon.config import Config
 from daemon.http import serve_if_free
-from daemon.ledger import Ledger, flags, read, snapshot
+from daemon.ledger import Ledger, flags, read, runs, snapshot
 from daemon.review.export import clusters_of, record
 from daemon.run import run_once
 from daemon.service import Service
@@ -48,22 +49,23 @@ def backfill(config: Config, refingerprint: bool, fresh: bool, as_json: bool) ->
     _run_and_tell(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
 
 
-def _run_and_tell(config: Config, name: str, as_json: bool, *, fresh: bool = False, **options: Any) -> None:
+def _run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> None:
     async def go(stop: asyncio.Event) -> tuple[Summary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(open_app(config))
             await serve_if_free(stack, config.metrics.listen)
             with console.watching(name) as watch:
-                summary = await run_once(app, name, stop, watch, fresh=fresh, **options)
-            if fresh and summary.status == "done":
+                summary = await run_once(app, name, stop, watch, **options)
+            if name == "backfill" and summary.status == "done" and await app.ledger.do(runs.owes_sweep):
                 with console.watching("sweep") as watch:
                     swept = await sweep_ledger(config, app.ledger, stop, watch)
                 summary.counts.flagged.update(swept.flagged)
+                summary = replace(summary, status=swept.status)
             return summary, await app.ledger.do(_flagged_since, summary.started_at)
 
     summary, new = run_async(go, drains=True)
     if as_json:
-        click.echo(json.dumps(summary.as_dict(), ensure_ascii=False))
+        click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
         return
     terminal.show_summary(summary)
     _show_flags(config, new, summary.counts.flagged.total())
@@ -85,7 +87,7 @@ def sweep(config: Config, as_json: bool) -> None:
 
     swept, new = run_async(go, drains=True)
     if as_json:
-        click.echo(json.dumps(swept.as_dict(), ensure_ascii=False))
+        click.echo(json.dumps({"status": swept.status, **swept.as_dict()}, ensure_ascii=False))
         return
     terminal.show_sweep(swept)
     _show_flags(config, new, swept.flagged.total())

@@ -46,6 +46,19 @@ def put(db: sqlite3.Connection, key: str, value: str) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
+def owe_sweep(db: sqlite3.Connection, *, owed: bool) -> None:
+    """Put on record that stories were written without lookups, or that a sweep has found their pairs since."""
+    if owed:
+        put(db, "sweep_owed", "1")
+    else:
+        db.execute("DELETE FROM meta WHERE key = 'sweep_owed'")
+
+
+def owes_sweep(db: sqlite3.Connection) -> bool:
+    """Whether there may be stories whose pairs nobody has looked for."""
+    return get(db, "sweep_owed") is not None
+
+
 def get(db: sqlite3.Connection, key: str) -> str | None:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return row[0] if row else None

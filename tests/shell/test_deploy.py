@@ -20,7 +20,9 @@ from daemon import metrics
 from daemon.config import Config, load
 from daemon.core.banding import Banding
 from daemon.index.redis import open_redis
+from daemon.plan.project import DAEMON, sweep_bytes
 from daemon.records import Language
+from tests.bench.scale_corpus import PLATFORM
 from tests.conftest import ROOT
 from tests.servers import redis_server
 
@@ -194,9 +196,14 @@ def test_a_unit_is_hardened(unit: str) -> None:
 def test_the_units_differ_in_their_work_only() -> None:
     daemon, backfill = [text_of(unit).partition("# Hardening")[2] for unit in UNITS]
     assert backfill.strip() == daemon.partition("[Install]")[0].strip(), "the units are not hardened alike"
-    for key in ("User", "Group", "StateDirectory", "StateDirectoryMode", "EnvironmentFile", "MemoryMax"):
+    for key in ("User", "Group", "StateDirectory", "StateDirectoryMode", "EnvironmentFile"):
         first, second = [settings(unit)[key] for unit in UNITS]
         assert first == second, f"{key} differs: {first}, {second}"
+
+
+def test_a_backfill_may_have_the_memory_of_its_sweep() -> None:
+    allowed = int(settings("neardup-backfill.service")["MemoryMax"].removesuffix("G")) * 2**30
+    assert allowed > sweep_bytes(PLATFORM) + DAEMON, "the kernel would kill it when all stories are fingerprinted"
 
 
 def test_sysusers_makes_the_units_user(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ page, and none outlives its owner.
 
 import asyncio
 import os
+import pickle
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -15,11 +16,12 @@ import pytest
 import stamina
 
 from daemon.config import Content
+from daemon.core import golden
 from daemon.core.fingerprint import fingerprint
 from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction, Unreadable
 from daemon.core.text import tokens
-from daemon.errors import Gone, Transient
+from daemon.errors import Fatal, Gone, Transient
 from daemon.fetch import TooLarge
 from daemon.readers import PROCESSES, Readers, _Link
 from daemon.records import Language, Skip, Story
@@ -102,16 +104,48 @@ async def test_a_process_that_dies_loses_nobody_s_page(tmp_path: Path) -> None:
         assert not set(doomed) & set(pids(readers)), "others took their places"
 
 
-async def test_an_answer_that_cannot_be_read_fails_the_page() -> None:
-    ours, theirs = socket.socketpair()
-    link = _Link(ours, Content(url="file:/nowhere"), Extraction())
-    other = Connection(theirs.detach())
-    asking = asyncio.create_task(link.ask("HINDI/1.html", None))
-    other.recv()
-    other.send_bytes(b"no pickle")
-    with pytest.raises(Transient):
-        await asking
-    assert link.ended, "pages would go on to a process that answers nonsense"
+async def test_what_a_process_fails_by_is_told_apart() -> None:
+    async def asked_of(*messages: bytes) -> None:
+        ours, theirs = socket.socketpair()
+        link, other = _Link(ours, Content(url="file:/nowhere"), Extraction()), Connection(theirs.detach())
+        asking = asyncio.create_task(link.ask("HINDI/1.html", None))
+        await asyncio.sleep(0)
+        for message in messages:
+            other.send_bytes(message)
+        other.close()
+        try:
+            await asking
+        finally:
+            assert link.ended, "pages would go on to a process that is of no use"
+
+    ready = pickle.dumps((golden.version(), True))
+    with pytest.raises(Transient, match="ended"):
+        await asked_of(ready)
+    with pytest.raises(Transient, match="ended"):
+        await asked_of(ready, b"no pickle")
+    with pytest.raises(Fatal, match="did not start"):
+        await asked_of()
+    with pytest.raises(Fatal, match="replaced"):
+        await asked_of(pickle.dumps(("another version", True)))
+
+
+async def test_nothing_is_imported_from_where_the_run_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('a stranger was imported')")
+    monkeypatch.chdir(tmp_path)
+    [story, *_] = stories(tmp_path, 1)
+    async with reading(tmp_path) as readers:
+        assert await readers.read(story, None)
+
+
+async def test_more_errors_than_a_socket_holds_come_back(tmp_path: Path) -> None:
+    """While the event loop is busy, and nobody reads them: both ends write, and neither may wait for the other."""
+    asked = [Story(n, Language.HINDI, f"{f'{n:0200}/' * 10}page.html") for n in range(2000)]
+    async with reading(tmp_path, most=2000) as readers:
+        readers.concurrency.limit = len(asked)
+        told = await asyncio.gather(*(readers.read(story, None) for story in asked), return_exceptions=True)
+    assert {type(error) for error in told} == {Gone}
 
 
 async def test_no_process_outlives_its_owner(tmp_path: Path) -> None:

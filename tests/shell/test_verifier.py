@@ -1,13 +1,15 @@
 """A candidate is judged by the texts; by its signatures where a text is gone; later, where the store is silent."""
 
 import asyncio
+import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from daemon import verifier
 from daemon.config import Content, Detection
 from daemon.core.fingerprint import fingerprint
 from daemon.core.golden import TEXTS
@@ -105,6 +107,25 @@ async def test_each_kind_is_found_on_the_texts(desk: Desk, language: Language) -
     assert found[1, 4] == found[2, 4] == "partial"
     assert not any(5 in pair for pair in found)
     assert max(desk.store.reads.values()) == 1, "many stories share a match: it is read once"
+
+
+async def test_texts_that_are_too_large_together_are_judged_one_pair_after_the_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+    decide = flags.decide
+
+    def counted(db: sqlite3.Connection, pairs: Sequence[Any], version: str) -> Any:
+        judged.append(len(pairs))
+        return decide(db, pairs, version)
+
+    monkeypatch.setattr(verifier, "HELD_BYTES", 1)
+    monkeypatch.setattr(flags, "decide", counted)
+    language, story = Language.TAMIL, told(Language.TAMIL, "a")
+    await desk.add(language, *((n, [*story[:-n], *told(language, f"b{n}", n)]) for n in range(1, 5)))
+    await desk.verifier.drain()
+    assert judged == [1] * 6, "pairs of four stories"
+    assert len(await desk.flags()) == 6
 
 
 async def test_a_text_that_is_gone_or_has_changed_is_judged_by_its_signature_and_the_flag_says_so(desk: Desk) -> None:

@@ -8,8 +8,11 @@ import pytest
 
 from daemon.config import Content
 from daemon.core.html import Extraction
+from daemon.errors import Transient
 from daemon.fetch import Pages
+from daemon.reading import Read
 from daemon.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Language, Outcome, Skip, Skipped, Story
+from daemon.worker import Worker
 from tests.conftest import SAMPLES
 from tests.made import worker_of
 from tests.servers import REGION, Aws
@@ -65,12 +68,22 @@ async def test_a_bad_row_keeps_its_reason(tmp_path: Path) -> None:
 
 
 async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
-    def broken(_: int) -> Known | None:
+    async def broken(story: Story, etag: str | None) -> Read | None:
         raise ZeroDivisionError("oh")
 
-    worker = worker_of(Content(url=f"file:{tmp_path}"), known=broken)
-    _, made = await worker.process(STORY)
+    async def unknown(_: int) -> Known | None:
+        return None
+
+    _, made = await Worker(unknown, broken).process(STORY)
     assert made == DeadLettered(STORY, Dead.CRASHED, "ZeroDivisionError: oh")
+
+
+async def test_a_ledger_that_does_not_answer_is_not_the_story_s_fault(tmp_path: Path) -> None:
+    def locked(_: int) -> Known | None:
+        raise Transient("the ledger is locked")
+
+    with pytest.raises(Transient):
+        await worker_of(Content(url=f"file:{tmp_path}"), known=locked).process(STORY)
 
 
 def known_of(made: Fingerprinted, **changes: object) -> Known:

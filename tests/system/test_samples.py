@@ -60,6 +60,7 @@ def test_counts_add_up_and_the_last_line_is_the_object(neardup: Neardup) -> None
     for command in ("backfill", "daily"):
         facts = neardup(command, "--json").facts
         assert list(facts) == [
+            "status",
             "listed",
             "fingerprinted",
             "skipped",

@@ -94,7 +94,7 @@ def test_a_sweep_flags_what_the_backfill_flagged(neardup: Neardup, before: Flags
     assert done.code == 0, done.err
     assert flagged(neardup) == before
     facts = done.facts
-    assert list(facts) == ["stories", "candidates", "left_out", "capped_runs", "flagged", "seconds"]
+    assert list(facts) == ["status", "stories", "candidates", "left_out", "capped_runs", "flagged", "seconds"]
     assert facts["stories"] == len(ROWS)
     assert sum(facts["flagged"].values()) == len(before) <= facts["candidates"]
     assert (facts["left_out"], facts["capped_runs"]) == (0, 0)

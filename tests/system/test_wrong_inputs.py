@@ -10,6 +10,7 @@ from daemon.ledger import lock
 from tests.conftest import Ended, Neardup, embedded
 from tests.servers import free_port
 
+PLANTED = 21  # pairs among the samples
 Make = Callable[..., Neardup]
 PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था। "
 
@@ -60,6 +61,16 @@ def test_no_ledger_yet(neardup: Neardup) -> None:
 
 def test_a_folder_of_pages_that_is_not_there(make_neardup: Make) -> None:
     assert_one_line(make_neardup(embedded(stories=Path("/nowhere")))("backfill"), 1, "no folder /nowhere")
+
+
+def test_an_export_that_cannot_be_written_fails_the_run_and_loses_nothing(make_neardup: Make) -> None:
+    neardup = make_neardup(embedded() + '\n[export]\npath = "/proc/flags.csv"\n')
+    ended = neardup("backfill")
+    assert (ended.code, "cannot write /proc/flags.csv" in ended.err) == (1, True), ended.err
+    assert neardup("status", "--json").facts["runs"][0]["status"] == "failed"
+    neardup.configure(embedded())
+    assert neardup("backfill", "--json").facts["status"] == "done"
+    assert len(neardup.pairs()) == PLANTED, "flagged by the run whose file could not be written"
 
 
 @pytest.mark.parametrize(
