@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Self
 
 
 class Language(StrEnum):
@@ -115,6 +116,10 @@ class Fingerprint:
     signature: bytes | None
     words: int
     shingles: int
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        """For pickle: a fifth of what it takes to look the fields up."""
+        return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles)
 
 
 @dataclass(frozen=True, slots=True)

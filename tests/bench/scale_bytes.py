@@ -51,7 +51,8 @@ TIER_OF = {  # of either layout
 def of_ledger(path: Path) -> dict[str, Any]:
     """Stories by language; bytes in `all`, and by table and index."""
     with closing(read(path)) as db:
-        tables = dict(db.execute("SELECT name, pgsize FROM dbstat WHERE aggregate = TRUE"))
+        # not dbstat's own aggregate, which counts in 32 bits
+        tables = dict(db.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
         stories = runs.stories_by_language(db)
     return {"stories": stories, "all": sum(tables.values()), "tables": tables}
 

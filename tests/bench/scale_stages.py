@@ -1,6 +1,7 @@
 """What the bench at full size measures, each stage by `alone` in a process of its own; figures in seconds and bytes."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -10,6 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import structlog
 import uvloop
 
 from daemon.config import Config, Content, Detection, Source
@@ -68,6 +70,7 @@ def alone(stage: Stage, bed: Bed, *given: object) -> Figures:
 
 
 def _measured(stage: Stage, bed: Bed, *given: object) -> Figures:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(stage(bed, *given)) | {"peak_rss_mb": peak_rss_mb()}
 

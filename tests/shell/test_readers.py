@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,9 @@ from daemon.core.html import Extraction, Unreadable
 from daemon.core.text import tokens
 from daemon.errors import Fatal, Gone, Transient
 from daemon.fetch import TooLarge
-from daemon.readers import PROCESSES, Readers, _Link
+from daemon.link import linked
+from daemon.readers import PROCESSES, Readers
+from daemon.reading import LENGTH
 from daemon.records import Language, Skip, Story
 from daemon.retry import ATTEMPTS
 
@@ -107,12 +108,11 @@ async def test_a_process_that_dies_loses_nobody_s_page(tmp_path: Path) -> None:
 async def test_what_a_process_fails_by_is_told_apart() -> None:
     async def asked_of(*messages: bytes) -> None:
         ours, theirs = socket.socketpair()
-        link, other = _Link(ours, Content(url="file:/nowhere"), Extraction()), Connection(theirs.detach())
+        link = await linked(ours, Content(url="file:/nowhere"), Extraction())
         asking = asyncio.create_task(link.ask("HINDI/1.html", None))
         await asyncio.sleep(0)
-        for message in messages:
-            other.send_bytes(message)
-        other.close()
+        theirs.sendall(b"".join(LENGTH.pack(len(message)) + message for message in messages))
+        theirs.close()
         try:
             await asking
         finally:
