@@ -32,7 +32,7 @@ async def get_ready(app: App, stop: asyncio.Event, *, refingerprint: bool, fresh
 
 async def _get_ready(app: App, *, refingerprint: bool, fresh: bool) -> None:
     if refingerprint:
-        await start_anew(app.index, app.ledger, app.version)
+        await start_anew(app.index, app.ledger, app.version, app.config.extract.model_dump_json())
     await refuse_strangers(app.index, app.ledger, app.version)
     if fresh:
         await app.ledger.do(runs.owe_sweep, owed=True)

@@ -6,6 +6,7 @@ Redis that went back to an older snapshot.  An index that knows of no change, of
 made, or of one so old that its successors are gone, is cleared and rebuilt from the stories.
 """
 
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -61,16 +62,16 @@ def refuse(mark: Mark, ledger: str, version: str) -> None:
         )
 
 
-async def start_anew(index: Index, ledger: Ledger, version: str) -> None:
+async def start_anew(index: Index, ledger: Ledger, version: str, extraction: str) -> None:
     """Forget every fingerprint, in the ledger and then in the index; a backfill makes them again.
 
-    Once begun it is not begun again before a backfill has ended well.  Raises Fatal where the index
-    belongs to another ledger.
+    Once begun it is not begun again before a backfill has ended well, but for another `extraction`, the
+    settings by which texts are taken from pages.  Raises Fatal where the index belongs to another ledger.
     """
     mark = await index.mark()
     refuse(mark, await ledger_id(ledger), mark.version or version)
-    if await ledger.do(runs.get, "refingerprinting") != version:
-        await ledger.do(stories.restart, version)
+    if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
+        await ledger.do(stories.restart, version, extraction)
         await index.clear(await ledger_id(ledger), version)
     elif mark.version != version:
         await index.clear(await ledger_id(ledger), version)
@@ -85,8 +86,7 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
     refuse(mark, await ledger_id(ledger), version)
     applied, last = mark.applied, await ledger.do(changes.last_seq)
     if applied is None or applied > last or applied + 1 < await ledger.do(changes.oldest):
-        held = await ledger.do(stories.after, 0, 1)
-        if applied is not None or held:
+        if applied is not None or len(await ledger.do(columns.after, 0, 1)):
             log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last)
         await rebuild(index, ledger, version)
         return
@@ -101,7 +101,7 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
 async def rebuild(
     index: Index, ledger: Ledger, version: str, progress: Callable[[int], None] = lambda done: None
 ) -> int:
-    """Clear the index and fill it from the ledger, with no read of the object store.
+    """Clear the index and fill it from the ledger, with no read of the object store; the caller holds the lock.
 
     `progress` is told how many stories are in.  Cut short, the index has no mark, and the next run
     begins again.  Returns the number of stories.
@@ -110,7 +110,10 @@ async def rebuild(
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
     await index.clear(await ledger_id(ledger), version, sizes)
     done = 0
-    with TemporaryDirectory(prefix="neardup-rebuild-", dir=ledger.path.parent) as scratch:
+    prefix = f"{ledger.path.name}-rebuild-"
+    for left in ledger.path.parent.glob(f"{prefix}*"):  # by a rebuild that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with TemporaryDirectory(prefix=prefix, dir=ledger.path.parent) as scratch:
         async with aclosing(index.build(_pages(ledger), Path(scratch))) as built:
             async for more in built:
                 done += more

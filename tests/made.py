@@ -16,7 +16,7 @@ from daemon.ledger import candidates, flags, stories
 from daemon.ledger.candidates import Matches
 from daemon.ledger.schema import MIGRATIONS
 from daemon.reading import Read, read_page
-from daemon.records import Fingerprint, Fingerprinted, Known, Language, Outcome, Story
+from daemon.records import LANGUAGES, Banded, Change, Fingerprint, Fingerprinted, Known, Language, Outcome, Story
 from daemon.retry import retried
 from daemon.verifier import BEFORE_ALL
 from daemon.worker import Worker
@@ -60,6 +60,12 @@ def worker_of(
         return None if document is None else read_page(document, extraction)
 
     return Worker(ask, read)
+
+
+def held_as_changes(db: sqlite3.Connection) -> list[Change]:
+    """All stories by number, each as the change that puts it into an empty index."""
+    rows = db.execute("SELECT number, id, language, simhash, signature FROM stories ORDER BY number")
+    return [Change(0, story_id, None, Banded(LANGUAGES[spoken], *hashes), n) for n, story_id, spoken, *hashes in rows]
 
 
 def judge_pending(db: sqlite3.Connection, version: str = "v") -> None:

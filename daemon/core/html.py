@@ -177,14 +177,17 @@ def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
     matches = root.css(selector)
     if not matches:
         raise Unreadable(Skip.NO_BODY)
-    ids = {node.mem_id for node in matches}
-    return [node for node in matches if not _inside(node, ids)]
+    ids, outside = {node.mem_id for node in matches}, set[int]()
+    return [node for node in matches if not _inside(node, ids, outside)]
 
 
-def _inside(node: LexborNode, ids: set[int]) -> bool:
-    parent = node.parent
-    while parent is not None:
+def _inside(node: LexborNode, ids: set[int], outside: set[int]) -> bool:
+    """Whether a node of `ids` holds it; `outside` remembers nodes that none holds, nor are of `ids`."""
+    walked, parent = [], node.parent
+    while parent is not None and parent.mem_id not in outside:
         if parent.mem_id in ids:
             return True
+        walked.append(parent.mem_id)
         parent = parent.parent
+    outside.update(walked)
     return False

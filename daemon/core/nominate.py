@@ -11,7 +11,7 @@ from daemon.core.alike import alike, alike_inside
 from daemon.core.banding import Numbers
 from daemon.core.columns import Columns
 from daemon.core.minhash import ROWS
-from daemon.records import LANGUAGES, Banded, Language
+from daemon.records import LANGUAGES, NUMBER_OF, Banded, Language
 
 T = TypeVar("T", bound=np.generic)
 Places = npt.NDArray[np.int64]
@@ -100,7 +100,7 @@ def together(met: Sequence[Met]) -> tuple[set[int], list[int]]:
 
 def columns_of(bandeds: Sequence[Banded]) -> Columns:
     """Fingerprints that no ledger has numbered."""
-    return Columns.of((0, 0, LANGUAGES.index(one.language), one.simhash, one.signature) for one in bandeds)
+    return Columns.of((0, 0, NUMBER_OF[one.language], one.simhash, one.signature) for one in bandeds)
 
 
 def worth_comparing(one: Banded, other: Banded, limits: Limits) -> bool:

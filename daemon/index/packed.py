@@ -18,6 +18,7 @@ from daemon.core.banding import BAND_BITS, MAX_SKETCH_BANDS, SHARED_BLOCKS, Band
 from daemon.core.minhash import SignatureRows, signature_rows
 from daemon.core.shared import shared_by
 from daemon.core.verify import HashRows, hash_rows
+from daemon.errors import Fatal
 from daemon.index import Found
 from daemon.records import Banded, Change, Language
 
@@ -138,14 +139,14 @@ def entering(
 ) -> Iterator[tuple[int, bytes]]:
     """The buckets that these changes put stories of a language in, ascending, with what is to be appended.
 
-    Raises OverflowError for a number of more than 32 bits.
+    Raises Fatal for a number of more than 32 bits.
     """
     new = [(change.number, change.new) for change in changes if change.new and change.new.language == language]
     if not new:
         return
     for number, _ in new:
         if number >> 8 * NUMBER_BYTES:
-            raise OverflowError(f"story number {number} has more than 32 bits")
+            raise Fatal(f"story number {number} has more than 32 bits: an index holds no more versions of stories")
     wants = asked(language, [story for _, story in new], banding, bits, blocks=blocks)
     numbers = np.array([number for number, _ in new], NUMBER)
     places = np.concatenate((wants.near.ravel(), wants.sketched.ravel()))

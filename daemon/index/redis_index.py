@@ -181,9 +181,13 @@ class RedisIndex(ABC):
         """Write what does not stand in packed buckets, when all pages are in."""
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
-        """Drop the keys of either layout, and begin anew."""
+        """Drop the keys of either layout, and begin anew.
+
+        Without a version the index says nothing of itself, so it is dropped first and set last: cut short
+        between the two, the index is to be cleared again.
+        """
         async with translated(seconds=None):  # as long as the keys are many
-            for fact in (*self._applied, "neardup:layout", "neardup:hamming", "neardup:bands", "neardup:bits"):
+            for fact in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
                 await self._client.delete(fact)
             doomed: dict[bytes, list[bytes]] = defaultdict(list)
             async for key in self._client.scan_iter(match="*:*", count=SCAN_COUNT):
@@ -195,12 +199,14 @@ class RedisIndex(ABC):
                         keys.clear()
             for keys in filter(None, doomed.values()):
                 await self._client.unlink(*keys)
-            facts = {"ledger": ledger_id, "version": version, **self._record, **self._chosen(sizes)}
+            facts = {"ledger": ledger_id, **self._record, **self._chosen(sizes), "version": version}
             for fact, value in facts.items():
                 await self._client.set(f"neardup:{fact}", value)
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
         """Members of the packed buckets that the sample falls into, by name."""
+        [record] = await self._ask([("GET", "neardup:bits")])
+        self._bits = self._bits_of(record and record.decode())
         named: list[str] = []
         commands: list[Command] = []
         for language, places in packed.by_language(sample).items():

@@ -19,7 +19,7 @@ from daemon.errors import Fatal, Transient
 from daemon.index import Bandings, Found, Mark, packed
 from daemon.index.bulk import Part, Spool, parts_of, put_aside
 from daemon.index.marks import layout, strange
-from daemon.records import LANGUAGES, Banded, Change, Language
+from daemon.records import LANGUAGES, NUMBER_OF, Banded, Change, Language
 
 T = TypeVar("T")
 SCHEMA = """
@@ -27,6 +27,10 @@ CREATE TABLE IF NOT EXISTS index_marks (key TEXT PRIMARY KEY, value) WITHOUT ROW
 CREATE TABLE IF NOT EXISTS index_sizes (language TEXT PRIMARY KEY, stories INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS index_buckets (bucket INTEGER PRIMARY KEY, numbers BLOB NOT NULL);
 """
+APPEND = (
+    "INSERT INTO index_buckets VALUES (?, ?)"  # || makes a text of them
+    " ON CONFLICT DO UPDATE SET numbers = CAST(numbers || excluded.numbers AS BLOB)"
+)
 COLUMN_BITS = 6  # a row's bucket is language, column and value side by side
 BUSY_SECONDS = 30
 
@@ -78,11 +82,7 @@ class SqliteIndex:
             fresh = [change for change in changes if change.seq == 0 or mark is None or change.seq > mark]
             for language in LANGUAGES:
                 entering = packed.entering(language, fresh, self._bandings[language], bits[language])
-                db.executemany(
-                    "INSERT INTO index_buckets VALUES (?, ?)"  # || makes a text of them
-                    " ON CONFLICT DO UPDATE SET numbers = CAST(numbers || excluded.numbers AS BLOB)",
-                    ((_row(language, bucket), numbers) for bucket, numbers in entering),
-                )
+                db.executemany(APPEND, ((_row(language, bucket), numbers) for bucket, numbers in entering))
             _grow(db, packed.gained(fresh))
             if applied is not None and (mark is None or applied > mark):
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
@@ -140,14 +140,22 @@ class SqliteIndex:
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def call() -> T:
             try:
-                return work(self._db)
+                return _whole(self._db, work)
             except sqlite3.Error as error:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
                 kind = Transient if isinstance(error, sqlite3.OperationalError) and "locked" in str(error) else Fatal
                 raise kind(f"the index failed: {error}") from error
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+def _whole(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """What `work` gives; whatever it raises, the transaction that it began is undone."""
+    try:
+        return work(db)
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
 def _applied(db: sqlite3.Connection) -> int | None:
@@ -164,7 +172,7 @@ def _bits(db: sqlite3.Connection) -> packed.Bits:
 def _fill(db: sqlite3.Connection, spool: Spool, part: Part) -> None:
     db.execute("BEGIN IMMEDIATE")
     rows = ((_row(part.language, bucket), numbers) for bucket, numbers in part.buckets(spool))
-    db.executemany("INSERT INTO index_buckets VALUES (?, ?)", rows)
+    db.executemany(APPEND, rows)  # a probe of the doctor's may be there
     _grow(db, {part.language: part.stories})
     db.execute("COMMIT")
 
@@ -176,7 +184,7 @@ def _grow(db: sqlite3.Connection, gained: Mapping[Language, int]) -> None:
 
 
 def _row(language: Language, bucket: int) -> int:
-    return LANGUAGES.index(language) << COLUMN_BITS + BAND_BITS | bucket
+    return NUMBER_OF[language] << COLUMN_BITS + BAND_BITS | bucket
 
 
 def _lengths(db: sqlite3.Connection, asked: packed.Asked) -> list[int]:

@@ -43,7 +43,7 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     had = _matches(db, story_id, most)
     room, full = most - had, []
     for match in ids:
-        if room > 0 and _matches(db, match, most) < most:
+        if (room > 0 and _matches(db, match, most) < most) or _is_flagged(db, story_id, match):
             room -= _put(db, story_id, match)
         else:
             full.append(match)
@@ -60,6 +60,13 @@ def _matches(db: sqlite3.Connection, story_id: int, most: int) -> int:
         for side in "ab"
     )
     return int(db.execute(f"SELECT count(*) FROM ({counted} LIMIT ?2)", (story_id, most)).fetchone()[0])
+
+
+def _is_flagged(db: sqlite3.Connection, one: int, other: int) -> bool:
+    found = db.execute(
+        "SELECT 1 FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", (min(one, other), max(one, other))
+    )
+    return found.fetchone() is not None
 
 
 def _put(db: sqlite3.Connection, one: int, other: int) -> int:

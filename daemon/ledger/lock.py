@@ -60,6 +60,8 @@ def holder(ledger: Path) -> dict[str, Any] | None:
                 return dict(json.loads(text)) if text else {"command": "another command"}
     except OSError:
         pass
+    except ValueError:  # half written as yet
+        return {"command": "another command"}
     return None
 
 

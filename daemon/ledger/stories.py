@@ -14,7 +14,6 @@ from daemon.records import (
     LANGUAGES,
     NUMBER_OF,
     Banded,
-    Change,
     Checkpoint,
     Fingerprinted,
     Known,
@@ -135,7 +134,10 @@ def _touch(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> bool:
-    """Remove a story everywhere in the ledger; whether anything of it was there."""
+    """Remove a story from the ledger; whether anything of it was there.
+
+    That it was there, and its SimHash, stand in the changes until these are pruned: indexes are told by them.
+    """
     with transaction(db):
         there = _remove(db, [story_id])
         flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
@@ -177,17 +179,8 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
     return gone
 
 
-def after(db: sqlite3.Connection, number: int, limit: int) -> list[Change]:
-    """The next stories by number, each as the change that puts it into an empty index."""
-    rows = db.execute(
-        "SELECT number, id, language, simhash, signature FROM stories WHERE number > ? ORDER BY number LIMIT ?",
-        (number, limit),
-    )
-    return [Change(0, story_id, None, Banded(LANGUAGES[spoken], *hashes), n) for n, story_id, spoken, *hashes in rows]
-
-
-def restart(db: sqlite3.Connection, version: str) -> None:
-    """Empty the ledger of fingerprints, so that a backfill makes them all anew, as `version`.
+def restart(db: sqlite3.Connection, version: str, extraction: str) -> None:
+    """Empty the ledger of fingerprints, so that a backfill makes them all anew, as `version`, by `extraction`.
 
     Flags stay on record, withdrawn until their pairs are verified again.
     """
@@ -197,8 +190,8 @@ def restart(db: sqlite3.Connection, version: str) -> None:
         db.execute("UPDATE languages SET stories = 0")
         db.execute("UPDATE flags SET status = 'withdrawn'")
         db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
-        for key in ("fingerprint_version", "refingerprinting"):
-            put(db, key, version)
+        put(db, "fingerprint_version", version)
+        put(db, "refingerprinting", f"{version} {extraction}")
         changes.take(db, 1)  # a number that no change has: an index that is not cleared in time is seen to be behind
         changes.drop(db, 0)
 

@@ -68,6 +68,9 @@ TYPICAL = {
 }
 
 
+MOST = 5000  # stories that are compared with each other
+
+
 def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
     """The profile of a sample; its skews are typical where fewer than FEW signatures are."""
     made = [one for one in outcomes if isinstance(one, Fingerprinted)]
@@ -85,7 +88,7 @@ def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
         return common
     signatures = signature_rows([one.signature for one in signed if one.signature])
     simhashes = hash_rows([one.simhash for one in signed])
-    apart = _strangers(signatures, simhashes)
+    apart = _strangers(signatures[:MOST], simhashes[:MOST])
     if len(apart) < FEW:
         return common
     sketch_skew, hash_skew, two_bands = _skews(signatures[apart], simhashes[apart])

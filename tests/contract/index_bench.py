@@ -13,7 +13,7 @@ from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, Index, Mark
 from daemon.index.redis import LAYOUTS, Layout, open_redis
 from daemon.index.sqlite import SqliteIndex
-from daemon.records import LANGUAGES, Banded, Change, Language
+from daemon.records import NUMBER_OF, Banded, Change, Language
 
 SERVERS = ("redis", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))
@@ -72,7 +72,7 @@ class Bench:
         async def pages() -> AsyncIterator[Columns]:
             for start in range(0, len(stories), page):
                 yield Columns.of(
-                    (number, story_id, LANGUAGES.index(one.language), one.simhash, one.signature)
+                    (number, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
                     for number, story_id, one in stories[start : start + page]
                 )
 

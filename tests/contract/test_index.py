@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daemon.core.banding import Banding, band_values
+from daemon.doctor import PROBE, UNSIGNED, _round_trip
+from daemon.errors import Fatal
 from daemon.index import Mark
 from daemon.records import Banded, Change, Language
 from tests.contract.index_bench import Bench, insert
@@ -141,6 +143,26 @@ def test_ids_keep_all_their_digits(bench: Bench) -> None:
     largest = 2**63 - 1
     bench.apply(insert(largest, bytes(16), number=1), insert(6755373518901234, bytes(16), number=2))
     assert bench.ids(Banded(Language.HINDI, bytes(16))) == [{largest, 6755373518901234}]
+
+
+def test_the_doctors_probe_fills_no_bucket(bench: Bench) -> None:
+    probes = (PROBE, UNSIGNED)
+    bench.runner.run(_round_trip(bench.index))
+    once = bench.bucket_sizes(*probes)
+    for _ in range(3):
+        bench.runner.run(_round_trip(bench.index))
+    assert bench.bucket_sizes(*probes) == once
+    assert bench.runner.run(bench.index.sizes()) == {}
+    assert bench.build([(7, 70, PROBE)], 10) == 1, "a rebuild may find the probe of a doctor's"
+    assert 7 in bench.numbers(PROBE)[0]
+
+
+def test_a_story_number_of_33_bits_is_refused_and_nothing_is_left_half_done(bench: Bench) -> None:
+    with pytest.raises(Fatal, match="32 bits"):
+        bench.apply(Change(1, 1, None, Banded(Language.HINDI, bytes(16), bytes(64)), 1 << 32), applied=1)
+    assert bench.mark().applied is None
+    bench.apply(insert(1, bytes(16)), applied=2)
+    assert bench.mark().applied == 2
 
 
 def test_bucket_sizes_count_the_members(bench: Bench) -> None:

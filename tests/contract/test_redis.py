@@ -91,6 +91,38 @@ def test_widths_that_were_chosen_meanwhile_are_taken_up(redis_url: str, tmp_path
     other.close()
 
 
+def test_bucket_sizes_are_of_the_widths_on_record(redis_url: str, tmp_path: Path) -> None:
+    bench = Bench("compact redis", redis_url, tmp_path)
+    bench.clear({Language.HINDI: 4_000_000})
+    story = Banded(Language.HINDI, bytes(range(16)), bytes(range(64)))
+    bench.apply(Change(0, 1, None, story, 7))
+    bench.reopen(Banding(max_bucket=10))  # as another process would, that has not looked anything up
+    assert set(bench.bucket_sizes(story).values()) == {1}
+    bench.close()
+
+
+@pytest.mark.parametrize("kind", ["redis", "compact redis"])
+@pytest.mark.parametrize("command", ["scan_iter", "set"])
+def test_a_clear_cut_short_leaves_an_index_that_is_to_be_cleared(
+    kind: str, command: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(kind, redis_url, tmp_path)
+    bench.apply(insert(1, bytes(16)), applied=1)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench.index._client, command, killed)  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        bench.clear()
+    mark = bench.mark()
+    assert (mark.version, mark.applied) == (None, None), "it would be refused, and not healed"
+    monkeypatch.undo()
+    bench.clear()
+    assert bench.mark() == Mark("ledger-1", "version-1", None)
+    bench.close()
+
+
 def test_on_a_cluster_the_language_is_the_hash_tag(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("cluster", cluster_url, tmp_path)
     bench.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 5), applied=1)

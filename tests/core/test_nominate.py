@@ -15,7 +15,7 @@ from daemon.core.columns import Columns
 from daemon.core.minhash import ROWS
 from daemon.core.nominate import Nominee, nominate, together, worth_comparing
 from daemon.core.verify import hamming, hash_rows
-from daemon.records import LANGUAGES, Banded, Language
+from daemon.records import NUMBER_OF, Banded, Language
 
 ids = st.integers(0, 2**63 - 1)
 # Around one hash and one signature, so that many are near and some equally so.
@@ -83,7 +83,7 @@ class Met:
 def held(stories: Mapping[int, Banded]) -> Columns:
     """What a ledger holds: the n-th story has the number 10 * n."""
     return Columns.of(
-        (10 * n, story_id, LANGUAGES.index(one.language), one.simhash, one.signature)
+        (10 * n, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
         for n, (story_id, one) in enumerate(stories.items())
     )
 

@@ -66,6 +66,12 @@ def test_what_is_flagged_is_not_judged_again_and_a_near_miss_is(db: sqlite3.Conn
     assert waiting(db) == [(0, 2)]
 
 
+def test_a_pair_that_is_flagged_is_not_left_out_by_a_limit_that_is_reached(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, ALIKE, ALIKE)
+    judge_pending(db)
+    assert nominate(db, 0, [1, 2], most=1) == 0
+
+
 def test_an_estimated_flag_is_judged_again_and_withdrawn_where_it_does_not_hold(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE)
     judge_pending(db)

@@ -138,6 +138,13 @@ def test_a_second_pipeline_command_is_told_who_is_at_work(tmp_path: Path) -> Non
     assert lock.holder(path) is None
 
 
+def test_a_lock_that_is_half_written_names_nobody(tmp_path: Path) -> None:
+    with lock.only_one(tmp_path / "l.db", "backfill"):
+        [path] = tmp_path.glob("l.db?*lock*")
+        path.write_text('{"command": "back')
+        assert lock.holder(tmp_path / "l.db") == {"command": "another command"}
+
+
 def test_readers_are_welcome_while_a_batch_is_written(tmp_path: Path) -> None:
     db = connect(tmp_path / "ledger.db")
     commit(db, made(1, 1))

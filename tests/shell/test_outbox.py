@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.ledger import changes, columns, connect, runs, stories
+from daemon.ledger import changes, columns, connect, runs
 from daemon.records import Banded, Change, Language, Outcome, Skip, Skipped, Story
-from tests.made import commit, ledger_in_memory, made
+from tests.made import commit, held_as_changes, ledger_in_memory, made
 
 HINDI = Language.HINDI
 
@@ -48,7 +48,7 @@ def test_the_outbox_replayed_from_any_moment_on_gives_the_stories(
         counted = Counter(row[0] for row in db.execute("SELECT language FROM described"))
         assert runs.stories_by_language(db) == counted
         moments[changes.last_seq(db)] = {
-            change.story_id: without_signature(change.new) for change in stories.after(db, 0, 99) if change.new
+            change.story_id: without_signature(change.new) for change in held_as_changes(db) if change.new
         }
         changes.prune(db, keep)
     last = changes.last_seq(db)
@@ -69,7 +69,7 @@ def test_a_version_of_a_story_is_told_with_its_number_and_signature(batches: lis
     for batch in batches:
         commit(db, *batch)
     told = {change.number: change for change in changes.after(db, 0, 99)}
-    for held in stories.after(db, 0, 99):
+    for held in held_as_changes(db):
         assert (told[held.number].story_id, told[held.number].new) == (held.story_id, held.new)
     db.close()
 

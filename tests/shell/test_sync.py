@@ -16,7 +16,7 @@ from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import Ledger, changes, runs, stories
 from daemon.records import Fingerprinted, Language, Story
 from daemon.sync import catch_up, ledger_id, rebuild, refuse_strangers, start_anew
-from tests.made import fingerprint_of
+from tests.made import fingerprint_of, held_as_changes
 
 BANDINGS = dict.fromkeys(Language, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]
@@ -37,7 +37,7 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
 
 
 async def assert_in_step(ledger: Ledger, index: Index) -> None:
-    held = await ledger.do(stories.after, 0, 1000)
+    held = await ledger.do(held_as_changes)
     assert (await index.mark()).applied == await ledger.do(changes.last_seq)
     _, found = await index.lookup([change.new for change in held if change.new])
     for change, one in zip(held, found, strict=True):
@@ -107,7 +107,7 @@ def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
         raise InterruptedError
 
     asyncio.run(play())
-    assert not list(tmp_path.glob("neardup-rebuild-*")), "scratch files are left behind"
+    assert not list(tmp_path.glob("*-rebuild-*")), "scratch files are left behind"
 
 
 def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
@@ -170,17 +170,34 @@ def test_a_refingerprinting_cut_short_is_not_begun_again(tmp_path: Path) -> None
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1))
         await catch_up(index, ledger, "v")
-        await ledger.do(stories.restart, "v")  # and killed before the index was cleared
-        await start_anew(index, ledger, "v")
+        await ledger.do(stories.restart, "v", "whole pages")  # and killed before the index was cleared
+        await start_anew(index, ledger, "v", "whole pages")
         await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
         await commit(ledger, (1, 1))
-        await start_anew(index, ledger, "v")
+        await start_anew(index, ledger, "v", "whole pages")
         assert 1 in await ledger.do(stories.known_many, [1]), "it goes on where it was"
+        await start_anew(index, ledger, "v", "their <article>")
+        assert await ledger.do(stories.known_many, [1]) == {}, "texts are taken from pages in another way"
         await index.close()
         ledger.close()
 
     asyncio.run(play())
+
+
+def test_what_a_rebuild_that_was_killed_left_is_removed(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "i.db", BANDINGS)
+        for name in ("l.db-rebuild-1", "other.db-rebuild-1"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "column").write_bytes(b"x")
+        await commit(ledger, (1, 1))
+        await rebuild(index, ledger, "v")
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
+    assert [path.name for path in tmp_path.glob("*-rebuild-*")] == ["other.db-rebuild-1"]
 
 
 def test_fingerprints_of_another_version_are_refused_and_the_way_out_is_named(tmp_path: Path) -> None:
