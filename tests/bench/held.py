@@ -1,7 +1,7 @@
 """A ledger and indexes in Redis that hold stories already, kept as files: every daily run starts from a copy."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +34,12 @@ class Held:
         """Arguments for a redis-server that is to hold the index."""
         return [*memory_settings(), "--dir", str(self.folder), "--dbfilename", f"{layout}.rdb"]
 
-    def fill(self, kind: str, stories: int, shares: Mapping[Language, int]) -> None:
-        """So many stories, divided by these shares, into the ledger; from it, into an index of either layout."""
+    def fill(self, kind: str, stories: int, shares: Mapping[Language, int], layouts: Sequence[Layout]) -> None:
+        """So many stories, divided by these shares, into the ledger; from it, into an index of each layout."""
         with closing(connect(self._ledger)) as db:
             for page in Corpus(kind, shares).pages(stories):
                 commit(db, page)
-        for layout in scale_stages.LAYOUTS:
+        for layout in layouts:
             click.echo(f"index of {stories:,} stories, {layout}", err=True)
             with redis_server(self.folder, *self.settings(layout)) as url, redis.Redis.from_url(url) as client:
                 alone(scale_stages.reindex, Bed(self._ledger, layout, url))

@@ -31,6 +31,7 @@ from tests.bench.pages import FIRST_ID, LANGUAGE, write_pages
 from tests.bench.process import machine, run_module
 from tests.bench.report import Run
 from tests.bench.scale_corpus import PLATFORM
+from tests.bench.scale_stages import LAYOUTS
 from tests.servers import free_port, redis_server
 
 ROUNDS = 3
@@ -134,7 +135,8 @@ def main(
         held = Held(folder / "held")
         held.folder.mkdir()
         if there:
-            held.fill(kind, there, PLATFORM if platform else {Language(LANGUAGE): 1})
+            layouts = [layout for layout in LAYOUTS if only in f"neardup, {layout}"] if only else LAYOUTS
+            held.fill(kind, there, PLATFORM if platform else {Language(LANGUAGE): 1}, layouts)
         with nginx(folder / "pages", "stories", folder / "nginx") as (endpoint, _):
             bed = Bed(folder, endpoint, stories, held)
             given = dailies(bed, go, naive) if there else backfills(bed, go, naive)
