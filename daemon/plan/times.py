@@ -17,12 +17,12 @@ class PageCost:
     """Microseconds of CPU to fetch a page, and to read and fingerprint it; of `wall` clock for both, with as many
     requests in flight as a run has; the page's `bytes`.
 
-    The defaults are of 20 KB of HTML, 1,130 words, from a store on the same machine.
+    The defaults are of 20 KB of HTML, 1,130 words, from a store on the same machine, both cores busy.
     """
 
-    fetch: float = 90.0
-    read: float = 130.0
-    wall: float = 150.0
+    fetch: float = 330.0
+    read: float = 270.0
+    wall: float = 250.0
     bytes: float = 20_000.0
 
 
@@ -38,13 +38,14 @@ class IndexCost:
     build: float
 
 
-# Batches of 256 stories of Hindi as uneven as prose, at 50,000 to 1.5 million stories; builds of 320,000 and more.
+# Batches of 256 stories as uneven as prose, at 1 to 15.8 million stories of all languages.
 INDEX = {
-    "documented": IndexCost(lookup=105.0, a_number=0.012, insert=210.0, build=95.0),
-    "compact": IndexCost(lookup=95.0, a_number=0.012, insert=215.0, build=12.0),
-    "sqlite": IndexCost(lookup=75.0, a_number=0.012, insert=520.0, build=15.0),
+    "documented": IndexCost(lookup=300.0, a_number=0.012, insert=190.0, build=15.0),
+    "compact": IndexCost(lookup=95.0, a_number=0.012, insert=170.0, build=6.0),
+    "sqlite": IndexCost(lookup=110.0, a_number=0.012, insert=650.0, build=5.0),
 }
-COMMIT = 30.0  # of a story and its candidates, in the ledger
+FLOW = 150.0  # listed, asked for, handed from process to process
+COMMIT = 25.0  # of a story and its candidates, in the ledger
 CANDIDATE = 6.0  # its row read from the ledger, its hashes compared
 
 
@@ -58,7 +59,7 @@ class Pace:
 
 def pace(page: PageCost, writing: float, cores: int) -> Pace:
     """Of stories that cost the writer so many microseconds each."""
-    each = ((page.fetch + page.read + writing) / (USED * cores), writing, page.wall)
+    each = ((page.fetch + page.read + FLOW + writing) / (USED * cores), writing, page.wall)
     rates = dict(zip(STAGES, (MICRO / max(took, 1.0) for took in each), strict=True))
     slowest = min(rates, key=lambda name: rates[name])
     return Pace(rates[slowest], slowest)
