@@ -41,7 +41,10 @@ class Held:
                 commit(db, page)
         for layout in layouts:
             click.echo(f"index of {stories:,} stories, {layout}", err=True)
-            with redis_server(self.folder, *self.settings(layout)) as url, redis.Redis.from_url(url) as client:
+            with (
+                redis_server(self.folder, *self.settings(layout)) as url,
+                redis.Redis.from_url(url, socket_timeout=None) as client,
+            ):
                 alone(scale_stages.reindex, Bed(self._ledger, layout, url))
                 client.save()
 
