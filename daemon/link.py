@@ -38,6 +38,8 @@ class Link(asyncio.Protocol):
 
     async def ask(self, path: str, etag: str | None) -> Read | None:
         """The page at a path; raises Transient where the process dies of it, Fatal where it never lived."""
+        if self.ended:
+            raise self._death()
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         self.send((number, path, etag))

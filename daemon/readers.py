@@ -77,9 +77,11 @@ class Readers:
 
     async def _ask(self, path: str, etag: str | None) -> Read | None:
         async with self.concurrency.slot():
-            if len(self._links) < self._processes:
+            links = self._links
+            if len(links) < self._processes:
                 await self._complete()
-            return await min(self._links, key=lambda link: link.under_way).ask(path, etag)
+                links = self._links or self._groups[-1].links  # which tell why they ended
+            return await min(links, key=lambda link: link.under_way).ask(path, etag)
 
     def close(self) -> None:
         """End the processes; what they have under way is lost."""

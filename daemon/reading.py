@@ -50,7 +50,7 @@ class Read:
     fingerprinting: float
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        """For pickle: a fifth of what it takes to look the fields up."""
+        """Pickled in half the time that looking its fields up would take."""
         return type(self), (self.fingerprint, self.etag, self.fetch, self.extract, self.fingerprinting)
 
 

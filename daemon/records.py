@@ -118,7 +118,7 @@ class Fingerprint:
     shingles: int
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        """For pickle: a fifth of what it takes to look the fields up."""
+        """Pickled in half the time that looking its fields up would take."""
         return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles)
 
 

@@ -20,7 +20,7 @@ from daemon.core.fingerprint import fingerprint
 from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction, Unreadable
 from daemon.core.text import tokens
-from daemon.errors import Fatal, Gone, Transient
+from daemon.errors import Fatal, Gone, NeardupError, Transient
 from daemon.fetch import TooLarge
 from daemon.link import linked
 from daemon.readers import PROCESSES, Readers
@@ -115,8 +115,11 @@ async def test_what_a_process_fails_by_is_told_apart() -> None:
         theirs.close()
         try:
             await asking
-        finally:
+        except NeardupError as error:
             assert link.ended, "pages would go on to a process that is of no use"
+            with pytest.raises(type(error)):
+                await link.ask("HINDI/2.html", None)
+            raise
 
     ready = pickle.dumps((golden.version(), True))
     with pytest.raises(Transient, match="ended"):
