@@ -6,6 +6,7 @@ obstore's own retries are off: `Fetcher.read` is the one place where a read is t
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -24,7 +25,7 @@ from obstore.store import LocalStore, S3Store
 from daemon.config import Content
 from daemon.crew import Crew
 from daemon.errors import Fatal, Gone, NeardupError, Transient
-from daemon.records import Document, Story
+from daemon.records import Story
 from daemon.retry import retried
 
 if TYPE_CHECKING:  # obstore's types are not there at run time
@@ -40,6 +41,15 @@ SIGNS = {"timed out": "timeout", "503 Service": "slow_down", "429 Too": "slow_do
 
 class TooLarge(NeardupError):
     """The object is larger than content.max_bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A fetched page: its bytes, and what the store says of it."""
+
+    body: bytes
+    content_type: str | None
+    etag: str | None
 
 
 class Forbidden(Fatal):

@@ -27,8 +27,8 @@ from daemon.core.fingerprint import fingerprint_text
 from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.text import tokens
 from daemon.errors import NeardupError
-from daemon.fetch import Pages
-from daemon.records import Document, Fingerprint, Skip
+from daemon.fetch import Document, Pages
+from daemon.records import Fingerprint, Skip
 
 MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, none of them copied
 

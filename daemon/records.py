@@ -96,15 +96,6 @@ Listed = Story | BadRow
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A fetched page: its bytes, and what the store says of it."""
-
-    body: bytes
-    content_type: str | None
-    etag: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Fingerprint:
     """`text_hash` and `simhash` are 16 bytes each, `signature` 64.
 

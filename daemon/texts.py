@@ -12,8 +12,8 @@ from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.text import tokens
 from daemon.core.verify import Shingled, shingled
 from daemon.errors import Fatal, Gone, Transient
-from daemon.fetch import Fetcher, Forbidden, TooLarge
-from daemon.records import Document, Language, Side, Story
+from daemon.fetch import Document, Fetcher, Forbidden, TooLarge
+from daemon.records import Language, Side, Story
 
 CACHE_BYTES = 64_000_000
 READS = 16  # under way at a time

@@ -12,9 +12,10 @@ from statistics import fmean
 from daemon.app import extraction, open_fetcher, open_source
 from daemon.config import Config
 from daemon.core.fingerprint import fingerprint_text
+from daemon.fetch import Document
 from daemon.plan.times import MICRO, PageCost
 from daemon.reading import Read, read_page
-from daemon.records import Checkpoint, Document, Fingerprinted, Language, Outcome, Story
+from daemon.records import Checkpoint, Fingerprinted, Language, Outcome, Story
 from daemon.worker import Worker
 
 SEED = 1

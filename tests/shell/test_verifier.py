@@ -16,9 +16,9 @@ from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction
 from daemon.core.text import tokens
 from daemon.errors import Transient
-from daemon.fetch import Fetcher
+from daemon.fetch import Document, Fetcher
 from daemon.ledger import Ledger, candidates, flags, stories
-from daemon.records import Document, Fingerprinted, Language, Story
+from daemon.records import Fingerprinted, Language, Story
 from daemon.texts import Texts
 from daemon.verifier import Verifier
 from tests.made import matches
