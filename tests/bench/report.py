@@ -4,7 +4,9 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import redis
 from rich.console import Console
 from rich.table import Table
 
@@ -38,6 +40,19 @@ class Run:
 
 
 Runs = Mapping[str, Sequence[Run]]
+
+
+def run_beside(client: redis.Redis, flow: Callable[[], Measured]) -> Run:
+    """A run of a flow that uses this Redis."""
+    before = redis_cpu(client)
+    measured = flow()
+    return Run(measured, redis_cpu(client) - before)
+
+
+def redis_cpu(client: redis.Redis) -> float:
+    """The CPU seconds that a Redis has used so far."""
+    said: Any = client.info("cpu")
+    return float(said["used_cpu_sys"] + said["used_cpu_user"])
 
 
 def median(runs: Sequence[Run], value: Callable[[Run], float]) -> float:

@@ -5,12 +5,11 @@ and SQLite, neardup over S3 and Redis, and tests.bench.reference over S3 and Red
 Redis and the flow share the machine.  Timings are printed, never asserted.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import click
 import redis
@@ -20,7 +19,7 @@ from tests.bench.meter import Measured
 from tests.bench.object_server import object_server
 from tests.bench.pages import write_pages
 from tests.bench.process import machine, run_module
-from tests.bench.report import Run
+from tests.bench.report import Run, run_beside
 from tests.servers import redis_server
 
 ROUNDS = 3
@@ -42,17 +41,22 @@ class Bed:
             return Run(Measured(**run_module(subject.__name__, config)))
 
     def served(self) -> Run:
-        with redis_server(self.folder) as url, self._config(self._served(url)) as config:
-            return _with_redis(url, lambda: run_module(subject.__name__, config))
+        with self._redis() as (url, client), self._config(self._served(url)) as config:
+            return run_beside(client, lambda: Measured(**run_module(subject.__name__, config)))
 
     def reference(self) -> Run:
-        manifest = self.pages / "manifest.csv"
-        with redis_server(self.folder) as url:
-            return _with_redis(url, lambda: run_module(reference.__name__, self.endpoint, url, manifest, self.few))
+        with self._redis() as (url, client):
+            given = (self.endpoint, url, self.pages / "manifest.csv", self.few)
+            return run_beside(client, lambda: Measured(**run_module(reference.__name__, *given)))
 
     def stages(self) -> dict[str, dict[str, float]]:
         with self._config(self._served("sqlite:")) as config:
             return dict(run_module(stages.__name__, config, self.endpoint, self.few))
+
+    @contextmanager
+    def _redis(self) -> Iterator[tuple[str, redis.Redis]]:
+        with redis_server(self.folder) as url, redis.Redis.from_url(url) as client:
+            yield url, client
 
     def _served(self, index: str) -> str:
         return subject.served_config(self.pages, self.endpoint, index)
@@ -64,18 +68,6 @@ class Bed:
             path = Path(name) / "config.toml"
             path.write_text(text, encoding="utf-8")
             yield path
-
-
-def _with_redis(url: str, flow: Callable[[], dict[str, Any]]) -> Run:
-    with redis.Redis.from_url(url) as client:
-        before = _redis_cpu(client)
-        measured = Measured(**flow())
-        return Run(measured, _redis_cpu(client) - before)
-
-
-def _redis_cpu(client: redis.Redis) -> float:
-    said: Any = client.info("cpu")
-    return float(said["used_cpu_sys"] + said["used_cpu_user"])
 
 
 def measure(bed: Bed) -> dict[str, list[Run]]:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import click
 import redis
@@ -29,7 +28,7 @@ from tests.bench.meter import Measured
 from tests.bench.nginx import nginx
 from tests.bench.pages import FIRST_ID, LANGUAGE, write_pages
 from tests.bench.process import machine, run_module
-from tests.bench.report import Run
+from tests.bench.report import Run, run_beside
 from tests.bench.scale_corpus import PLATFORM
 from tests.bench.scale_stages import LAYOUTS
 from tests.servers import free_port, redis_server
@@ -52,14 +51,14 @@ class Bed:
             config = Path(name) / "config.toml"
             text = subject.served_config(self.folder / "pages", self.endpoint, f"redis://{host}")
             config.write_text(text.replace("[ledger]", f'layout = "{layout}"\n[ledger]'), encoding="utf-8")
-            return _measured(client, lambda: Measured(**run_module(subject.__name__, config, command)))
+            return run_beside(client, lambda: Measured(**run_module(subject.__name__, config, command)))
 
     def twin(self, command: list[str], stories: int, mode: str, **env: str) -> Run:
         with self._redis("documented") as (host, client):
             options = {"endpoint": self.endpoint, "redis": host, "n": stories, "id-base": FIRST_ID}
             options |= {"mode": mode, "obj-base": FIRST_ID, "obj-count": self.stories}
             arguments = [word for name, value in options.items() for word in (f"-{name}", str(value))]
-            return _measured(client, lambda: _said([*command, *arguments], stories, env))
+            return run_beside(client, lambda: _said([*command, *arguments], stories, env))
 
     @contextmanager
     def _redis(self, layout: Layout) -> Iterator[tuple[str, redis.Redis]]:
@@ -76,17 +75,6 @@ def _said(command: list[str], stories: int, env: dict[str, str]) -> Measured:
     said = dict(re.findall(r"(\w+)=(\S+)", done.stdout))
     cpu = float(said["cpu_us_per_story"]) * stories / report.MICRO
     return Measured(stories, 0, float(said["wall_s"]), cpu)  # its peak of memory may be that of this process
-
-
-def _measured(client: redis.Redis, flow: Callable[[], Measured]) -> Run:
-    before = _redis_cpu(client)
-    measured = flow()
-    return Run(measured, _redis_cpu(client) - before)
-
-
-def _redis_cpu(client: redis.Redis) -> float:
-    said: Any = client.info("cpu")
-    return float(said["used_cpu_sys"] + said["used_cpu_user"])
 
 
 def backfills(bed: Bed, go: Path | None, naive: Path | None) -> Iterator[tuple[str, Flow]]:
