@@ -136,11 +136,11 @@ def _skews(signatures: SignatureRows, simhashes: HashRows) -> tuple[float, float
     The latter is the less, and far steadier in a small sample.
     """
     bands, hash_bands = _values(signatures), _values(simhashes)
-    rows = _collisions(signatures, BYTE_VALUES).reshape(-1, ROWS_A_BAND).prod(axis=1)
+    rows = collisions(signatures, BYTE_VALUES).reshape(-1, ROWS_A_BAND).prod(axis=1)
     bits = np.unpackbits(np.ascontiguousarray(simhashes).view(np.uint8), axis=1)
-    hashes = _collisions(bits, 2).reshape(BANDS, -1).prod(axis=1)
-    sharing = max(_collisions(bands, BAND_VALUES).mean(), rows.mean())
-    hash_sharing = max(_collisions(hash_bands, BAND_VALUES).mean(), hashes.mean())
+    hashes = collisions(bits, 2).reshape(BANDS, -1).prod(axis=1)
+    sharing = max(collisions(bands, BAND_VALUES).mean(), rows.mean())
+    hash_sharing = max(collisions(hash_bands, BAND_VALUES).mean(), hashes.mean())
     by_chance = two_shared(np.minimum(rows * sharing / rows.mean(), MOST_SHARED))
     return BAND_VALUES * sharing, BAND_VALUES * hash_sharing, _sharing_two(bands) or STYLES * by_chance
 
@@ -158,7 +158,7 @@ def _values(fingerprints: SignatureRows | HashRows) -> npt.NDArray[np.uint16]:
     return np.ascontiguousarray(fingerprints).view(np.uint16)
 
 
-def _collisions(values: npt.NDArray[np.unsignedinteger], size: int) -> Floats:
+def collisions(values: npt.NDArray[np.unsignedinteger], size: int) -> Floats:
     """(n, columns) -> of each column the share of pairs that have the same value."""
     counts = np.array([np.bincount(column, minlength=size) for column in values.T])
     return np.asarray((counts * (counts - 1)).sum(axis=1) / (len(values) * (len(values) - 1)))

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import click
 import numpy as np
-import numpy.typing as npt
 
 from daemon.core.fingerprint import fingerprint
 from daemon.core.minhash import agreeing, signature_rows
 from daemon.core.text import tokens
 from daemon.core.verify import hamming
+from daemon.plan.profile import collisions
+from daemon.plan.spread import BAND_VALUES, two_shared
 from daemon.records import Language
 from tests.bench import report, synthetic
 from tests.bench.corpus import Pair, check, read_documents
-from tests.bench.synthetic import Floats, Stories
+from tests.bench.synthetic import Stories
 
 MIN_WORDS = 100  # of less the pairs are not known
-BAND_VALUES = 1 << 16
 SEED = 2
 
 
@@ -60,23 +60,23 @@ def listed_pairs(corpus: Path) -> dict[int, set[int]]:
 
 def measured(stories: Stories) -> list[str]:
     """The figures of a row, in the order of the table's columns."""
-    bands, hash_bands = (np.ascontiguousarray(rows).view(">u2") for rows in (stories.signatures, stories.simhashes))
+    bands, hash_bands = (np.ascontiguousarray(rows).view(np.uint16) for rows in (stories.signatures, stories.simhashes))
     halves = np.ascontiguousarray(stories.simhashes).view(np.uint64)
     shared, rows, bits = np.zeros(33, np.int64), np.zeros(65, np.int64), np.zeros(129, np.int64)
     for n in range(len(stories) - 1):
         shared += np.bincount(np.count_nonzero(bands[n + 1 :] == bands[n], axis=1), minlength=33)
         rows += np.bincount(agreeing(stories.signatures[n + 1 :], stories.signatures[n]), minlength=65)
         bits += np.bincount(hamming(halves[n + 1 :], halves[n]), minlength=129)
-    collisions = _collisions(bands)
+    sharing = collisions(bands, BAND_VALUES)
     mean = bits @ np.arange(129) / bits.sum()
     spread = np.sqrt(bits @ (np.arange(129) - mean) ** 2 / bits.sum())
     return [
         f"{len(stories):,}",
-        f"{BAND_VALUES * collisions.mean():.1f}",
-        f"{BAND_VALUES * collisions.max():.0f}",
+        f"{BAND_VALUES * sharing.mean():.1f}",
+        f"{BAND_VALUES * sharing.max():.0f}",
         *(f"{counts[least:].sum() / counts.sum():.1e}" for counts, least in ((shared, 1), (shared, 2), (rows, 6))),
-        f"{_two_by_chance(collisions):.1e}",
-        f"{BAND_VALUES * _collisions(hash_bands).mean():.1f}",
+        f"{two_shared(sharing):.1e}",
+        f"{BAND_VALUES * collisions(hash_bands, BAND_VALUES).mean():.1f}",
         f"{mean:.0f} +- {spread:.1f}",
     ]
 
@@ -92,17 +92,6 @@ COLUMNS = (
     "SimHash bucket",
     "bits that differ",
 )
-
-
-def _collisions(bands: npt.NDArray[np.uint16]) -> Floats:
-    """Of each band, the share of pairs that have the same value."""
-    counts = np.array([np.bincount(band, minlength=BAND_VALUES) for band in bands.T])
-    return np.asarray((counts * (counts - 1)).sum(axis=1) / (len(bands) * (len(bands) - 1)))
-
-
-def _two_by_chance(collisions: Floats) -> float:
-    none = np.prod(1 - collisions)
-    return max(0.0, float(1 - none - none * (collisions / (1 - collisions)).sum()))
 
 
 @click.command()
