@@ -20,6 +20,7 @@ import click
 import numpy as np
 
 from daemon.core.minhash import ROWS
+from daemon.index import redis_index
 from daemon.ledger import changes, columns, connect, read, stories
 from daemon.records import LANGUAGES, Banded, Fingerprint, Fingerprinted, Outcome, Skip, Skipped, Story
 from tests.bench.meter import cpu_seconds, peak_rss_mb
@@ -59,6 +60,7 @@ WORDS = [
 MICRO = 1e6
 
 T = TypeVar("T")
+portions = redis_index.parts
 
 
 def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
@@ -96,10 +98,6 @@ def told(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Ba
 
 def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
     stories.commit(db, stories.Batch(outcomes, (), 1, {}, None))
-
-
-def portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[at : at + size] for at in range(0, len(items), size))
 
 
 def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
