@@ -15,8 +15,8 @@ import click
 import numpy as np
 
 from daemon.config import Detection
-from daemon.core.pairs import Portion, near_pairs, sketch_pairs
-from daemon.core.shortlist import Held
+from daemon.core.pairs import Portion, near_pairs
+from daemon.core.shortlist import Held, nominated
 from daemon.ledger import columns, read
 from daemon.sweep import STORIES_A_READ
 from tests.bench import report, synthetic
@@ -38,18 +38,11 @@ def near(held: Held) -> Iterator[Portion]:
     return near_pairs(held.simhashes, DETECTION.hamming, DETECTION.max_bucket)
 
 
-def similar(held: Held) -> Iterator[Portion]:
-    return sketch_pairs(
-        held.signatures,
-        np.flatnonzero(held.signed),
-        bands=DETECTION.bands,
-        shared=DETECTION.shared_bands,
-        agreeing_rows=DETECTION.agreeing_rows,
-        max_bucket=DETECTION.max_bucket,
-    )
+def both(held: Held) -> Iterator[Portion]:
+    return nominated(held, DETECTION.bandings[LANGUAGE], DETECTION.of(LANGUAGE).agreeing_rows)
 
 
-TIERS: dict[str, Find] = {"SimHashes": near, "signatures": similar}
+TIERS: dict[str, Find] = {"SimHashes": near, "both": both}
 
 
 def held_stories(kind: str, count: int) -> Held:
