@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.bench.corpus import Pair
+from tests.bench.meter import cpu_seconds
 
 
 @dataclass(slots=True)
 class Detected:
-    """Pairs of ids, the lower first; CPU of the process (all threads) by stage and wall time, in seconds.
+    """Pairs of ids, the lower first; CPU by stage and wall time, in seconds.
 
+    The CPU is that of the process, all its threads, and of its children that have ended.
     `index_bytes` is the index alone, without sketches or texts.
     """
 
@@ -24,7 +26,7 @@ class Detected:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Add what the enclosed work takes."""
-        began, spent = time.perf_counter(), time.process_time()
+        began, spent = time.perf_counter(), cpu_seconds()
         yield
         self.seconds += time.perf_counter() - began
-        self.cpu[name] = self.cpu.get(name, 0.0) + time.process_time() - spent
+        self.cpu[name] = self.cpu.get(name, 0.0) + cpu_seconds() - spent

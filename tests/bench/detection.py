@@ -30,7 +30,7 @@ sketch     words and sketches of all texts, in memory
 index      look up and insert each story; neardup's is on disk, and the commits to its ledger are in it
 verify     the texts of the nominated pairs again, exactly; "nominated" is neardup without it
 backfill   neardup as it is run: also reads and parses the pages, lists and checks; bytes of ledger and index
-CPU        of the process, all its threads
+CPU        of the process, all its threads and children; the start of neardup's reading processes is in its backfill
 bytes      neardup: of a SQLite file of the index alone; others: what tracemalloc counts for a filled index, no sketches
 split()    words by text.lower().split(); "our words" are neardup's tokens
 bulk       MinHash.bulk, the fast way that datasketch documents; else one update() a shingle, as it is shown"""

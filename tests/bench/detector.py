@@ -19,12 +19,14 @@ import uvloop
 from daemon.app import App, extraction, open_app, open_fetcher
 from daemon.config import Config, load
 from daemon.console import set_up_logging
-from daemon.core.fingerprint import fingerprint
+from daemon.core import golden
+from daemon.core.fingerprint import fingerprint_text
+from daemon.core.nominate import worth_comparing
 from daemon.core.text import tokens
 from daemon.core.verify import Shingled, shingled
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import runs
-from daemon.records import Fingerprinted, Story
+from daemon.records import Banded, Fingerprinted, Language, Story
 from daemon.run import run_once
 from daemon.summary import Counts
 from daemon.sync import catch_up, rebuild, refuse_strangers
@@ -62,9 +64,11 @@ async def from_texts(config: Config, corpus: Path) -> Results:
     documents = read_documents(corpus / "manifest.csv", corpus / "html")
     found = Detected(len(documents))
     async with open_app(config) as app:
+        await _warm_up(app)
         writer = await _writer(app)
         with found.stage("sketch"):
-            made = [Fingerprinted(Story(d.id, d.language), fingerprint(tokens(d.text)), None) for d in documents]
+            sketched = [(Story(d.id, d.language), fingerprint_text(d.text)) for d in documents]
+            made = [Fingerprinted(story, sketch, None) for story, sketch in sketched if sketch]
         with found.stage("index"):
             for at in range(0, len(made), config.run.batch):
                 await writer.write(made[at : at + config.run.batch], 0)
@@ -75,6 +79,14 @@ async def from_texts(config: Config, corpus: Path) -> Results:
             await verifier.drain()
         found.pairs = await app.ledger.do(_pairs, "flags")
     return {NOMINATED: nominated, VERIFIED: found}
+
+
+async def _warm_up(app: App) -> None:
+    """Load what is compiled, so that no stage is charged with it."""
+    golden.warm_up()
+    probe = Banded(Language.HINDI, bytes(16), bytes(64))
+    await app.index.lookup([probe])
+    worth_comparing(probe, probe, app.config.detection.of(probe.language))
 
 
 async def _writer(app: App) -> Writer:
@@ -107,6 +119,7 @@ async def from_pages(config: Config, corpus: Path) -> Results:
     """A backfill into an empty ledger; the bytes are those of ledger and index, in one file."""
     found = Detected(0)
     async with open_app(config) as app:
+        await _warm_up(app)
         with found.stage("all"):
             summary = await run_once(app, "backfill", asyncio.Event())
         found.pairs = await app.ledger.do(_pairs, "flags")

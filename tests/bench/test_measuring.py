@@ -1,0 +1,53 @@
+"""The bench measures what a run does, all of it, and nothing that comes with a first call."""
+
+import csv
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from daemon.config import load
+from daemon.core import fingerprint, golden
+from tests.bench import detector, stages
+from tests.bench.detected import Detected
+from tests.bench.pages import FIRST_ID, read_ids, write_pages
+from tests.bench.subject import embedded_config
+from tests.bench.synthetic import LANGUAGE
+
+
+def test_the_cpu_of_children_counts() -> None:
+    found = Detected(1)
+    with found.stage("all"):
+        subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+    assert found.cpu["all"] >= 0.3, "neardup's pages are read by children"
+
+
+def test_a_story_is_read_as_by_a_reading_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(text: str) -> None:
+        raise AssertionError("a run does not fingerprint by the plain road")
+
+    order, clock, warm_up = [], time.process_time, golden.warm_up
+    monkeypatch.setattr(fingerprint, "_read_plainly", refuse)
+    monkeypatch.setattr(golden, "warm_up", lambda: order.append("loaded") or warm_up())  # type: ignore[func-returns-value]
+    monkeypatch.setattr(time, "process_time", lambda: order.append("clock") or clock())  # type: ignore[func-returns-value]
+    write_pages(tmp_path / "pages", 5)
+    (tmp_path / "config.toml").write_text(embedded_config(tmp_path / "pages"), encoding="utf-8")
+    costs = stages.subject_costs(load(tmp_path / "config.toml"), read_ids(tmp_path / "pages" / "manifest.csv"))
+    assert list(costs) == ["fetch", "extract", "fingerprint"], "the stages that a run's metrics name"
+    assert all(cost > 0 for cost in costs.values()), costs
+    assert order[0] == "loaded", "the clock of a stage is started before its code is loaded"
+
+
+async def test_the_detector_leaves_out_what_a_run_leaves_out(tmp_path: Path) -> None:
+    write_pages(tmp_path / "html", 3, plant=False)
+    (tmp_path / "html" / "wordless.html").write_text("<p>!</p>", encoding="utf-8")
+    pages = [f"{LANGUAGE}/{FIRST_ID + n}.html" for n in range(3)]
+    with (tmp_path / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
+        manifest = csv.writer(file)
+        manifest.writerow(("id", "language", "path"))
+        manifest.writerows((n, LANGUAGE, path) for n, path in enumerate([*pages, *pages, "wordless.html"]))
+    (tmp_path / "config.toml").write_text(detector.CONFIG.format(corpus=tmp_path), encoding="utf-8")
+    results = await detector.from_texts(load(tmp_path / "config.toml"), tmp_path)
+    assert results[detector.VERIFIED].pairs == [(0, 3), (1, 4), (2, 5)]
