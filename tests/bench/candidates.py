@@ -18,19 +18,20 @@ from typing import Any
 
 import click
 import numpy as np
+import numpy.typing as npt
 import redis
 import uvloop
 
 from daemon.config import Detection
 from daemon.core.columns import Columns
-from daemon.core.minhash import agreeing
-from daemon.core.verify import hamming
+from daemon.core.nominate import Nominee, nominate
 from daemon.index import Found, Index
 from daemon.index.redis import Layout, open_redis
 from daemon.index.sqlite import SqliteIndex
-from daemon.records import LANGUAGES
-from tests.bench import report, synthetic
+from daemon.records import LANGUAGES, Banded
+from tests.bench import report, scale_bytes, synthetic
 from tests.bench.process import machine
+from tests.bench.report import redis_cpu
 from tests.bench.sunion import look_up
 from tests.bench.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
 from tests.servers import redis_server
@@ -43,7 +44,9 @@ PAGE = 50_000
 USUAL, USUAL_BATCH = 512, 32  # probes for SUNION and HMGET, which take long
 SEED = 1
 INTSETS = ("--set-max-intset-entries", "1000000")  # as in deploy/redis.conf
+NOBODY = -1  # the id of a probe, which is no story's
 DETECTION = Detection()
+LIMITS = {LANGUAGE: DETECTION.of(LANGUAGE)}
 
 
 @dataclass(slots=True)
@@ -57,7 +60,7 @@ class Cost:
 
 @dataclass(slots=True)
 class Figures:
-    """What one index showed.  `met` and `kept` are candidates by lookup, before and after the screen."""
+    """What one index showed.  `met` and `kept` are candidates by lookup, before and after they were nominated."""
 
     build: Cost = field(default_factory=Cost)
     insert: Cost = field(default_factory=Cost)
@@ -85,6 +88,7 @@ async def measure(index: Index, stories: Stories, probes: Probes, used: Used, sc
     for changes in stories.changes(first, len(stories), BATCH):
         async with _clock(figures.insert, used):
             await index.apply(changes, changes[-1].seq)
+    await index.lookup(probes.stories.banded(0, 1))  # whatever comes with a first call
     for start in range(0, PROBES, PROBED):
         batch = probes.stories.banded(start, start + PROBED)
         near = [replace(probe, signature=None) for probe in batch]
@@ -92,22 +96,19 @@ async def measure(index: Index, stories: Stories, probes: Probes, used: Used, sc
             await index.lookup(near)
         async with _clock(figures.lookup, used):
             _, found = await index.lookup(batch)
-        for place, one in enumerate(found, start):
-            _count(figures, stories, probes, place, one)
+        for place, (probe, one) in enumerate(zip(batch, found, strict=True), start):
+            nominee, met = _nominated(stories, probe, one)
+            figures.met.append(met)
+            figures.kept.append(len(nominee.matches) + nominee.capped)
+            figures.capped += bool(one.capped)
+            original = int(probes.originals[place]) + FIRST_ID
+            figures.found.setdefault(probes.kinds[place], []).append(original in nominee.matches)
     return figures
 
 
 async def _pages(stories: Stories, stop: int) -> AsyncIterator[Columns]:
     for start in range(0, stop, PAGE):
-        numbers = np.arange(start, min(start + PAGE, stop), dtype=np.uint32)
-        yield Columns(
-            numbers + 1,
-            numbers.astype(np.int64) + FIRST_ID,
-            np.full(len(numbers), LANGUAGES.index(LANGUAGE), np.uint8),
-            _halves(stories.simhashes[numbers]),
-            stories.signatures[numbers],
-            np.ones(len(numbers), np.bool_),
-        )
+        yield _columns(stories, np.arange(start, min(start + PAGE, stop)))
 
 
 @asynccontextmanager
@@ -119,21 +120,23 @@ async def _clock(cost: Cost, used: Used) -> AsyncIterator[None]:
     cost.server += used() - served
 
 
-def _count(figures: Figures, stories: Stories, probes: Probes, place: int, found: Found) -> None:
-    """Screen what one lookup met, as a run does: within the distance, or enough rows agree."""
+def _nominated(stories: Stories, probe: Banded, found: Found) -> tuple[Nominee, int]:
+    """What a run would have compared with a probe, had it come alone, and how many stories it met."""
     ids = np.fromiter(found.ids, np.int64, len(found.ids)) - FIRST_ID
     met = np.union1d(ids, found.numbers.astype(np.int64) - 1)
-    bits = hamming(_halves(stories.simhashes[met]), _halves(probes.stories.simhashes[place]))
-    rows = agreeing(stories.signatures[met], probes.stories.signatures[place])
-    kept = met[(bits <= DETECTION.hamming) | (rows >= DETECTION.agreeing_rows)]
-    figures.met.append(len(met))
-    figures.kept.append(len(kept))
-    figures.capped += bool(found.capped)
-    figures.found.setdefault(probes.kinds[place], []).append(int(probes.originals[place]) in kept)
+    [nominee] = nominate([([NOBODY], probe)], [found], _columns(stories, met), LIMITS)
+    return nominee, len(met)
 
 
-def _halves(simhashes: synthetic.HashBytes) -> Any:
-    return np.ascontiguousarray(simhashes).view(np.uint64)
+def _columns(stories: Stories, places: npt.NDArray[np.int64]) -> Columns:
+    return Columns(
+        (places + 1).astype(np.uint32),
+        places + FIRST_ID,
+        np.full(len(places), LANGUAGES.index(LANGUAGE), np.uint8),
+        np.ascontiguousarray(stories.simhashes[places]).view(np.uint64),
+        stories.signatures[places],
+        np.ones(len(places), np.bool_),
+    )
 
 
 async def in_sqlite(folder: Path, stories: Stories, probes: Probes) -> Figures:
@@ -148,24 +151,15 @@ async def in_sqlite(folder: Path, stories: Stories, probes: Probes) -> Figures:
 
 async def in_redis(folder: Path, stories: Stories, probes: Probes, layout: Layout) -> Figures:
     with redis_server(folder, *INTSETS) as url, redis.Redis.from_url(url, socket_timeout=None) as client:
-
-        def info(section: str) -> dict[str, Any]:
-            said: Any = client.info(section)
-            return dict(said)
-
-        def used() -> float:
-            cpu = info("cpu")
-            return float(cpu["used_cpu_sys"] + cpu["used_cpu_user"])
-
-        empty = info("memory")["used_memory"]
+        empty = scale_bytes.used(client)
         index = await open_redis(url, DETECTION.bandings, layout)
         with TemporaryDirectory(dir=folder) as scratch:
-            figures = await measure(index, stories, probes, used, Path(scratch))
-        figures.bytes = info("memory")["used_memory"] - empty
+            figures = await measure(index, stories, probes, partial(redis_cpu, client), Path(scratch))
+        figures.bytes = scale_bytes.used(client) - empty
         await index.close()
         if layout == "documented":
             for start in range(0, USUAL, USUAL_BATCH):
-                async with _clock(figures.usual, used):
+                async with _clock(figures.usual, partial(redis_cpu, client)):
                     look_up(client, probes.stories.banded(start, start + USUAL_BATCH), DETECTION.hamming)
     return figures
 
@@ -184,7 +178,7 @@ def show(columns: Mapping[str, Figures], stories: int) -> None:
         "lookups/s, both": lambda f: f"{PROBES / f.lookup.wall:,.0f}",
         "lookup, both, client and server CPU us": lambda f: _cpu(f.lookup, PROBES),
         "candidates, mean p50 p99": lambda f: _spread(f.met),
-        "after the screen, mean p50 p99": lambda f: _spread(f.kept),
+        "of these nominated, mean p50 p99": lambda f: _spread(f.kept),
         **{f"found, {kind}": partial(_recall, kind) for kind in COPIES},
         "lookups that met a capped bucket": lambda f: f"{f.capped / PROBES:.4f}",
         "bytes a story": lambda f: f"{f.bytes / stories:,.0f}",

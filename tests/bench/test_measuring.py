@@ -4,17 +4,23 @@ import csv
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from daemon.config import load
 from daemon.core import fingerprint, golden
-from tests.bench import detector, stages
+from daemon.index import Found
+from daemon.index.sqlite import SqliteIndex
+from daemon.records import Banded
+from tests.bench import candidates, detector, stages, synthetic
+from tests.bench.candidates import DETECTION
 from tests.bench.detected import Detected
 from tests.bench.pages import FIRST_ID, read_ids, write_pages
 from tests.bench.subject import embedded_config
-from tests.bench.synthetic import LANGUAGE
+from tests.bench.synthetic import LANGUAGE, Stories
 
 
 def test_the_cpu_of_children_counts() -> None:
@@ -51,3 +57,40 @@ async def test_the_detector_leaves_out_what_a_run_leaves_out(tmp_path: Path) -> 
     (tmp_path / "config.toml").write_text(detector.CONFIG.format(corpus=tmp_path), encoding="utf-8")
     results = await detector.from_texts(load(tmp_path / "config.toml"), tmp_path)
     assert results[detector.VERIFIED].pairs == [(0, 3), (1, 4), (2, 5)]
+
+
+async def test_no_lookup_is_timed_before_one_that_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, timed = [], []
+
+    def used() -> float:
+        """Asked when the clock is started, and when it is stopped."""
+        asked.append(True)
+        return 0.0
+
+    class Watched(SqliteIndex):
+        async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
+            timed.append(len(asked) % 2 == 1)
+            return await super().lookup(probes)
+
+    monkeypatch.setattr(candidates, "PROBES", candidates.PROBED)
+    rng = np.random.default_rng(1)
+    stories = synthetic.draw(rng, synthetic.uniform(), candidates.INSERTS + 100)
+    probes = synthetic.make_probes(rng, synthetic.uniform(), stories, candidates.PROBES)
+    index = Watched(tmp_path / "index.db", DETECTION.bandings)
+    figures = await candidates.measure(index, stories, probes, used, tmp_path)
+    await index.close()
+    assert timed == [False, True, True], "the first lookup loads compiled code"
+    assert all(figures.found[synthetic.BITS]), "three bits are within the distance"
+
+
+def test_candidates_are_nominated_by_the_bands_that_they_share() -> None:
+    signatures = np.arange(3 * 64, dtype=np.uint8).reshape(3, 64)
+    signatures[1, :40:2] = signatures[0, :40:2]
+    signatures[2, :20] = signatures[0, :20]
+    stories = Stories(np.array([[0] * 16, [255] * 16, [15] * 16], np.uint8), signatures)
+    probe = Banded(LANGUAGE, bytes([0xF0] * 16), signatures[0].tobytes())
+    nominee, met = candidates._nominated(
+        stories, probe, Found({synthetic.FIRST_ID + 1}, np.array([2, 3], np.uint32), {})
+    )
+    assert met == 2, "who is met by id and by number is one story"
+    assert nominee.matches == (synthetic.FIRST_ID + 2,), "the other agrees in 20 rows, but shares no band"
