@@ -12,7 +12,7 @@ from rich.table import Table
 
 from tests.bench.meter import Measured
 
-BATCH_STAGES = ("extract", "fingerprint", "look_up", "commit", "index", "verify")
+BATCH_STAGES = ("look_up", "commit", "index", "verify")
 MICRO = 1e6
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
@@ -92,8 +92,8 @@ def show_flows(runs: Runs, reference: str) -> None:
 
 
 def show_batches(runs: Runs) -> None:
-    """Wall time in the daemon's stages; those of fetches overlap, so they are left out."""
-    table = table_of("stage in the flow, wall us a story", *runs)
+    """Wall time in the stages of a batch; those of a page are left out: many are read at once, by two processes."""
+    table = table_of("stage of a batch in the flow, wall us a story", *runs)
     for stage in BATCH_STAGES:
 
         def cost(run: Run, stage: str = stage) -> float:

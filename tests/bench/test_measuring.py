@@ -15,10 +15,12 @@ from daemon.core import fingerprint, golden
 from daemon.index import Found
 from daemon.index.sqlite import SqliteIndex
 from daemon.records import Banded
-from tests.bench import candidates, detector, stages, synthetic
+from tests.bench import candidates, detector, report, stages, synthetic
 from tests.bench.candidates import DETECTION
 from tests.bench.detected import Detected
+from tests.bench.meter import Measured
 from tests.bench.pages import FIRST_ID, read_ids, write_pages
+from tests.bench.report import Run
 from tests.bench.subject import embedded_config
 from tests.bench.synthetic import LANGUAGE, Stories
 
@@ -94,3 +96,10 @@ def test_candidates_are_nominated_by_the_bands_that_they_share() -> None:
     )
     assert met == 2, "who is met by id and by number is one story"
     assert nominee.matches == (synthetic.FIRST_ID + 2,), "the other agrees in 20 rows, but shares no band"
+
+
+def test_stages_that_overlap_are_no_part_of_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
+    seconds = dict.fromkeys(("fetch", "extract", "fingerprint", "look_up", "commit", "index", "verify"), 1.0)
+    report.show_batches({"flow": [Run(Measured(10, stages=seconds))]})
+    told = {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]}
+    assert told == {"look_up", "commit", "index", "verify"}, "pages are read by two processes at once"
