@@ -20,7 +20,7 @@ import click
 import numpy as np
 
 from daemon.core.minhash import ROWS
-from daemon.index import redis_index
+from daemon.index.redis_index import parts
 from daemon.ledger import changes, columns, connect, read, stories
 from daemon.records import LANGUAGES, Banded, Fingerprint, Fingerprinted, Outcome, Skip, Skipped, Story
 from tests.bench.meter import cpu_seconds, peak_rss_mb
@@ -60,7 +60,6 @@ WORDS = [
 MICRO = 1e6
 
 T = TypeVar("T")
-portions = redis_index.parts
 
 
 def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
@@ -102,7 +101,7 @@ def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
 
 def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     spent = 0.0
-    for seed, portion in enumerate(portions(ids, FILL_BATCH)):
+    for seed, portion in enumerate(parts(ids, FILL_BATCH)):
         outcomes = draw(portion, seed)
         spent -= cpu_seconds()
         commit(db, outcomes)
@@ -137,7 +136,7 @@ def show_reads(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
     numbers = [rng.integers(1, len(ids), BESIDE).tolist() for _ in range(BATCHES)]
     with closing(read(path)) as db:
         show_cost("known_many", lambda portion: stories.known_many(db, portion), some)
-        show_cost("known_many, not there", lambda portion: stories.known_many(db, portion), [*portions(fresh, BATCH)])
+        show_cost("known_many, not there", lambda portion: stories.known_many(db, portion), [*parts(fresh, BATCH)])
         show_cost("held by id", lambda portion: columns.held(db, portion, ()), some)
         show_cost("held by number", lambda portion: columns.held(db, (), portion), numbers)
         show_cost("describe", lambda portion: stories.describe(db, portion), some)
@@ -147,13 +146,11 @@ def show_reads(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
 
 def show_writes(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
     old = np.random.default_rng(SEED).choice(ids, FRESH, replace=False).tolist()
-    edits, half = [*portions(draw(old, 6), BATCH)], len(fresh) // 2
+    edits, half = [*parts(draw(old, 6), BATCH)], len(fresh) // 2
     with closing(connect(path)) as db:
-        show_cost("commit, fresh", lambda batch: commit(db, batch), [*portions(draw(fresh[:half], 7), BATCH)])
+        show_cost("commit, fresh", lambda batch: commit(db, batch), [*parts(draw(fresh[:half], 7), BATCH)])
         with busy_thread():
-            show_cost(
-                "  beside a busy thread", lambda batch: commit(db, batch), [*portions(draw(fresh[half:], 8), BATCH)]
-            )
+            show_cost("  beside a busy thread", lambda batch: commit(db, batch), [*parts(draw(fresh[half:], 8), BATCH)])
         show_cost("commit, edited", lambda batch: commit(db, batch), edits)
         again = [[Skipped(one.story, Skip.UNCHANGED, one.etag) for one in batch] for batch in edits]
         show_cost("commit, unchanged", lambda batch: commit(db, batch), again)

@@ -24,7 +24,7 @@ from daemon.core.columns import Columns
 from daemon.ledger import columns, connect, read
 from daemon.records import Fingerprinted
 from tests.bench import scale_bytes, scale_lookups, scale_report, scale_stages
-from tests.bench.ledger_size import BATCH, commit, portions
+from tests.bench.ledger_size import BATCH, commit
 from tests.bench.process import machine
 from tests.bench.scale_corpus import ALL, Corpus
 from tests.bench.scale_lookups import Lookups
@@ -62,7 +62,8 @@ def measure(folder: Path, kind: str, size: int, only: Sequence[str]) -> Iterator
         coming = corpus.take(2 * few * len(indexes))
         for nth, name in enumerate(indexes):
             click.echo(f"  {name}", err=True)
-            mine = portions(coming[2 * few * nth : 2 * few * (nth + 1)], few)
+            start = 2 * few * nth
+            mine = coming[start : start + few], coming[start + few : start + 2 * few]
             figures[name] = _of_index(folder, name, Lookups(probes, stories), *mine)
         yield figures
 

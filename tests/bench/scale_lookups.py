@@ -9,9 +9,10 @@ import numpy as np
 
 from daemon.core.nominate import Nominee, nominate, together
 from daemon.index import Found
+from daemon.index.redis_index import parts
 from daemon.ledger import Ledger, columns
 from daemon.records import Language
-from tests.bench.ledger_size import BATCH, portions
+from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import Probe, unsigned
 from tests.bench.scale_stages import DETECTION, Bed, Figures, opened
 
@@ -35,7 +36,7 @@ async def look_up(bed: Bed, lookups: Lookups) -> Figures:
         for tier, asked in zip(TIERS, (unsigned(lookups.probes), lookups.probes), strict=True):
             await index.lookup([asked[0].banded])  # whatever comes with a first call
             tally = _Tally()
-            for batch in portions(asked, BATCH):
+            for batch in parts(asked, BATCH):
                 began = time.perf_counter()
                 _, found = await index.lookup([one.banded for one in batch])
                 tally.seconds.append(time.perf_counter() - began)

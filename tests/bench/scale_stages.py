@@ -21,6 +21,7 @@ from daemon.core.pairs import near_pairs
 from daemon.core.shortlist import Shortlist
 from daemon.index import Index
 from daemon.index.redis import Layout, open_redis
+from daemon.index.redis_index import parts
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import Ledger, candidates, changes, runs
 from daemon.records import Fingerprinted, Language
@@ -28,7 +29,7 @@ from daemon.summary import Counts
 from daemon.sweep import _Sweep
 from daemon.sync import rebuild
 from daemon.writer import Writer
-from tests.bench.ledger_size import BATCH, commit, portions
+from tests.bench.ledger_size import BATCH, commit
 from tests.bench.meter import cpu_seconds, peak_rss_mb
 from tests.bench.subject import stage_seconds
 
@@ -113,7 +114,7 @@ async def insert(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
         await ledger.do(commit, stories)
         new = await ledger.do(changes.after, before, len(stories))
         with _clock() as figures:
-            for batch in portions(new, BATCH):
+            for batch in parts(new, BATCH):
                 await index.apply(batch, batch[-1].seq)
         return figures | {"stories": len(new)}
 
@@ -134,7 +135,7 @@ async def daily(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
         )
         pending = await ledger.do(candidates.pending_count)
         with _clock() as figures:
-            for batch in portions(stories, BATCH):
+            for batch in parts(stories, BATCH):
                 await writer.write(batch, 0)
         figures |= {"stories": len(stories), "pairs": await ledger.do(candidates.pending_count) - pending}
         figures["stages"] = {stage: seconds for stage, seconds in stage_seconds().items() if seconds}
