@@ -5,154 +5,112 @@ too: a chain of members a value, whose head stands in a table that fits a proces
 copied a thousand times would be met again for every two bands.  So members come in the order of the first
 band outside the key: those equal in it, who met for an earlier key, stand side by side in a chain, and a
 chain is entered behind them.
+
+A pair belongs to the first of its keys that has a value which is not hot, for that is never cut (see
+daemon.core.hot); where all are hot, to the first that compares it.
 """
 
-from typing import NamedTuple, Self
-
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from daemon.core.desk import (
+    BACK,
+    BAND_VALUES,
+    BEGUN,
+    CUTS,
+    FOUND,
+    IS_CUT,
+    NEXT,
+    NOBODY,
+    RUN,
+    SECOND,
+    STEPS,
+    Desk,
+    Key,
+    Runs,
+    Stories,
+)
+from daemon.core.hot import Columns, Positions, bound
 from daemon.core.jit import compiled
 
-Positions = npt.NDArray[np.int64]
-Columns = npt.NDArray[np.unsignedinteger]  # (n, c): of each story the values of its bands
-Rows = npt.NDArray[np.uint8]  # (n, w): of each story its fingerprint
-Chain = npt.NDArray[np.int32]  # of a value or a member the member before
-
-BAND_VALUES = 1 << 16
-RUN, SECOND, BACK, NEXT, IS_CUT, FOUND, CUTS, STEPS = range(8)
 MAX_STEPS = 1 << 24  # between two pauses: about a tenth of a second
-NOBODY = -1
-
-
-class Stories(NamedTuple):
-    """Fingerprints by position, once as the values of their bands and once as bytes; both C-contiguous and writable."""
-
-    columns: Columns
-    rows: Rows
-
-
-class Runs(NamedTuple):
-    """The positions of the members of all runs; run r is members[edges[r]:edges[r + 1]]."""
-
-    members: Positions
-    edges: Positions
-
-
-class Rules(NamedTuple):
-    """What makes a pair: it is equal in `shared` bands at least, and in `least` bytes.
-
-    Of more than `most` members of equal keys each is compared with the first `most` only, by position.
-    """
-
-    shared: int
-    least: int
-    most: int
-
-
-class Key(NamedTuple):
-    """The band of the runs, and the second ones, from `start` up to `stop`; the band itself is no second one."""
-
-    band: int
-    start: int
-    stop: int
-
-
-class Desk(NamedTuple):
-    """What `meet` works on.  Of `at`, RUN, SECOND, BACK, NEXT and IS_CUT tell where to go on.
-
-    at[FOUND] pairs are put in `left` and `right`, as positions, left < right; and at[CUTS] groups of equal keys
-    that were too long in `cuts`: one of its members, its second band and its size.
-    """
-
-    at: Positions
-    heads: Chain
-    links: Chain
-    skips: Chain
-    values: npt.NDArray[np.uint16]
-    first: npt.NDArray[np.bool_]
-    left: Positions
-    right: Positions
-    cuts: Positions
-
-    @classmethod
-    def of(cls, stories: int, room: int, cuts: int) -> Self:
-        """For runs of so many stories, pairs and cuts at most."""
-        return cls(
-            np.zeros(8, np.int64),
-            np.full(BAND_VALUES, NOBODY, np.int32),
-            np.empty(stories, np.int32),
-            np.empty(stories, np.int32),
-            np.empty(stories, np.uint16),
-            np.empty(stories, np.bool_),
-            np.empty(room, np.int64),
-            np.empty(room, np.int64),
-            np.empty((cuts, 3), np.int64),
-        )
-
-    def begin(self, key: Key) -> None:
-        """Go to the first run and its first second band."""
-        self.at[:] = 0
-        self.at[SECOND] = key.start
 
 
 @compiled
-def meet(stories: Stories, runs: Runs, key: Key, rules: Rules, desk: Desk) -> None:
-    """Find pairs, until there is no room for another member's, something was cut, MAX_STEPS are made, or runs are over.
+def meet(stories: Stories, runs: Runs, key: Key, desk: Desk) -> None:
+    """Find pairs, until there is no room for another member's, something is cut, MAX_STEPS are made, or runs are over.
 
-    They are over when at[RUN] is their number.
+    They are over when at[RUN] is their number.  What is cut must be among desk.cuts when it goes on.
     """
-    at = desk.at
+    at, most = desk.at, key.rules.most
     at[FOUND] = at[CUTS] = at[STEPS] = 0
     while at[RUN] < len(runs.edges) - 1:
         run = runs.members[runs.edges[at[RUN]] : runs.edges[at[RUN] + 1]]
-        if not at[BACK] and not at[NEXT]:
+        if not at[BEGUN]:
             for n in range(len(run)):
                 desk.values[n] = 0 if at[SECOND] == key.band else stories.columns[run[n], at[SECOND]]
                 desk.first[n] = True
-            at[CUTS] = at[IS_CUT] = _cut(run, rules.most, desk) if len(run) > rules.most else 0
-        _chain(stories, run, key, rules, desk)
+            at[BEGUN] = 1
+            at[CUTS] = at[IS_CUT] = _cut(run, most, desk) if len(run) > most else 0
+            if at[CUTS]:
+                return
+        if len(run) > most:
+            _chain_hot(stories, run, key, desk)
+        else:
+            _chain(stories, run, key, desk, False)
         if at[NEXT] == len(run):
-            for n in range(len(run)):
-                desk.heads[desk.values[n]] = NOBODY
-            at[NEXT] = 0
-            at[BACK] = at[IS_CUT] and not at[BACK]
-            if not at[BACK]:
-                at[SECOND] += 1
-                if at[SECOND] == key.stop:
-                    at[SECOND] = key.start
-                    at[RUN] += 1
-        if at[CUTS] or at[STEPS] > MAX_STEPS or at[FOUND] + rules.most > len(desk.left):
+            _go_on(len(run), key, desk)
+        if at[STEPS] > MAX_STEPS or at[FOUND] + most > len(desk.left):
             return
 
 
+@compiled
+def _go_on(members: int, key: Key, desk: Desk) -> None:
+    """From the end of a run to its beginning, and from there to its next second band, or to the next run."""
+    at = desk.at
+    for n in range(members):
+        desk.heads[desk.values[n]] = NOBODY
+    at[NEXT] = 0
+    at[BACK] = at[IS_CUT] and not at[BACK]
+    if not at[BACK]:
+        at[BEGUN] = 0
+        at[SECOND] += 1
+        if at[SECOND] == key.stop:
+            at[SECOND] = key.start
+            at[RUN] += 1
+
+
 @njit(inline="always")  # called once a second band of every run: a call would cost as much as the work
-def _chain(stories: Stories, run: Positions, key: Key, rules: Rules, desk: Desk) -> None:
+def _chain(stories: Stories, run: Positions, key: Key, desk: Desk, is_hot: bool) -> None:
     """Chain the first members of a run, each meeting those before it; then backwards the others, meeting these."""
-    columns, rows = stories.columns, stories.rows
+    columns, rows, rules = stories.columns, stories.rows, key.rules
     second, back, found, steps = desk.at[SECOND], desk.at[BACK], desk.at[FOUND], desk.at[STEPS]
-    outside = 0 if key.band else 1
-    by_blocks = outside < second
+    outside, alone = 0 if key.band else 1, key.start == key.band
+    all_hot, unsure = False, 1 << key.band
     n = desk.at[NEXT]
     while n < len(run) and steps <= MAX_STEPS and found + rules.most <= len(desk.left):
         one = len(run) - 1 - n if back else n
-        head = desk.heads[desk.values[one]]
-        other = head
-        if head != NOBODY and by_blocks and columns[run[one], outside] == columns[run[head], outside]:
-            other = desk.skips[head]
+        other = behind = head = desk.heads[desk.values[one]]
+        if head != NOBODY:
+            if is_hot or alone:
+                all_hot, unsure = _doubts(stories, run[one], key, desk, is_hot)
+            if outside < second and columns[run[one], outside] == columns[run[head], outside]:
+                behind = desk.skips[head]
+                if not unsure >> outside & 1:
+                    other = behind
         if desk.first[one]:
             desk.links[one] = head
-            desk.skips[one] = other
+            desk.skips[one] = behind
             desk.heads[desk.values[one]] = one
             if back:
                 other = NOBODY
         while other != NOBODY:
             a, b = run[one], run[other]
             if (
-                not _met(columns, a, b, key.band, second)
+                not _met(columns, a, b, unsure, second)
                 and _equal(rows, a, b) >= rules.least
                 and _equal(columns, a, b) >= rules.shared
+                and not (all_hot and _belongs_elsewhere(stories, a, b, key, desk))
             ):
                 desk.left[found] = min(a, b)
                 desk.right[found] = max(a, b)
@@ -164,11 +122,37 @@ def _chain(stories: Stories, run: Positions, key: Key, rules: Rules, desk: Desk)
     desk.at[NEXT], desk.at[FOUND], desk.at[STEPS] = n, found, steps
 
 
+@compiled  # apart: were it a branch of `meet`, short runs would take several times as long
+def _chain_hot(stories: Stories, run: Positions, key: Key, desk: Desk) -> None:
+    _chain(stories, run, key, desk, True)
+
+
 @compiled
-def _met(columns: Columns, a: int, b: int, band: int, second: int) -> bool:
-    """Whether an earlier key has brought two stories together."""
+def _doubts(stories: Stories, story: int, key: Key, desk: Desk, is_hot: bool) -> tuple[bool, int]:
+    """Whether all values of a story's key are hot, and as bits the columns that do not tell who belongs elsewhere.
+
+    Another member of its chain that is equal to it in a column before the second one, not among these, belongs
+    to another key.
+    """
+    hot, band, second = int(np.int64(stories.hot[story])), key.band, desk.at[SECOND]
+    alone = key.start == band
+    if not (is_hot and hot >> second & 1):
+        return False, hot if alone else hot & -(1 << band)
+    unsure, own = hot, bound(stories.columns, story, band, second, desk.cuts)
+    for column in range(second):
+        if hot >> column & 1 and column != band:
+            one, other = (column, column) if alone else (min(column, band), max(column, band))
+            limit = bound(stories.columns, story, one, other, desk.cuts)
+            if story < limit or own <= limit:  # the earlier key compares it with all of these
+                unsure &= ~(1 << column)
+    return True, unsure
+
+
+@compiled
+def _met(columns: Columns, a: int, b: int, unsure: int, second: int) -> bool:
+    """Whether two stories are equal in a column before the second one whose bit in `unsure` is not set."""
     column = 0
-    while column < second and (column == band or columns[a, column] != columns[b, column]):
+    while column < second and (unsure >> column & 1 or columns[a, column] != columns[b, column]):
         column += 1
     return column < second
 
@@ -180,6 +164,23 @@ def _equal(table: Columns, a: int, b: int) -> np.uint8:
     for column in range(table.shape[1]):
         same += np.uint8(table[a, column] == table[b, column])
     return same
+
+
+@compiled
+def _belongs_elsewhere(stories: Stories, a: int, b: int, key: Key, desk: Desk) -> bool:
+    """Whether two stories equal in a key of hot values are equal in a cold one too, or an earlier key compares them."""
+    columns, alone = stories.columns, key.start == key.band
+    for one in range(columns.shape[1]):
+        if columns[a, one] == columns[b, one] and not stories.hot[a] >> np.uint32(one) & np.uint32(1):
+            return True
+    for one in range(key.band + 1):
+        if columns[a, one] == columns[b, one]:
+            for other in range(one if alone else one + 1, one + 1 if alone else columns.shape[1]):
+                if one == key.band and other == desk.at[SECOND]:
+                    return False
+                if columns[a, other] == columns[b, other] and min(a, b) < bound(columns, a, one, other, desk.cuts):
+                    return True
+    return False
 
 
 @compiled
@@ -196,6 +197,6 @@ def _cut(run: Positions, most: int, desk: Desk) -> int:
             for member in its:
                 desk.first[member] = run[member] < bound
             sizes[values[n]] = 0
-            desk.cuts[cuts] = run[n], desk.at[SECOND], size
+            desk.cut[cuts] = run[n], desk.at[SECOND], size, bound
             cuts += 1
     return cuts

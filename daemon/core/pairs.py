@@ -3,7 +3,7 @@
 Stories are sorted by a key, and the members of each run of equal keys are compared with each other:
 the tables of Manku, Jain and Das Sarma (WWW 2007), made one at a time.  Where a key is two bands, stories
 are sorted by the first of them only, and the members of a run meet by the second.  A pair may be equal in
-many keys; it is given in the first of them, so that nothing has to be remembered to give it once.
+many keys; it is given for one of them, which the values tell, so that no pair has to be remembered.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from daemon.core.banding import BANDS, ROWS_A_BAND, groups
-from daemon.core.meeting import CUTS, FOUND, RUN, Desk, Key, Positions, Rows, Rules, Runs, Stories, meet
+from daemon.core.desk import CUTS, FOUND, RUN, Desk, Key, Rows, Rules, Runs, Stories
+from daemon.core.hot import Positions, group_of, hot_values
+from daemon.core.meeting import meet
 from daemon.core.minhash import SignatureRows
 from daemon.core.verify import HashRows, hamming
 
@@ -56,7 +58,9 @@ def near_pairs(simhashes: HashRows, distance: int, max_bucket: int) -> Iterator[
         columns[:, n] = np.ascontiguousarray(rows[:, span]).view(f"u{span.stop - span.start}")[:, 0]
     # So many bits stand in as many bytes at most: of who differs in more bytes they need not be counted.
     rules = Rules(shared=1, least=HASH_BYTES - distance, most=max_bucket)
-    for portion in _meeting("", Stories(columns, rows), spans, np.arange(len(rows)), rules):
+    positions = np.arange(len(rows))
+    stories = Stories(columns, rows, hot_values(columns, positions, max_bucket))
+    for portion in _meeting("", stories, spans, positions, rules):
         bits = hamming(simhashes.take(portion.left, axis=0), simhashes.take(portion.right, axis=0))
         yield portion.where(bits <= distance)
 
@@ -72,32 +76,36 @@ def sketch_pairs(
     rows = np.require(signatures, requirements=["C", "W"])
     columns = np.ascontiguousarray(rows.view(np.uint16)[:, :bands])
     spans = [slice(ROWS_A_BAND * band, ROWS_A_BAND * (band + 1)) for band in range(bands)]
-    yield from _meeting("sketch:", Stories(columns, rows), spans, signed, Rules(shared, agreeing_rows, max_bucket))
+    stories = Stories(columns, rows, hot_values(columns, signed, max_bucket))
+    yield from _meeting("sketch:", stories, spans, signed, Rules(shared, agreeing_rows, max_bucket))
 
 
 def _meeting(
     tier: str, stories: Stories, spans: Sequence[slice], positions: Positions, rules: Rules
 ) -> Iterator[Portion]:
-    """For each key of one or two columns, the pairs equal in it and in no other column before its last.
+    """For each key of one or two columns, the pairs that belong to it.
 
     `spans` are the bytes of the columns in the rows.
     """
-    together, size = min(rules.shared, BANDS_A_KEY), len(positions)
+    columns, together, size = stories.columns, min(rules.shared, BANDS_A_KEY), len(positions)
     rules = rules._replace(most=min(rules.most, max(size, 1)))
     desk = Desk.of(size, max(PORTION, rules.most), size // rules.most)
     order = positions
     for band in reversed(range(together)):
-        order = _sorted(order, stories.columns[:, band])
-    keys = [Key(band, band + together - 1, len(spans) if together > 1 else band + 1) for band in range(len(spans))]
+        order = _sorted(order, columns[:, band])
+    keys = [Key(n, n + together - 1, len(spans) if together > 1 else n + 1, rules) for n in range(len(spans))]
     total, behind = sum(key.stop - key.start for key in keys), 0
     for key in keys:
-        runs = _runs(_sorted(order, stories.columns[:, key.band]), stories.columns[:, key.band])
+        runs = _runs(_sorted(order, columns[:, key.band]), columns[:, key.band])
         desk.begin(key)
         while key.start < key.stop and desk.at[RUN] < len(runs.edges) - 1:
-            meet(stories, runs, key, rules, desk)
+            meet(stories, runs, key, desk)
+            cut = desk.cut[: desk.at[CUTS]].tolist()
+            if cut:
+                groups = [int(group_of(columns, member, key.band, second)) for member, second, _, _ in cut]
+                desk = desk._replace(cuts=desk.cuts.and_more(groups, [bound for *_, bound in cut]))
             capped = {
-                _name(tier, stories.rows[member], spans, sorted({key.band, second})): length
-                for member, second, length in desk.cuts[: desk.at[CUTS]].tolist()
+                _name(tier, stories.rows[one], spans, sorted({key.band, second})): size for one, second, size, _ in cut
             }
             done = behind + (key.stop - key.start) * desk.at[RUN] / (len(runs.edges) - 1)
             found = slice(desk.at[FOUND])

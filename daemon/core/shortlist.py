@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daemon.core.banding import Banding
-from daemon.core.meeting import Positions
+from daemon.core.hot import Positions
 from daemon.core.minhash import ROWS, SignatureRows, agreeing
 from daemon.core.pairs import Portion, near_pairs, sketch_pairs
 from daemon.core.verify import HashRows, hamming

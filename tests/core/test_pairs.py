@@ -63,17 +63,14 @@ def gathered(portions: Iterable[Portion]) -> tuple[set[Pair], dict[str, int]]:
 
 
 def met(keys: Sequence[Sequence[int]], cap: int) -> tuple[set[Pair], int]:
-    """The pairs that are compared in their first common key, of members with these keys; how many runs are cut."""
+    """The pairs that are compared in a common key, of members with these keys; how many runs are cut."""
     compared: set[Pair] = set()
-    seen: set[Pair] = set()
     cut = 0
     for column in zip(*keys, strict=True):
         runs: dict[int, list[int]] = defaultdict(list)
         for member, value in enumerate(column):
             runs[value].append(member)
-        meeting = {pair: run for run in runs.values() for pair in combinations(run, 2)}
-        compared |= {pair for pair, run in meeting.items() if pair not in seen and pair[0] in run[:cap]}
-        seen |= meeting.keys()
+        compared |= {pair for run in runs.values() for pair in combinations(run, 2) if pair[0] in run[:cap]}
         cut += sum(len(run) > cap for run in runs.values())
     return compared, cut
 
@@ -155,6 +152,15 @@ def test_a_run_over_the_cap_is_named_and_compared_with_its_first(
     assert found == {(i, j) for i, j in combinations(range(9), 2) if i < 3}
     assert capped[name] == 9, capped
     assert gathered(find(9)) == (set(combinations(range(9), 2)), {}), "a run of just so many is no cap"
+
+
+def test_copies_cut_off_in_a_run_of_boilerplate_are_found_by_what_else_they_share() -> None:
+    stories = np.random.default_rng(1).integers(0, 256, (12, ROWS), np.uint8)
+    stories[:, :8] = 1  # a footer's four bands
+    stories[10, 8:40] = stories[11, 8:40] = 2
+    found, capped = gathered(sketch_pairs(stories, np.arange(12), bands=32, shared=2, agreeing_rows=10, max_bucket=5))
+    assert len(capped) == 4 * 3 / 2, "every two of the footer's bands"
+    assert (10, 11) in found, "the last two share twenty bands, and stand behind the first five in the footer's"
 
 
 @pytest.mark.parametrize("distance", [-1, 8])
