@@ -79,7 +79,7 @@ async def _index(config: Config) -> str:
         trouble = await index.trouble()
         if trouble:
             raise Fatal(trouble)
-        return f"{sum((await index.sizes()).values())} stories, a probe was written and found"
+        return f"{sum((await index.sizes()).values())} stories; writes are taken, a probe is found"
     finally:
         await index.close()
 
@@ -94,6 +94,7 @@ async def _refuse_strangers(config: Config, index: Index) -> None:
 
 async def _round_trip(index: Index) -> None:
     """What stays behind of a probe is written once: a bucket that took it each time would forget its stories."""
+    await index.touch()
     near, either = await _probed(index)
     if PROBE_NUMBER in near.numbers:
         return

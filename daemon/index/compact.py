@@ -70,8 +70,8 @@ class Compact(RedisIndex):
 
     async def trouble(self) -> str | None:
         """A language that has outgrown its buckets, or None."""
-        [record] = await self._ask([("GET", "neardup:bits")])
-        return packed.crowded(await self.sizes(), packed.read(record and record.decode()))
+        await self._read_bits()
+        return packed.crowded(await self.sizes(), self._bits)
 
     def _stories(self, language: Language) -> str:
         return f"neardup:stories:{self._names[language]}"

@@ -159,8 +159,8 @@ class RedisIndex(ABC):
 
     async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index, each bucket by one SET of its size."""
-        [record] = await self._ask([("GET", "neardup:bits")])
-        self._bits, spool = self._bits_of(record and record.decode()), Spool(scratch)
+        await self._read_bits()
+        spool = Spool(scratch)
         async for page in pages:
             await self._take(spool, page)
         for part in parts_of(spool, self._bandings, blocks=self.blocks):
@@ -205,8 +205,7 @@ class RedisIndex(ABC):
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
         """Members of the packed buckets that the sample falls into, by name."""
-        [record] = await self._ask([("GET", "neardup:bits")])
-        self._bits = self._bits_of(record and record.decode())
+        await self._read_bits()
         named: list[str] = []
         commands: list[Command] = []
         for language, places in packed.by_language(sample).items():
@@ -216,9 +215,17 @@ class RedisIndex(ABC):
         lengths = await self._ask(commands)
         return {name: n // packed.NUMBER_BYTES for name, n in zip(named, lengths, strict=True) if n}
 
+    async def touch(self) -> None:
+        """Write, and change nothing."""
+        await self._ask([("SET", "neardup:touched", 1)])
+
     async def close(self) -> None:
         """Give the connections back."""
         await self._client.aclose()
+
+    async def _read_bits(self) -> None:
+        [record] = await self._ask([("GET", "neardup:bits")])
+        self._bits = self._bits_of(record and record.decode())
 
     async def _ask(self, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
         """The replies to commands, in one round trip."""

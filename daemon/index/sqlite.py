@@ -133,6 +133,9 @@ class SqliteIndex:
             return str(said)
         return packed.crowded(await self.sizes(), await self._do(_bits))
 
+    async def touch(self) -> None:
+        await self._do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))
+
     async def close(self) -> None:
         self._thread.shutdown(wait=True)
         self._db.close()

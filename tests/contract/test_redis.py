@@ -11,7 +11,8 @@ import redis
 import trustme
 
 from daemon.core.banding import Banding
-from daemon.errors import Fatal, Misuse, Transient
+from daemon.doctor import _round_trip
+from daemon.errors import Fatal, Misuse, NeardupError, Transient
 from daemon.index import Mark
 from daemon.index.redis import open_redis
 from daemon.records import Banded, Change, Language
@@ -75,6 +76,17 @@ def test_widths_that_were_chosen_meanwhile_are_taken_up(redis_url: str, tmp_path
     assert one.numbers(banded) == [[1]], "it was put in by the widths of before"
     one.close()
     other.close()
+
+
+def test_the_doctor_notices_a_redis_that_takes_no_more_though_its_probe_is_there(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as url:
+        bench = Bench("compact redis", url, tmp_path)
+        bench.runner.run(_round_trip(bench.index))
+        with redis.Redis.from_url(url) as client:
+            client.config_set("maxmemory", 1)
+            with pytest.raises(NeardupError):
+                bench.runner.run(_round_trip(bench.index))
+        bench.close()
 
 
 def test_bucket_sizes_are_of_the_widths_on_record(redis_url: str, tmp_path: Path) -> None:

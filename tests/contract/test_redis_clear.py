@@ -1,24 +1,13 @@
 """A clear takes what is ours, of either layout, and nothing else; cut short, it is begun again."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
 
-from daemon.core.banding import Banding
 from daemon.index import Mark
 from daemon.records import Banded, Change, Language
 from tests.contract.index_bench import Bench, insert
-
-BANDINGS = dict.fromkeys(Language, Banding())
-
-
-@pytest.fixture
-def bench(redis_url: str, tmp_path: Path) -> Iterator[Bench]:
-    made = Bench("redis", redis_url, tmp_path)
-    yield made
-    made.close()
 
 
 def test_the_other_layout_is_noticed_and_a_clear_takes_its_keys(redis_url: str, tmp_path: Path) -> None:
@@ -57,7 +46,8 @@ def test_a_clear_cut_short_leaves_an_index_that_is_to_be_cleared(
     bench.close()
 
 
-def test_a_clear_takes_all_that_is_ours_and_spares_the_keys_of_others(bench: Bench, redis_url: str) -> None:
+def test_a_clear_takes_all_that_is_ours_and_spares_the_keys_of_others(redis_url: str, tmp_path: Path) -> None:
+    bench = Bench("redis", redis_url, tmp_path)
     theirs = {b"HINDI:orders", b"sketch:HINDI:0:logo", b"sketch:DUTCH:0:0000", b"HINDI:0:0000:0000"}
     with redis.Redis.from_url(redis_url) as client:
         for key in theirs:
@@ -66,3 +56,4 @@ def test_a_clear_takes_all_that_is_ours_and_spares_the_keys_of_others(bench: Ben
             bench.apply(Change(n + 1, n, None, Banded(language, bytes(range(16)), bytes(range(64))), n), applied=n + 1)
         bench.clear()
         assert set(client.keys()) == theirs | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
+    bench.close()
