@@ -10,10 +10,10 @@ from daemon.core.nominate import nominate, together
 from daemon.core.verify import judge, shingled
 from daemon.errors import Transient
 from daemon.ledger import changes, columns, runs, stories, translated
+from daemon.moments import rfc3339
 from daemon.reading import story_words
 from daemon.records import Banded, Candidate, Finding, Kind, Language, Side
 from daemon.retry import retried
-from daemon.review.export import rfc3339
 from daemon.sync import refuse
 from daemon.texts import Texts
 

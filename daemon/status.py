@@ -10,7 +10,7 @@ from daemon.core.nominate import worth_comparing
 from daemon.errors import NeardupError
 from daemon.gauges import SAMPLE
 from daemon.ledger import candidates, changes, clusters, flags, lock, read, runs, snapshot, stories, translated
-from daemon.review.export import rfc3339
+from daemon.moments import rfc3339
 
 RUNS = 5
 CLUSTERS = 5

@@ -6,12 +6,12 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from daemon.errors import Fatal
 from daemon.ledger import clusters, flags, snapshot
+from daemon.moments import rfc3339
 
 Format = Literal["csv", "jsonl"]
 COLUMNS = (
@@ -67,14 +67,6 @@ def record(row: sqlite3.Row, cluster_of: Clusters) -> dict[str, Any]:
     for column in ("story_published_at", "matched_published_at", "flagged_at"):
         pair[column] = rfc3339(pair[column])
     return {column: pair[column] for column in COLUMNS}
-
-
-def rfc3339(milliseconds: int | None) -> str | None:
-    """Milliseconds since 1970 -> 2026-11-20T02:00:00Z, with milliseconds where there are any."""
-    if milliseconds is None:
-        return None
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
 
 
 def write_csv(records: Iterable[dict[str, Any]], out: IO[str]) -> None:
