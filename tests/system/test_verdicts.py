@@ -39,7 +39,7 @@ class Platform:
         self.neardup = make(embedded(self.manifest, self.pages))
 
     def page(self, story_id: int) -> Path:
-        return self.pages / self.rows[story_id]["language"] / f"{story_id}.html"
+        return self.pages / str(self.rows[story_id]["language"]) / f"{story_id}.html"
 
     def list(self) -> None:
         self.manifest.write_text("".join(json.dumps(row) + "\n" for row in self.rows.values()), encoding="utf-8")
