@@ -17,9 +17,9 @@ from daemon.core.verify import Limits, hash_rows, kind_of, shingled
 from daemon.errors import Fatal, Gone, Misuse
 from daemon.fetch import Forbidden, TooLarge, path_of
 from daemon.ledger import read, runs, stories, translated
+from daemon.moments import rfc3339
 from daemon.reading import story_words
 from daemon.records import Kind, Language, Story
-from daemon.review.export import rfc3339
 from daemon.source.listed import id_of
 
 CONTEXT_WORDS = 8

@@ -16,9 +16,9 @@ from daemon.errors import Fatal, Gone, NeardupError
 from daemon.fetch import path_of
 from daemon.index import Found, Index
 from daemon.ledger import columns, connect, now_ms, runs, stories, transaction, translated
+from daemon.moments import rfc3339
 from daemon.reading import read_page
 from daemon.records import Banded, Change, Checkpoint, Language, Story
-from daemon.review.export import rfc3339
 from daemon.source.athena import Athena
 from daemon.source.rows import REQUIRED
 from daemon.sync import refuse

@@ -109,6 +109,12 @@ def show_replay(facts: dict[str, Any]) -> None:
             table.add_row(language, kind, *(f"{n:,}" for n in tally.values()))
     out.print(table)
     out.print(f"{facts['replayed']:,} flags instead of {facts['flags']:,}, of {facts['pairs']:,} pairs on record")
+    said = facts["verdicts"]
+    if said["real"] or said["not_similar"]:
+        out.print(
+            f"of {said['real']:,} judged real copies {by_reason(Counter(said['lost']))} would have been lost;"
+            f" of {said['not_similar']:,} judged not similar {said['spared']:,} would have been spared"
+        )
 
 
 def show_status(facts: dict[str, Any]) -> None:
@@ -143,6 +149,10 @@ def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
         ]
         or ["none"],
     )
+    said = facts["verdicts"]
+    yield "verdicts", [by_reason(Counter(said["judged"]))]
+    yield "kept from being flagged", [by_reason(Counter(said["kept"]))]
+    yield "open flags near a judged pair", [by_reason(Counter(said["in_context"]))]
     yield "clusters", [str(facts["clusters"]["count"]), *map(_cluster_line, facts["clusters"]["largest"])]
     yield "candidates", [f"{facts['candidates_pending']:,} pending, {facts['near_misses']:,} near misses kept"]
     if facts["sweep_owed"]:

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
 from daemon.evaluate.edits import RATES, replaced_name
-from daemon.evaluate.facts import ALL, SCORES, Facts
+from daemon.evaluate.facts import SCORES
+from daemon.evaluate.figures import ALL, Facts
 from daemon.records import Kind
 
 INCHES = (8, 3.6)

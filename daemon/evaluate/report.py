@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from daemon import __version__
 from daemon.errors import Fatal
 from daemon.evaluate import copies_tables, truth_tables
-from daemon.evaluate.facts import Facts
+from daemon.evaluate.figures import Facts
 from daemon.evaluate.tables import Table
 
 TEMPLATE = "page.html.j2"

@@ -6,12 +6,13 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from daemon.errors import Fatal
 from daemon.ledger import clusters, flags, snapshot
+from daemon.ledger.selection import Selection
+from daemon.moments import rfc3339
 
 Format = Literal["csv", "jsonl"]
 COLUMNS = (
@@ -47,10 +48,10 @@ Clusters = Mapping[int, tuple[int, int]]  # story -> its cluster's likely origin
 
 
 def clusters_of(db: sqlite3.Connection) -> Clusters:
-    """The clusters of the open flags, by each of their stories."""
+    """The clusters of the flags, by each of their stories."""
     return {
         story: (cluster.stories[0], len(cluster.stories))
-        for cluster in clusters.of_open_flags(db)
+        for cluster in clusters.of_flags(db)
         for story in cluster.stories
     }
 
@@ -67,14 +68,6 @@ def record(row: sqlite3.Row, cluster_of: Clusters) -> dict[str, Any]:
     for column in ("story_published_at", "matched_published_at", "flagged_at"):
         pair[column] = rfc3339(pair[column])
     return {column: pair[column] for column in COLUMNS}
-
-
-def rfc3339(milliseconds: int | None) -> str | None:
-    """Milliseconds since 1970 -> 2026-11-20T02:00:00Z, with milliseconds where there are any."""
-    if milliseconds is None:
-        return None
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
 
 
 def write_csv(records: Iterable[dict[str, Any]], out: IO[str]) -> None:
@@ -104,7 +97,7 @@ def write(db: sqlite3.Connection, out: IO[str], file_format: Format, *, only_new
 
     def records() -> Iterator[dict[str, Any]]:
         cluster_of = clusters_of(db)
-        for row in flags.open_pairs(db, only_new=only_new):
+        for row in flags.select(db, Selection(only_new=only_new)):
             given.append(row["flag_id"])
             yield record(row, cluster_of)
 

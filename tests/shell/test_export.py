@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from daemon.core.golden import TEXTS
 from daemon.errors import Fatal
 from daemon.ledger import connect, flags, stories
+from daemon.moments import rfc3339
 from daemon.records import Fingerprinted, Language, Story
 from daemon.review import export
 from tests.made import fingerprint_of, judge_pending, matches
@@ -109,7 +110,7 @@ def test_titles_read_back_as_they_were(
 @settings(deadline=None)
 @given(st.integers(-2_208_988_800_000, 4_102_444_800_000))
 def test_a_time_reads_back_as_it_was(milliseconds: int) -> None:
-    written = export.rfc3339(milliseconds) or ""
+    written = rfc3339(milliseconds) or ""
     assert written.endswith("Z")
     assert ("." in written) == (milliseconds % 1000 > 0)
     assert datetime.fromisoformat(written) - datetime(1970, 1, 1, tzinfo=UTC) == timedelta(milliseconds=milliseconds)

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daemon.core.golden import TEXTS
+from daemon.moments import rfc3339
 from daemon.records import ISO_CODES, BadRow, Dead, Language, Story
-from daemon.review.export import rfc3339
 from daemon.source.listed import MAX_ID, listed, moment
 from daemon.source.rows import Row
 
