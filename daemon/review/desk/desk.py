@@ -1,0 +1,30 @@
+"""What every page of the desk works with."""
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from daemon.config import Config
+from daemon.fetch import Fetcher
+from daemon.review.desk.connections import Connections
+from daemon.review.desk.sessions import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The parts of an open desk; `is_private` where only this machine can reach it, and no token is needed."""
+
+    config: Config
+    ledger: Connections
+    fetcher: Fetcher
+    keys: Keys
+    is_private: bool
+
+
+DESK = web.AppKey("desk", Desk)
+SESSION = web.RequestKey("session", str)
+FORM = web.RequestKey("form", dict[str, str])
+
+
+def desk_of(request: web.Request) -> Desk:
+    return request.app[DESK]
