@@ -13,7 +13,7 @@ from daemon.config import Config
 from daemon.errors import Misuse
 from daemon.http import listening
 from daemon.listening import is_loopback
-from daemon.review.desk import people
+from daemon.review.desk import cluster, judging, pair, people, queue
 from daemon.review.desk.connections import Connections
 from daemon.review.desk.desk import DESK, Desk
 from daemon.review.desk.security import MIDDLEWARES, MOST_BYTES, set_headers
@@ -57,6 +57,13 @@ def application(desk: Desk) -> web.Application:
             web.post("/login", people.log_in),
             web.get("/name", people.ask_name),
             web.post("/name", people.take_name),
+            web.get("/", queue.show),
+            web.get("/search", queue.search),
+            web.get("/pair/{a}/{b}", pair.show),
+            web.post("/pair/{a}/{b}/verdict", judging.judge_pair),
+            web.get("/cluster/{story}", cluster.show),
+            web.post("/cluster/{story}/verdict", judging.judge_cluster),
+            web.post("/undo/{decision}", judging.undo),
             web.static("/static", STATIC),
         ]
     )

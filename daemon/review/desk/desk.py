@@ -1,6 +1,7 @@
 """What every page of the desk works with."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
@@ -8,6 +9,8 @@ from daemon.config import Config
 from daemon.fetch import Fetcher
 from daemon.review.desk.connections import Connections
 from daemon.review.desk.sessions import Keys
+
+READS = 8  # texts of stories, under way at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,7 @@ class Desk:
     fetcher: Fetcher
     keys: Keys
     is_private: bool
+    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
 
 
 DESK = web.AppKey("desk", Desk)
