@@ -20,6 +20,7 @@ from daemon.ledger import connect, flags, read, translated
 from daemon.listening import address
 from daemon.records import language_of
 from daemon.review.desk.app import serve
+from daemon.review.evidence_page import write_evidence
 from daemon.review.export import Format, write, write_file
 from daemon.review.side_by_side import side_by_side
 from daemon.signals import run_async
@@ -55,9 +56,14 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
 @command
 @click.argument("a")
 @click.argument("b")
+@click.option("--html", type=click.Path(path_type=Path), metavar="PATH", help="Write a page that shows it.")
 @json_option
-def compare(config: Config, a: str, b: str, as_json: bool) -> None:
+def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) -> None:
     """What A and B share: each a story's id, or a file (a page or plain text)."""
+    if html is not None:
+        run_async(lambda _: write_evidence(config, a, b, html))
+        click.echo(f"{html}", err=True)
+        return
     facts = run_async(lambda _: compare_texts(config, a, b))
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))

@@ -3,6 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from daemon.ledger import candidates, now_ms, transaction
 from daemon.records import Candidate, Finding, Kind, Language
@@ -91,6 +92,17 @@ def open_pairs(
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE status = 'open' AND flagged_at >= ? {fresh} {WORST_FIRST} LIMIT ?",
         (since, limit),
     )
+
+
+def of_pair(db: sqlite3.Connection, one: int, other: int) -> dict[str, Any] | None:
+    """The flag of two stories, in either order, whatever its status: a row of `pairs`; None where there is none."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    rows = cursor.execute(
+        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id = (SELECT flag_id FROM flags WHERE a = ? AND b = ?)",
+        (min(one, other), max(one, other)),
+    )
+    return next(map(dict, rows), None)
 
 
 def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
