@@ -14,12 +14,12 @@ from daemon.review.desk.desk import desk_of
 from daemon.review.desk.pages import page
 from daemon.review.desk.people import named
 from daemon.review.desk.query import STATUSES, number, selection_of
-from daemon.review.evidence_page import cluster_graph
-from daemon.review.graph import Graph
+from daemon.review.graph import Graph, graph
 from daemon.source.listed import id_of
 
 SHOWN_STORIES = 100
 SHOWN_PAIRS = 50
+PAIR = 2  # stories: nothing to draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,13 @@ def _about(db: sqlite3.Connection, story: int, done: int | None) -> About | None
     rows = [dict(row) for row in flags.of_cluster(db, story)]
     shown = cluster.stories[:SHOWN_STORIES]
     known = stories.describe(db, shown)
+    titles = {one: row["title"] for one, row in known.items()}
     return About(
         [dict(known[one]) for one in shown],
         len(cluster.stories),
         rows[:SHOWN_PAIRS],
         Counter(row["status"] for row in rows),
         verdicts.state(db, [row["flag_id"] for row in rows]),
-        cluster_graph(db, (cluster.stories[0], story)),
+        graph(cluster, flags.edges_around(db, story), (), titles) if len(cluster.stories) > PAIR else None,
         None if done is None else decision(db, done),
     )
