@@ -107,12 +107,11 @@ def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
 
 
 def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
-    """What was decided at once, the worst pair first.  Columns: a, b, verdict, note, moderator, judged_at, undone_at."""
+    """What was decided at once, the worst pair first.  Columns: a, b, verdict, moderator, undone_at."""
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
-        "SELECT a, b, verdict, note, moderator, judged_at, undone_at FROM verdicts WHERE decision = ?"
-        " ORDER BY verdict_id",
+        "SELECT a, b, verdict, moderator, undone_at FROM verdicts WHERE decision = ? ORDER BY verdict_id",
         (decision,),
     ).fetchall()
 

@@ -20,6 +20,8 @@ class Connections:
     def __init__(self, path: Path) -> None:
         """Open them.  Raises Fatal, also where there is no ledger yet, and Transient where it is locked."""
         self._path = path
+        if path.exists():  # it may be an older version's
+            connect(path).close()
         self._idle = [read(path)]
         self._reads = asyncio.Semaphore(READERS)
         self._writer = connect(path)
