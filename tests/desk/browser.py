@@ -93,6 +93,8 @@ class Moderator:
 
     def fits(self) -> bool:
         """Whether the page is no wider than the window."""
+        self.page.wait_for_load_state()
+        self.page.wait_for_load_state()
         return bool(self.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
     def expect(self, status: int) -> None:

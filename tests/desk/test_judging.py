@@ -117,7 +117,9 @@ def test_letters_typed_into_a_field_are_no_shortcuts(asha: Moderator, desk: Desk
 
 def test_a_key_pressed_twice_is_one_verdict(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/pair/4104002/4104005")
-    page.evaluate("for (const _ of [1, 2]) document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '5', bubbles: true}))")
+    page.evaluate(
+        "for (const _ of [1, 2]) document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '5', bubbles: true}))"
+    )
     page.wait_for_url("**done=**")
     assert len(history(desk, (4104002, 4104005))) == 1
 
