@@ -48,8 +48,8 @@ async def form_on(client: Client, path: str, **said: str) -> dict[str, str]:
     return fields(page) | said
 
 
-def fields(page: str) -> dict[str, str]:
-    form = page.partition('class="judge"')[2].partition("</form>")[0]
+def fields(page: str, form_class: str = "judge") -> dict[str, str]:
+    form = page.partition(f'class="{form_class}"')[2].partition("</form>")[0]
     return {name: unescape(value) for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)}
 
 
@@ -138,9 +138,7 @@ async def test_a_verdict_of_another_is_not_undone_unseen(tmp_path: Path, ledger:
     async with seated(tmp_path) as client:
         async with client.get(f"/?done={done}") as answer:
             page = await answer.text()
-        undo = dict(
-            re.findall(r'name="(\w+)" value="([^"]*)"', page.partition('class="done"')[2].partition("</form>")[0])
-        )
+        undo = fields(page, "done")
         form = await form_on(client, PAIR, verdict="template")
         assert (await send(client, f"{PAIR}/verdict", form))[0] == 303
         status, _, page = await send(client, f"/undo/{done}", undo)

@@ -1,4 +1,4 @@
-"""`neardup review`: what can be wrong with its address, its ledger or its token is one clear line; it stops when told."""
+"""`neardup review`: what can be wrong with its address, its ledger or its token is one line; it stops when told."""
 
 import re
 import signal
