@@ -48,7 +48,7 @@ def stretches(passages: Sequence[Passage], a: Sequence[bytes], b: Sequence[bytes
     for number, one in enumerate(passages, 1):
         marked[0].append(Stretch(one.start_a, one.start_a + one.words, Mark.COPIED, number))
         marked[1].append(Stretch(one.start_b, one.start_b + one.words, Mark.COPIED, number))
-    for gap_a, gap_b in _edits(passages, len(a), len(b)):
+    for _, gap_a, gap_b in _edits(passages, len(a), len(b)):
         compared = SequenceMatcher(None, a[gap_a.start : gap_a.stop], b[gap_b.start : gap_b.stop], autojunk=False)
         for tag, *places in compared.get_opcodes():
             mark = Mark.KEPT if tag == "equal" else Mark.CHANGED
@@ -58,8 +58,20 @@ def stretches(passages: Sequence[Passage], a: Sequence[bytes], b: Sequence[bytes
     return _folded(marked[0], len(a)), _folded(marked[1], len(b))
 
 
-def _edits(passages: Sequence[Passage], words_a: int, words_b: int) -> Iterator[tuple[range, range]]:
-    """The words between passages, on either side, that are few enough to be an edit."""
+def chains(passages: Sequence[Passage], words_a: int, words_b: int) -> list[list[Passage]]:
+    """Passages in A's order, those together that nothing but an edit parts."""
+    joined = {n for n, _, _ in _edits(passages, words_a, words_b)}
+    out: list[list[Passage]] = []
+    for n, one in enumerate(passages):
+        if n and n in joined:
+            out[-1].append(one)
+        else:
+            out.append([one])
+    return out
+
+
+def _edits(passages: Sequence[Passage], words_a: int, words_b: int) -> Iterator[tuple[int, range, range]]:
+    """The words before passage n (from 0), on either side, that are few enough to be an edit."""
     if not passages:
         return
     whole = [Passage(0, 0, 0), *passages, Passage(words_a, words_b, 0)]
@@ -74,7 +86,7 @@ def _edits(passages: Sequence[Passage], words_a: int, words_b: int) -> Iterator[
             range(before.start_b + before.words, after.start_b),
         )
         if max(map(len, gaps)) <= min(LONGEST_EDIT, before.words + after.words):
-            yield gaps
+            yield n, *gaps
 
 
 def _folded(marked: list[Stretch], words: int) -> list[Stretch]:

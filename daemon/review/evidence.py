@@ -3,17 +3,22 @@
 Every boundary is a cut of `core.text.Located`: never within a word, nor within what a reader sees as one character.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from daemon.compare import Told
 from daemon.core.align import Passage
 from daemon.core.text import Located, located
-from daemon.review.alignment import Mark, Stretch, stretches
+from daemon.review.alignment import Mark, Stretch, chains, stretches
 
+SIGNS = re.compile(r"\S*")
 SHOWN_PAIRS = 30
-FIRST_WORDS, LAST_WORDS, AROUND_WORDS = 40, 15, 8  # what a pair shows of a long passage, and beside it
+PAIR_WORDS = 40  # passages that nothing but edits part are shown as one pair until it has so many
+FIRST_WORDS, LAST_WORDS, AROUND_WORDS = 40, 15, 8  # what a pair shows of a longer one, and beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A passage as it stands in either story, with some words around it."""
+    """Passages [first, last] as they stand in either story, the edits between them, and some words around them."""
 
-    number: int
+    first: int
+    last: int
     words: int
     a: tuple[Segment, ...]
     b: tuple[Segment, ...]
@@ -70,7 +76,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Two stories side by side; `pairs` are their longest passages, in A's order, and `more` counts the others."""
+    """Two stories side by side; `pairs` are the longest, in A's order, and `more` counts the others."""
 
     a: Side
     b: Side
@@ -96,21 +102,18 @@ def shared(facts: Mapping[str, Any], a: Told, b: Told) -> Shared:
     marked_a, marked_b = stretches(found, a.words, b.words)
     text_a, text_b = located(a.text), located(b.text)
     pieces_a, pieces_b = pieces(text_a, marked_a), pieces(text_b, marked_b)
-    longest = sorted(enumerate(found, 1), key=lambda numbered: -numbered[1].words)[:SHOWN_PAIRS]
-    pairs = tuple(
-        Pair(
-            number,
-            one.words,
-            excerpt(text_a, pieces_a, one.start_a, one.words),
-            excerpt(text_b, pieces_b, one.start_b, one.words),
-        )
-        for number, one in sorted(longest, key=lambda numbered: numbered[0])
-    )
+    pairs = list(_spans(found, len(a.words), len(b.words)))
+    longest = sorted(sorted(pairs, key=lambda pair: -pair.words)[:SHOWN_PAIRS], key=lambda pair: pair.first)
     return Shared(
         Side(tuple(_blocks(text_a.text, pieces_a)), _bars(marked_a, len(a.words))),
         Side(tuple(_blocks(text_b.text, pieces_b)), _bars(marked_b, len(b.words))),
-        pairs,
-        len(found) - len(pairs),
+        tuple(
+            Pair(
+                one.first, one.last, one.words, excerpt(text_a, pieces_a, one.in_a), excerpt(text_b, pieces_b, one.in_b)
+            )
+            for one in longest
+        ),
+        len(pairs) - len(longest),
     )
 
 
@@ -119,7 +122,9 @@ def pieces(text: Located, marked: Sequence[Stretch]) -> list[Piece]:
     out: list[Piece] = []
     at = 0
     for one in marked:
-        start, end = (max(at, offset) for offset in text.span(one.first, one.end))
+        folded = one.mark is Mark.FOLDED
+        span = (_gap(text, one.first), _gap(text, one.end)) if folded else text.span(one.first, one.end)
+        start, end = (max(at, offset) for offset in span)
         if at < start:
             out.append(Piece(at, start))
         out.append(Piece(start, end, one.mark, one.passage, one.end - one.first))
@@ -129,16 +134,50 @@ def pieces(text: Located, marked: Sequence[Stretch]) -> list[Piece]:
     return out
 
 
-def excerpt(text: Located, whole: Sequence[Piece], first: int, words: int) -> tuple[Segment, ...]:
-    """A passage of a story's pieces, its middle left out where it is long, and some words around it."""
-    end = first + words
-    outer = range(max(first - AROUND_WORDS, 0), min(end + AROUND_WORDS, len(text.starts)))
-    if words <= FIRST_WORDS + LAST_WORDS:
+def _gap(text: Located, word: int) -> int:
+    """Where to part a text before this word: behind what is written on to the word before it."""
+    end = SIGNS.match(text.text, text.ends[word - 1]).end()  # type: ignore[union-attr] - it matches anywhere
+    cut = int(text.cuts[np.searchsorted(text.cuts, end)])
+    return min(cut, text.span(word, word + 1)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Passages [first, last], of so many words together, and where they stand in either story."""
+
+    first: int
+    last: int
+    words: int
+    in_a: range
+    in_b: range
+
+
+def _spans(found: Sequence[Passage], words_a: int, words_b: int) -> Iterator[_Spans]:
+    """Passages, as they are paired; of a chain, a pair begins where the one before it ends."""
+    number = 0
+    for chain in chains(found, words_a, words_b):
+        at = None
+        words, first = 0, number + 1
+        for one in chain:
+            number += 1
+            words += one.words
+            at = at or (one.start_a, one.start_b)
+            end = one.start_a + one.words, one.start_b + one.words
+            if words >= PAIR_WORDS or one is chain[-1]:
+                yield _Spans(first, number, words, range(at[0], end[0]), range(at[1], end[1]))
+                at = end
+                words, first = 0, number + 1
+
+
+def excerpt(text: Located, whole: Sequence[Piece], words: range) -> tuple[Segment, ...]:
+    """These words of a story's pieces, their middle left out where they are many, and some words around them."""
+    outer = range(max(words.start - AROUND_WORDS, 0), min(words.stop + AROUND_WORDS, len(text.starts)))
+    if len(words) <= 2 * (FIRST_WORDS + LAST_WORDS):
         return tuple(_within(text.text, whole, *text.span(outer.start, outer.stop)))
     return (
-        *_within(text.text, whole, *text.span(outer.start, first + FIRST_WORDS)),
+        *_within(text.text, whole, *text.span(outer.start, words.start + FIRST_WORDS)),
         Segment("", Mark.ELIDED),
-        *_within(text.text, whole, *text.span(end - LAST_WORDS, outer.stop)),
+        *_within(text.text, whole, *text.span(words.stop - LAST_WORDS, outer.stop)),
     )
 
 

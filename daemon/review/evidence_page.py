@@ -30,6 +30,7 @@ def parts(facts: dict[str, Any], a: Told | Untold, b: Told | Untold, drawn: Grap
         "kind": wording.KINDS[facts["kind"]],
         "headline": wording.headline(facts),
         "findings": wording.findings(facts),
+        "warnings": wording.warnings(facts),
         "shares": {side: wording.share(facts, side) for side in "ab"},
         "scores": wording.scores(facts),
         "shared": shared(facts, *told),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from daemon.core.clusters import Cluster, Edge
 
 MOST_DRAWN = 24
-SIZE, RADIUS = 240, 98  # of the drawing, and of the circle in its middle
+SIZE, RADIUS = 300, 132  # of the drawing, and of the circle in its middle
 
 
 @dataclass(frozen=True, slots=True)

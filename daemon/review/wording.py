@@ -57,7 +57,16 @@ def share(facts: Facts, side: str) -> str | None:
 
 def findings(facts: Facts) -> list[str]:
     """What else there is to know, a sentence each."""
-    return [f"{sentence[0].upper()}{sentence[1:]}" for sentence in (*_found(facts), *_warnings(facts))]
+    return [_sentence(words) for words in _found(facts)]
+
+
+def warnings(facts: Facts) -> list[str]:
+    """What a reader has to know before trusting the rest."""
+    return [_sentence(words) for words in _doubts(facts)]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def _found(facts: Facts) -> Iterator[str]:
@@ -73,10 +82,10 @@ def _found(facts: Facts) -> Iterator[str]:
     else:
         yield "the same author wrote both" if facts["same_author"] else "two different authors wrote them"
     if facts["longest_run_words"]:
-        yield f"the longest run of words that stands in both has {facts['longest_run_words']:,}"
+        yield f"at most {facts['longest_run_words']:,} words in a row are the same"
 
 
-def _warnings(facts: Facts) -> Iterator[str]:
+def _doubts(facts: Facts) -> Iterator[str]:
     if facts["estimated"]:
         yield "the scores are estimates: a text was not to be had when they were made"
     for side in "ab":

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from daemon.ledger import now_ms, read, verdicts
+from daemon.records import Verdict
 from tests.conftest import Neardup
 from tests.desk.browser import Desk, Moderator, seated, serving
 from tests.desk.conftest import filled
@@ -83,7 +84,7 @@ def test_a_pair_is_judged_and_the_verdict_undone_by_keys_alone(asha: Moderator, 
     expect(page.locator(".history li.undone")).to_have_count(1)
 
 
-@pytest.mark.parametrize(("key", "verdict"), list(zip("12345", verdicts.Verdict, strict=True)))
+@pytest.mark.parametrize(("key", "verdict"), list(zip("12345", Verdict, strict=True)))
 def test_each_verdict_has_its_key(asha: Moderator, desk: Desk, key: str, verdict: str) -> None:
     page = asha.go("/pair/4104002/4104005")
     page.keyboard.press(key)

@@ -4,7 +4,7 @@
   const LIT_FOR = 1500;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const numbers = [...document.querySelectorAll(".story mark[id^=a]")].map((mark) => mark.dataset.passage);
-  const folds = [...document.querySelectorAll("details.fold")];
+  const folds = [...document.querySelectorAll(".story details.fold")];
   let at = -1;
 
   const bring = (id) => {
@@ -45,6 +45,9 @@
     if (does) { event.preventDefault(); does(); }
   });
 
-  for (const tool of document.querySelectorAll(".tools [hidden]")) tool.hidden = false;
-  for (const button of document.querySelectorAll("button[data-does=fold]")) button.addEventListener("click", fold);
+  for (const keys of document.querySelectorAll(".keys")) keys.hidden = false;
+  for (const button of document.querySelectorAll("button[data-does=fold]")) {
+    button.hidden = !folds.length;
+    button.addEventListener("click", fold);
+  }
 })();
