@@ -138,6 +138,13 @@ def test_a_chance_run_of_words_makes_no_edit_of_what_is_around_it() -> None:
     assert stretches(found, a, b) == ([Stretch(9, 13, Mark.COPIED, 1)], [Stretch(9, 13, Mark.COPIED, 1)])
 
 
+def test_a_character_of_two_words_is_shown_once() -> None:
+    a, b = (told(f"one two three a\U0001f3fd\u0301{end} five six seven eight") for end in "bc")
+    found = compared(a, b)
+    assert_shown(found, (a, b))
+    assert Mark.CHANGED in {one.mark for one in segments(found.a)}
+
+
 @every_language
 def test_long_other_text_is_folded_between_words_of_context(language: Language) -> None:
     copied = TEXTS[language].split()

@@ -56,3 +56,13 @@ def test_it_is_the_same_whatever_the_order_of_the_flags() -> None:
     found = [(1, 2, 0.9), (2, 3, 0.5), (1, 3, 0.7)]
     [cluster] = clusters(found, {})
     assert graph(cluster, found, (1, 2), {}) == graph(cluster, found[::-1], (1, 2), {})
+
+
+def test_of_a_large_cluster_what_matters_is_drawn_wherever_it_stands() -> None:
+    chain = [(n, n + 1, 0.9) for n in range(60)]
+    chain[40] = (40, 41, 0.5)
+    [cluster] = clusters(chain, {n: n for n in range(61)})
+    drawn = graph(cluster, chain, (58, 59), {})
+    stories = [member.story_id for member in drawn.members]
+    assert stories == [*range(MOST_DRAWN - 4), 40, 41, 58, 59]
+    assert drawn.left_out == 61 - MOST_DRAWN
