@@ -1,6 +1,7 @@
 """What two stories share: the evidence for a pair, from their texts as they are now."""
 
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,17 +86,22 @@ def _name(argument: str) -> int | Path:
 
 
 def _known(config: Config, ids: list[int]) -> dict[int, dict[str, Any]]:
-    """What the ledger holds of these stories; no text hash where it is one of other fingerprints."""
     if not ids:
         return {}
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
-        known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
-        ours = runs.get(db, "fingerprint_version") == golden.version()
+        known = described(db, ids)
     for story_id in ids:
         if story_id not in known:
             raise Fatal(f"story {story_id} is not in the ledger")
-        if not ours:
-            known[story_id]["text_hash"] = None
+    return known
+
+
+def described(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """What the ledger holds of these stories, of those that it has; no text hash where it is of other fingerprints."""
+    known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
+    if runs.get(db, "fingerprint_version") != golden.version():
+        for story in known.values():
+            story["text_hash"] = None
     return known
 
 

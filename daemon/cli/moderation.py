@@ -1,4 +1,4 @@
-"""The commands about copies: `check`, `compare`, `export`."""
+"""The commands about copies: `check`, `compare`, `export`, `review`."""
 
 import asyncio
 import json
@@ -17,7 +17,9 @@ from daemon.config import Config
 from daemon.core.html import Unreadable
 from daemon.errors import Fatal, Misuse
 from daemon.ledger import connect, flags, read, translated
+from daemon.listening import address
 from daemon.records import language_of
+from daemon.review.desk.app import serve
 from daemon.review.evidence_page import write_evidence
 from daemon.review.export import Format, write, write_file
 from daemon.review.side_by_side import side_by_side
@@ -88,3 +90,14 @@ def export(config: Config, file_format: Format | None, output: Path, only_new: b
             given = write_file(db, output, chosen, only_new=only_new)
             click.echo(f"{len(given):,} flags: {output}", err=True)
         flags.mark_exported(db, given)
+
+
+@command
+@click.option("--listen", metavar="HOST:PORT", help="Where to serve it.  [review.listen]")
+def review(config: Config, listen: str | None) -> None:
+    """The review desk: a local web page where moderators judge the flagged pairs, until SIGTERM."""
+    try:
+        at = address(listen) if listen else config.review.listen
+    except ValueError as error:
+        raise Misuse(f"--listen: {error}") from None
+    run_async(lambda stop: serve(config, at, stop), drains=True)

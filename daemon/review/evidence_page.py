@@ -40,11 +40,11 @@ def parts(facts: dict[str, Any], a: Told | Untold, b: Told | Untold, drawn: Grap
 
 def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
     """The cluster in which a pair (A, B) of stories is flagged; None where there are no others."""
-    found = next((one for one in clusters.of_open_flags(db) if set(pair) <= set(one.stories)), None)
-    if found is None or len(found.stories) <= len(pair):
+    found = clusters.around(db, pair[0])
+    if found is None or len(found.stories) <= len(pair) or pair[1] not in found.stories:
         return None
     members = set(found.stories)
-    edges = [edge for edge in flags.edges(db) if edge[0] in members]
+    edges = flags.edges_around(db, pair[0])
     titles = {story: row["title"] for story, row in stories.describe(db, members).items()}
     return graph(found, edges, pair, titles)
 

@@ -45,8 +45,8 @@ class Graph:
     size: int = SIZE
 
 
-def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, int], titles: Mapping[int, str | None]) -> Graph:
-    """The cluster of a pair (A, B) and its edges, in any order -> what is drawn.
+def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], titles: Mapping[int, str | None]) -> Graph:
+    """The cluster of a pair (A, B), or of nobody's, and its edges, in any order -> what is drawn.
 
     The pair, the original and the ends of the weakest edge are always among the MOST_DRAWN, the others in
     the order of publication.
@@ -57,7 +57,7 @@ def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, int], titles
     if len(drawn) > MOST_DRAWN:
         kept = set(list(first)[:MOST_DRAWN])
         drawn = [story for story in drawn if story in kept]
-    letters = dict(zip(pair, "AB", strict=True))
+    letters = dict(zip(pair, "AB", strict=False))
     members = {
         story: Member(number[story], story, titles.get(story), letters.get(story), *_place(n, len(drawn)))
         for n, story in enumerate(drawn)
