@@ -12,7 +12,7 @@ from daemon.errors import Transient
 from daemon.ledger import changes, columns, runs, stories, translated
 from daemon.moments import rfc3339
 from daemon.reading import story_words
-from daemon.records import Banded, Candidate, Kind, Language, Side, Verdict
+from daemon.records import Banded, Candidate, Finding, Kind, Language, Side
 from daemon.retry import retried
 from daemon.sync import refuse
 from daemon.texts import Texts
@@ -43,9 +43,9 @@ async def _check(app: App, body: bytes, language: Language) -> list[dict[str, An
     mine = shingled(words)
     found = []
     for pair in pairs:
-        verdict = judge(pair, mine, texts.get(pair.b.text_hash), limits)
-        if verdict is not None and verdict.kind is not None:
-            found.append(_told(verdict, matches[pair.b.id]))
+        finding = judge(pair, mine, texts.get(pair.b.text_hash), limits)
+        if finding is not None and finding.kind is not None:
+            found.append(_told(finding, matches[pair.b.id]))
     return sorted(found, key=_worst_first)
 
 
@@ -68,12 +68,12 @@ def _worst_first(match: dict[str, Any]) -> tuple[int, int, float, int]:
     return list(Kind).index(match["kind"]), match["hamming"] if near else 0, -(score or 0), match["story_id"]
 
 
-def _told(verdict: Verdict, story: sqlite3.Row) -> dict[str, Any]:
-    scores = verdict.scores
+def _told(finding: Finding, story: sqlite3.Row) -> dict[str, Any]:
+    scores = finding.scores
     return {
-        "kind": verdict.kind,
+        "kind": finding.kind,
         "story_id": story["id"],
-        "hamming": verdict.hamming,
+        "hamming": finding.hamming,
         "jaccard": scores and scores.jaccard,
         "containment": scores and scores.containment_a,
         "matched_containment": scores and scores.containment_b,

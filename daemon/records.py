@@ -62,10 +62,7 @@ class Dead(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One listed story.
-
-    `path` is its object's, where the listing names one; `position` is the byte offset of its row.
-    """
+    """One listed story; `path` is its object's, where the listing names one, `position` its row's byte offset."""
 
     id: int
     language: Language
@@ -223,13 +220,19 @@ class Kind(StrEnum):
     PARTIAL = "partial"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What was found of a pair.
+class Verdict(StrEnum):
+    """What a moderator says of a flagged pair.  The value is the flag's status, metric label and word in exports."""
 
-    `kind` is None for a near miss, whose scores are kept for `replay`; `scores` is None for a pair
-    whose texts could not be compared.
-    """
+    PLAGIARISM = "plagiarism"
+    REPOST = "repost"  # the author's own
+    QUOTATION = "quotation"
+    TEMPLATE = "template"  # text that many share: a form, a prayer, a blurb
+    NOT_SIMILAR = "not_similar"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of a pair: no `kind` for a near miss, no `scores` where texts could not be compared."""
 
     kind: Kind | None
     hamming: int

@@ -13,7 +13,7 @@ from daemon.config import Detection
 from daemon.core.verify import judge
 from daemon.ledger import Ledger, candidates, flags
 from daemon.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
-from daemon.records import Candidate, Kind, Language, Verdict
+from daemon.records import Candidate, Finding, Kind, Language
 from daemon.texts import Texts
 
 BATCH = 250
@@ -68,13 +68,13 @@ class Verifier:
             with STAGE_SECONDS.labels("verify").time():
                 judged = await self._judge(pending)
                 news = await self._ledger.do(flags.decide, judged, self._version)
-            for pair, verdict in judged:
-                _measure(pair, verdict)
+            for pair, finding in judged:
+                _measure(pair, finding)
             for (language, kind), n in news.items():
                 FLAGS.labels(language, kind).inc(n)
             self._flagged(news)
 
-    async def _judge(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Verdict | None]]:
+    async def _judge(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Finding | None]]:
         """The pairs whose texts the store gave or said to be gone, with what was found of them."""
         wanted = [
             (pair.language, side)
@@ -85,7 +85,7 @@ class Verifier:
         texts = await self._texts.read(wanted)
         self._silent |= {side.text_hash for _, side in wanted} - texts.keys()
 
-        def work() -> list[tuple[Candidate, Verdict | None]]:
+        def work() -> list[tuple[Candidate, Finding | None]]:
             return [
                 (pair, judge(pair, texts.get(pair.a.text_hash), texts.get(pair.b.text_hash), limits))
                 for pair in pairs
@@ -109,8 +109,8 @@ def _readable(pairs: list[Candidate]) -> list[Candidate]:
     return pairs
 
 
-def _measure(pair: Candidate, verdict: Verdict | None) -> None:
-    if verdict is not None and verdict.kind is None:
+def _measure(pair: Candidate, finding: Finding | None) -> None:
+    if finding is not None and finding.kind is None:
         NEAR_MISSES.labels(pair.language).inc()
-    if verdict is not None and verdict.scores is not None and verdict.scores.estimated:
+    if finding is not None and finding.scores is not None and finding.scores.estimated:
         ESTIMATED.labels(pair.language).inc()

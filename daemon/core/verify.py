@@ -14,7 +14,7 @@ import numpy.typing as npt
 from daemon.core.longest_run import longest_run
 from daemon.core.minhash import agreeing, estimated_jaccard, shingles, signature_rows
 from daemon.core.words import Hashes, hashed
-from daemon.records import Candidate, Kind, Scores, Verdict
+from daemon.records import Candidate, Finding, Kind, Scores
 
 NEAR_MISS = 0.3  # pairs that share so much are kept, so that other thresholds can be replayed
 
@@ -88,21 +88,21 @@ def estimate(pair: Candidate) -> Scores | None:
     )
 
 
-def judge(pair: Candidate, a: Shingled | None, b: Shingled | None, limits: Limits) -> Verdict | None:
+def judge(pair: Candidate, a: Shingled | None, b: Shingled | None, limits: Limits) -> Finding | None:
     """What a pair is, by its texts, or by its signatures where either text is gone.
 
     None for a pair with too little in common to be worth keeping.
     """
     [bits] = hamming(hash_rows([pair.a.simhash]), hash_rows([pair.b.simhash])).tolist()
     if pair.a.text_hash == pair.b.text_hash:
-        return Verdict(Kind.EXACT, bits, Scores(1.0, 1.0, 1.0, pair.a.words))
+        return Finding(Kind.EXACT, bits, Scores(1.0, 1.0, 1.0, pair.a.words))
     scores = _overlap(a, b) if a and b else estimate(pair)
     kind = kind_of(bits, scores, limits)
     if kind is None and (scores is None or best(scores) < NEAR_MISS):
         return None
     if scores and a and b:
         scores = replace(scores, longest_run_words=longest_run(a.words, b.words))
-    return Verdict(kind, bits, scores)
+    return Finding(kind, bits, scores)
 
 
 def kind_of(bits: int, scores: Scores | None, limits: Limits) -> Kind | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from daemon.records import LANGUAGES, Candidate, Kind, Language, Scores, Side, Verdict
+from daemon.records import LANGUAGES, Candidate, Finding, Kind, Language, Scores, Side
 
 SIDE = "{0}.id, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 7
@@ -113,15 +113,15 @@ def take(db: sqlite3.Connection, candidate: Candidate) -> bool:
     )
 
 
-def put_near_miss(db: sqlite3.Connection, candidate: Candidate, verdict: Verdict, now: int) -> None:
-    scores = verdict.scores
+def put_near_miss(db: sqlite3.Connection, candidate: Candidate, finding: Finding, now: int) -> None:
+    scores = finding.scores
     assert scores is not None
     db.execute(
         "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             candidate.a.id,
             candidate.b.id,
-            verdict.hamming,
+            finding.hamming,
             scores.jaccard,
             scores.containment_a,
             scores.containment_b,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from daemon.ledger import candidates, now_ms, transaction
-from daemon.records import Candidate, Kind, Language, Verdict
+from daemon.records import Candidate, Finding, Kind, Language
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
@@ -20,7 +20,7 @@ WORST_FIRST = (
 
 
 def decide(
-    db: sqlite3.Connection, judged: Sequence[tuple[Candidate, Verdict | None]], version: str
+    db: sqlite3.Connection, judged: Sequence[tuple[Candidate, Finding | None]], version: str
 ) -> Counter[tuple[Language, Kind]]:
     """Turn candidates into flags or near misses, or drop them, in one transaction; counts the flags that are news.
 
@@ -29,29 +29,29 @@ def decide(
     news: Counter[tuple[Language, Kind]] = Counter()
     now = now_ms()
     with transaction(db):
-        for candidate, verdict in judged:
+        for candidate, finding in judged:
             if not candidates.take(db, candidate):
                 continue
             pair = candidate.a.id, candidate.b.id
-            if verdict is not None and verdict.kind is not None:
-                news[candidate.language, verdict.kind] += _put(db, pair, verdict, version, now)
+            if finding is not None and finding.kind is not None:
+                news[candidate.language, finding.kind] += _put(db, pair, finding, version, now)
                 continue
             db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", pair)  # it was estimated
-            if verdict is not None:
-                candidates.put_near_miss(db, candidate, verdict, now)
+            if finding is not None:
+                candidates.put_near_miss(db, candidate, finding, now)
     return +news
 
 
-def _put(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict, version: str, now: int) -> bool:
+def _put(db: sqlite3.Connection, pair: tuple[int, int], finding: Finding, version: str, now: int) -> bool:
     """Write a flag; whether its pair was not flagged as this kind before."""
     before = db.execute("SELECT kind, status FROM flags WHERE a = ? AND b = ?", pair).fetchone()
-    said = before is not None and before[0] == verdict.kind
+    said = before is not None and before[0] == finding.kind
     if before is not None and not said:
         db.execute("DELETE FROM flags WHERE a = ? AND b = ?", pair)
-    scores = verdict.scores
+    scores = finding.scores
     values = (
-        verdict.kind,
-        verdict.hamming,
+        finding.kind,
+        finding.hamming,
         scores and scores.jaccard,
         scores and scores.containment_a,
         scores and scores.containment_b,

@@ -1,5 +1,5 @@
 """Laws: scores are what sets of word pairs give, one by one; a pair gets the first kind that holds; where a text is
-gone the signatures speak, and the verdict says so.
+gone the signatures speak, and the finding says so.
 """
 
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ def told(seed: str, n: int = 200) -> list[bytes]:
     return [f"{seed}{k % 150}".encode() for k in range(n)]
 
 
-def verdict_of(a: list[bytes], b: list[bytes], *, gone: bool = False) -> tuple[Kind | None, Scores | None] | None:
+def finding_of(a: list[bytes], b: list[bytes], *, gone: bool = False) -> tuple[Kind | None, Scores | None] | None:
     pair = Candidate(Language.ODIA, side(1, a), side(2, b))
     found = judge(pair, shingled(a), None if gone else shingled(b), Limits())
     return (found.kind, found.scores) if found else None
@@ -105,17 +105,17 @@ def verdict_of(a: list[bytes], b: list[bytes], *, gone: bool = False) -> tuple[K
 
 def test_each_kind_is_found_by_what_defines_it() -> None:
     story = told("a")
-    assert verdict_of(story, story) == (Kind.EXACT, Scores(1.0, 1.0, 1.0, 200))
-    similar = verdict_of(story, story[:120] + told("b", 20))
+    assert finding_of(story, story) == (Kind.EXACT, Scores(1.0, 1.0, 1.0, 200))
+    similar = finding_of(story, story[:120] + told("b", 20))
     assert similar is not None and similar[0] is Kind.SIMILAR
-    partial = verdict_of(story, story[:140] + told("b", 900)[:150] + told("c"))
+    partial = finding_of(story, story[:140] + told("b", 900)[:150] + told("c"))
     assert partial is not None and partial[0] is Kind.PARTIAL
-    assert verdict_of(story, told("c")) is None
+    assert finding_of(story, told("c")) is None
 
 
 def test_a_near_miss_is_kept_with_its_scores() -> None:
     story = told("a")
-    found = verdict_of(story, story[:60] + told("b", 140))
+    found = finding_of(story, story[:60] + told("b", 140))
     assert found is not None and found[0] is None
     assert found[1] is not None and NEAR_MISS <= found[1].containment_a < 0.5
 
@@ -123,17 +123,17 @@ def test_a_near_miss_is_kept_with_its_scores() -> None:
 def test_where_a_text_is_gone_the_signatures_speak() -> None:
     story = told("a")
     copy = story[:110] + told("b", 20) + story[130:]
-    found = verdict_of(story, copy, gone=True)
+    found = finding_of(story, copy, gone=True)
     assert found is not None
     kind, estimate = found
     assert kind is Kind.SIMILAR
     assert estimate is not None and estimate.estimated and estimate.longest_run_words is None
     exact = compare(shingled(story), shingled(copy))
     assert abs(estimate.jaccard - exact.jaccard) < 0.2
-    assert verdict_of(story, told("c"), gone=True) is None
+    assert finding_of(story, told("c"), gone=True) is None
 
 
 def test_a_story_without_a_signature_whose_text_is_gone_is_judged_by_its_simhash() -> None:
     words = told("a", 15)
-    assert verdict_of(words, told("b", 15), gone=True) is None
-    assert verdict_of(words, words, gone=True) == (Kind.EXACT, Scores(1.0, 1.0, 1.0, 15))
+    assert finding_of(words, told("b", 15), gone=True) is None
+    assert finding_of(words, words, gone=True) == (Kind.EXACT, Scores(1.0, 1.0, 1.0, 15))

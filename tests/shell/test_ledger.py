@@ -69,7 +69,7 @@ def test_an_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Conne
     assert [row["flag_id"] for row in flags.open_pairs(db, only_new=True)] == [1], "and news again"
 
 
-def test_a_verdict_on_an_old_text_is_not_kept(db: sqlite3.Connection) -> None:
+def test_a_finding_on_an_old_text_is_not_kept(db: sqlite3.Connection) -> None:
     commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
     judged = [(pair, judge(pair, None, None, Thresholds())) for pair in candidates.pending(db, BEFORE_ALL, 9)]
     commit(db, made(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
