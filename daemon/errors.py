@@ -31,6 +31,10 @@ class Stopped(NeardupError):
     exit_code = 0
 
 
+class Conflict(NeardupError):
+    """Somebody else has judged meanwhile what was about to be judged."""
+
+
 class Gone(NeardupError):
     """What was asked for is not there, and asking again will not bring it."""
 

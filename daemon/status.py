@@ -44,7 +44,7 @@ def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
 
 def _cluster_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
     with snapshot(db):
-        found = clusters.of_open_flags(db)
+        found = clusters.of_flags(db)
         return {
             "count": len(found),
             "largest": [

@@ -16,7 +16,20 @@ from daemon.ledger import candidates, flags, stories
 from daemon.ledger.candidates import Matches
 from daemon.ledger.schema import MIGRATIONS
 from daemon.reading import Read, read_page
-from daemon.records import LANGUAGES, Banded, Change, Fingerprint, Fingerprinted, Known, Language, Outcome, Story
+from daemon.records import (
+    LANGUAGES,
+    Banded,
+    Change,
+    Finding,
+    Fingerprint,
+    Fingerprinted,
+    Kind,
+    Known,
+    Language,
+    Outcome,
+    Scores,
+    Story,
+)
 from daemon.retry import retried
 from daemon.verifier import BEFORE_ALL
 from daemon.worker import Worker
@@ -85,6 +98,22 @@ def ledger_in_memory() -> sqlite3.Connection:
     for statement in ";\n".join(MIGRATIONS).split(";\n"):
         db.execute(statement)
     return db
+
+
+def flagged(
+    db: sqlite3.Connection,
+    one: int,
+    other: int,
+    kind: Kind = Kind.SIMILAR,
+    *,
+    language: Language = Language.HINDI,
+    scores: Scores | None = None,
+) -> None:
+    """Put two stories, made where they are missing, in the ledger as a pair of this kind; its texts compared or not."""
+    missing = {one, other} - stories.known_many(db, [one, other]).keys()
+    commit(db, *(made(story_id, story_id, language) for story_id in missing), pairs={(one, other)})
+    [pair] = candidates.pending(db, BEFORE_ALL, 2)
+    flags.decide(db, [(pair, Finding(kind, 0, scores))], "v")
 
 
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:

@@ -44,11 +44,11 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     room, full = most - had, []
     for match in ids:
         if (room > 0 and _matches(db, match, most) < most) or _is_flagged(db, story_id, match):
-            room -= _put(db, story_id, match)
+            room -= put(db, story_id, match)
         else:
             full.append(match)
     if len(full) == len(ids) and not had:
-        _put(db, story_id, full.pop(0))
+        put(db, story_id, full.pop(0))
     return len(full)
 
 
@@ -69,12 +69,13 @@ def _is_flagged(db: sqlite3.Connection, one: int, other: int) -> bool:
     return found.fetchone() is not None
 
 
-def _put(db: sqlite3.Connection, one: int, other: int) -> int:
-    """1 for a pair that is to be judged now and was not before, 0 otherwise."""
+def put(db: sqlite3.Connection, one: int, other: int) -> int:
+    """1 for a pair that is to be judged now and was not before, 0 otherwise; also for one that a verdict keeps."""
     return db.execute(
         "INSERT INTO candidates (a, b) SELECT ?1, ?2"
         " WHERE 2 = (SELECT count(*) FROM stories WHERE id IN (?1, ?2)) AND NOT EXISTS"
         " (SELECT 1 FROM flags WHERE a = ?1 AND b = ?2 AND status <> 'withdrawn' AND NOT estimated)"
+        " AND NOT EXISTS (SELECT 1 FROM kept WHERE a = ?1 AND b = ?2)"
         " ON CONFLICT DO UPDATE SET judged_at = NULL WHERE judged_at IS NOT NULL",
         (min(one, other), max(one, other)),
     ).rowcount

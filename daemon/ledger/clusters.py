@@ -1,15 +1,25 @@
-"""The clusters of the open flags."""
+"""The clusters of the flags, without those that are withdrawn or judged not similar."""
 
 import json
 import sqlite3
+from collections.abc import Sequence
 
-from daemon.core.clusters import Cluster, clusters
+from daemon.core.clusters import Cluster, Edge, clusters
 from daemon.ledger import flags
 
 
-def of_open_flags(db: sqlite3.Connection) -> list[Cluster]:
-    """The clusters that the open flags make, the largest first."""
-    edges = flags.edges(db)
+def of_flags(db: sqlite3.Connection) -> list[Cluster]:
+    """The clusters that the flags make, the largest first."""
+    return _of(db, flags.edges(db))
+
+
+def around(db: sqlite3.Connection, story_id: int) -> Cluster | None:
+    """The cluster that a story stands in; None where no flag joins it with another."""
+    found = _of(db, flags.edges_around(db, story_id))
+    return found[0] if found else None
+
+
+def _of(db: sqlite3.Connection, edges: Sequence[Edge]) -> list[Cluster]:
     stories = {story for a, b, _ in edges for story in (a, b)}
     rows = db.execute(
         "SELECT id, published_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",

@@ -3,53 +3,105 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from daemon.ledger import candidates, now_ms, transaction
-from daemon.records import Candidate, Finding, Kind, Language
+from daemon.core.clusters import Edge
+from daemon.ledger import candidates, memory, now_ms, transaction
+from daemon.ledger.selection import JOINING, Selection, conditions
+from daemon.records import NUMBER_OF, Candidate, Finding, Kind, Language, Verdict
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
     " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
-    " matched_published_at, status, flagged_at, fingerprint_version, estimated"
+    " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
+    " context, context_note, context_by, context_at"
 )
-WORST_FIRST = (
-    "ORDER BY CASE kind WHEN 'exact' THEN 0 WHEN 'near' THEN 1 WHEN 'similar' THEN 2 ELSE 3 END,"
-    " iif(kind = 'near', hamming, 0), iif(kind = 'partial', max(containment, matched_containment), jaccard) DESC,"
-    " story_id, matched_id"
-)
+WORST_FIRST = "ORDER BY worst, a, b"
+JOINS = f"status IN {JOINING}"
+OPEN = Selection()
 
 
-def decide(
-    db: sqlite3.Connection, judged: Sequence[tuple[Candidate, Finding | None]], version: str
-) -> Counter[tuple[Language, Kind]]:
-    """Turn candidates into flags or near misses, or drop them, in one transaction; counts the flags that are news.
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of candidates: flags that are news, those of them with a context, and pairs that a verdict kept."""
+
+    news: Counter[tuple[Language, Kind]]
+    in_context: Counter[tuple[Language, Verdict]]
+    kept: Counter[tuple[Language, Verdict]]
+
+
+def decide(db: sqlite3.Connection, judged: Sequence[tuple[Candidate, Finding | None]], version: str) -> Decided:
+    """Turn candidates into flags or near misses, keep them for a verdict's sake, or drop them, in one transaction.
 
     A candidate of which a story was edited since it was read stays pending.
     """
-    news: Counter[tuple[Language, Kind]] = Counter()
+    decided = Decided(Counter(), Counter(), Counter())
     now = now_ms()
     with transaction(db):
         for candidate, finding in judged:
             if not candidates.take(db, candidate):
                 continue
-            pair = candidate.a.id, candidate.b.id
             if finding is not None and finding.kind is not None:
-                news[candidate.language, finding.kind] += _put(db, pair, finding, version, now)
+                _flag(db, candidate, finding, finding.kind, version=version, now=now, decided=decided)
                 continue
-            db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", pair)  # it was estimated
+            db.execute(
+                "UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id)
+            )  # it was estimated
             if finding is not None:
                 candidates.put_near_miss(db, candidate, finding, now)
-    return +news
+    return decided
 
 
-def _put(db: sqlite3.Connection, pair: tuple[int, int], finding: Finding, version: str, now: int) -> bool:
-    """Write a flag; whether its pair was not flagged as this kind before."""
+def _flag(
+    db: sqlite3.Connection,
+    candidate: Candidate,
+    finding: Finding,
+    kind: Kind,
+    *,
+    version: str,
+    now: int,
+    decided: Decided,
+) -> None:
+    """Flag a pair: as news, as what the verdict that stands on it says, or not at all, if it is remembered."""
+    pair, language = (candidate.a.id, candidate.b.id), candidate.language
     before = db.execute("SELECT kind, status FROM flags WHERE a = ? AND b = ?", pair).fetchone()
-    said = before is not None and before[0] == finding.kind
-    if before is not None and not said:
+    shown = before is not None and before[1] != "withdrawn"
+    own = memory.standing(db, pair)
+    said = own or (None if shown else memory.of_decision(db, pair))
+    if said is not None and not memory.holds(said, kind):
+        said = None
+    if said is not None and said.verdict in memory.REMEMBERED and not shown:
+        memory.keep(db, pair, said.verdict_id, now)
+        decided.kept[language, said.verdict] += 1
+    if said is not None and said is not own:
+        return
+    news = said is None and not (shown and before[0] == kind)
+    context = memory.context_of(db, pair) if news else None
+    if news and before is not None and before[0] != kind:
         db.execute("DELETE FROM flags WHERE a = ? AND b = ?", pair)
+    status = said.verdict if said else "open"
+    _put(db, candidate, finding, version=version, now=now, status=status, news=news, context=context)
+    if news:
+        decided.news[language, kind] += 1
+    if context is not None:
+        decided.in_context[language, context.verdict] += 1
+
+
+def _put(
+    db: sqlite3.Connection,
+    candidate: Candidate,
+    finding: Finding,
+    *,
+    version: str,
+    now: int,
+    status: str,
+    news: bool,
+    context: memory.Standing | None,
+) -> None:
     scores = finding.scores
     values = (
+        candidate.a.id,
+        candidate.b.id,
         finding.kind,
         finding.hamming,
         scores and scores.jaccard,
@@ -58,39 +110,63 @@ def _put(db: sqlite3.Connection, pair: tuple[int, int], finding: Finding, versio
         scores and scores.longest_run_words,
         scores is not None and scores.estimated,
         version,
+        now,
+        NUMBER_OF[candidate.language],
+        status,
+        context and context.verdict_id,
+        news,
     )
     db.execute(
         "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, longest_run_words, estimated,"
-        " fingerprint_version, flagged_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
-        " ON CONFLICT (a, b) DO UPDATE SET hamming = ?4, jaccard = ?5, containment_a = ?6, containment_b = ?7,"
-        " longest_run_words = ?8, estimated = ?9, fingerprint_version = ?10,"
-        " flagged_at = iif(status = 'withdrawn', ?11, flagged_at),"
-        " exported_at = iif(status = 'withdrawn', NULL, exported_at),"
-        " status = iif(status = 'withdrawn', 'open', status)",
-        (*pair, *values, now),
+        " fingerprint_version, flagged_at, language, status, context, author_a, author_b)"
+        " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, one.author_id, other.author_id"
+        " FROM stories one, stories other WHERE one.id = ?1 AND other.id = ?2"
+        " ON CONFLICT (a, b) DO UPDATE SET kind = ?3, hamming = ?4, jaccard = ?5, containment_a = ?6,"
+        " containment_b = ?7, longest_run_words = ?8, estimated = ?9, fingerprint_version = ?10, language = ?12,"
+        " author_a = excluded.author_a, author_b = excluded.author_b, status = ?13, context = iif(?15, ?14, context),"
+        " flagged_at = iif(?15, ?11, flagged_at), exported_at = iif(?15, NULL, exported_at)",
+        values,
     )
-    return not said or before[1] == "withdrawn"
 
 
-def edges(db: sqlite3.Connection) -> list[tuple[int, int, float]]:
-    """The open flags as edges of a graph: a, b and how strong it is, the larger of their scores, 0 to 1."""
-    return db.execute(
-        "SELECT a, b, max(coalesce(jaccard, 1 - hamming / 128.0), coalesce(containment_a, 0),"
-        " coalesce(containment_b, 0)) FROM flags WHERE status = 'open' ORDER BY a, b"
-    ).fetchall()
-
-
-def open_pairs(
-    db: sqlite3.Connection, *, only_new: bool = False, since: int = 0, limit: int = -1
+def select(
+    db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0
 ) -> Iterator[sqlite3.Row]:
-    """The open flags, one row a pair, worst first; those flagged at or after `since`."""
+    """The flags of a selection, one row a pair, worst first: PAIR_COLUMNS.
+
+    `context` is the verdict, None for most, on an earlier pair of either story; `context_note`, `context_by` and
+    `context_at` (milliseconds) are its note, who gave it and when.
+    """
+    holding, values = conditions(db, selection)
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
-    fresh = "AND exported_at IS NULL" if only_new else ""
     return cursor.execute(
-        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE status = 'open' AND flagged_at >= ? {fresh} {WORST_FIRST} LIMIT ?",
-        (since, limit),
+        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN"
+        f" (SELECT flag_id FROM flags WHERE {holding} {WORST_FIRST} LIMIT ? OFFSET ?) {WORST_FIRST}",
+        (*values, limit, offset),
     )
+
+
+def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
+    """How many flags `select` gives."""
+    holding, values = conditions(db, selection)
+    return int(db.execute(f"SELECT count(*) FROM flags WHERE {holding}", values).fetchone()[0])
+
+
+def of_cluster(db: sqlite3.Connection, story_id: int) -> list[sqlite3.Row]:
+    """The flags that make the cluster of a story, as `select` gives them."""
+    return list(select(db, Selection(statuses=JOINING, cluster=story_id)))
+
+
+def edges(db: sqlite3.Connection) -> list[Edge]:
+    """The flags that join stories, as edges of a graph: a, b and how strong it is, the largest of their scores."""
+    return db.execute(f"SELECT a, b, score FROM flags WHERE {JOINS} ORDER BY a, b").fetchall()
+
+
+def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
+    """The edges of one story's cluster."""
+    holding, values = conditions(db, Selection(statuses=JOINING, cluster=story_id))
+    return db.execute(f"SELECT a, b, score FROM flags WHERE {holding} ORDER BY a, b", values).fetchall()
 
 
 def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
@@ -105,7 +181,10 @@ def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
 def counts(db: sqlite3.Connection) -> dict[str, dict[str, int]]:
     """Open flags by language and kind."""
     out: dict[str, dict[str, int]] = {}
-    query = "SELECT language, kind, count(*) FROM pairs WHERE status = 'open' GROUP BY 1, 2 ORDER BY 1, 2"
+    query = (
+        "SELECT name, kind, count(*) FROM flags JOIN languages ON number = language WHERE status = 'open'"
+        " GROUP BY 1, 2 ORDER BY 1, 2"
+    )
     for language, kind, n in db.execute(query):
         out.setdefault(language, {})[kind] = n
     return out

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from daemon.ledger import candidates, changes, dead_letters, transaction
+from daemon.ledger import candidates, changes, dead_letters, transaction, verdicts
 from daemon.ledger.packed import etag_of, packed_etag, packed_id
 from daemon.ledger.runs import put, put_checkpoint
 from daemon.records import (
@@ -141,6 +141,7 @@ def forget(db: sqlite3.Connection, story_id: int) -> bool:
     with transaction(db):
         there = _remove(db, [story_id])
         flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
+        verdicts.forget(db, story_id)
         letters = dead_letters.strike(db, [str(story_id)])
     return there + flags + letters > 0
 
@@ -151,6 +152,8 @@ def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     changes.log_leaving(db, list(zip(changes.take(db, len(gone)), gone, strict=True)))
     _count(db, [], gone)
     db.executemany("DELETE FROM stories WHERE number = ?", ((version.number,) for version in gone))
+    keys = [(version.story_id,) for version in gone]
+    db.executemany("UPDATE flags SET language = NULL WHERE a = ?1 OR b = ?1", keys)
     return len(gone)
 
 
@@ -164,7 +167,7 @@ def _count(db: sqlite3.Connection, come: Iterable[int], gone: Iterable[changes.V
 def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
     """Of these stories, those that are there: their texts are about to change or go.
 
-    What was said of their pairs holds no longer.
+    What was found of their pairs holds no longer; what moderators said of them does, should they be found again.
     """
     gone = [
         changes.Version(*row)
@@ -174,7 +177,8 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
         )
     ]
     keys = [(version.story_id,) for version in gone]
-    db.executemany("DELETE FROM candidates WHERE a = ?1 OR b = ?1", keys)
+    for table in ("candidates", "kept"):
+        db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
     return gone
 
@@ -182,13 +186,13 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
 def restart(db: sqlite3.Connection, version: str, extraction: str) -> None:
     """Empty the ledger of fingerprints, so that a backfill makes them all anew, as `version`, by `extraction`.
 
-    Flags stay on record, withdrawn until their pairs are verified again.
+    Flags stay on record, withdrawn until their pairs are verified again; so do verdicts.
     """
     with transaction(db):
-        for table in ("stories", "changes", "candidates"):
+        for table in ("stories", "changes", "candidates", "kept"):
             db.execute(f"DELETE FROM {table}")
         db.execute("UPDATE languages SET stories = 0")
-        db.execute("UPDATE flags SET status = 'withdrawn'")
+        db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
         db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
         put(db, "fingerprint_version", version)
         put(db, "refingerprinting", f"{version} {extraction}")

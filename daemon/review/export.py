@@ -11,6 +11,7 @@ from typing import IO, Any, Literal
 
 from daemon.errors import Fatal
 from daemon.ledger import clusters, flags, snapshot
+from daemon.ledger.selection import Selection
 from daemon.moments import rfc3339
 
 Format = Literal["csv", "jsonl"]
@@ -47,10 +48,10 @@ Clusters = Mapping[int, tuple[int, int]]  # story -> its cluster's likely origin
 
 
 def clusters_of(db: sqlite3.Connection) -> Clusters:
-    """The clusters of the open flags, by each of their stories."""
+    """The clusters of the flags, by each of their stories."""
     return {
         story: (cluster.stories[0], len(cluster.stories))
-        for cluster in clusters.of_open_flags(db)
+        for cluster in clusters.of_flags(db)
         for story in cluster.stories
     }
 
@@ -96,7 +97,7 @@ def write(db: sqlite3.Connection, out: IO[str], file_format: Format, *, only_new
 
     def records() -> Iterator[dict[str, Any]]:
         cluster_of = clusters_of(db)
-        for row in flags.open_pairs(db, only_new=only_new):
+        for row in flags.select(db, Selection(only_new=only_new)):
             given.append(row["flag_id"])
             yield record(row, cluster_of)
 

@@ -54,13 +54,13 @@ def test_what_has_too_little_in_common_is_not_kept(db: sqlite3.Connection) -> No
     commit(db, ALIKE, bytes(8) + b"\x01" * 56, None)
     judge_pending(db)
     assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 0)
-    assert list(flags.open_pairs(db)) == []
+    assert list(flags.select(db)) == []
 
 
 def test_what_is_flagged_is_not_judged_again_and_a_near_miss_is(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, LESS)
     judge_pending(db)
-    assert [row["kind"] for row in flags.open_pairs(db)] == ["similar"]
+    assert [row["kind"] for row in flags.select(db)] == ["similar"]
     db.execute("UPDATE flags SET estimated = 0")
     nominate(db, 0, [1, 2])
     assert waiting(db) == [(0, 2)]
@@ -75,11 +75,11 @@ def test_a_pair_that_is_flagged_is_not_left_out_by_a_limit_that_is_reached(db: s
 def test_an_estimated_flag_is_judged_again_and_withdrawn_where_it_does_not_hold(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE)
     judge_pending(db)
-    assert [row["estimated"] for row in flags.open_pairs(db)] == [1]
+    assert [row["estimated"] for row in flags.select(db)] == [1]
     nominate(db, 0, [1])
     [pair] = candidates.pending(db, BEFORE_ALL, 9)
     flags.decide(db, [(pair, None)], "v")
-    assert list(flags.open_pairs(db)) == [] == waiting(db)
+    assert list(flags.select(db)) == [] == waiting(db)
 
 
 def test_neither_side_comes_by_more_than_its_matches_and_none_goes_without(db: sqlite3.Connection) -> None:

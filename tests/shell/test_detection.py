@@ -81,7 +81,7 @@ async def flagged(folder: Path, batches: list[list[Outcome]], detection: Detecti
     for batch in batches:
         await writer.write(batch, 0)
     await verifier.drain()
-    found = await ledger.do(lambda db: list(flags.open_pairs(db)))
+    found = await ledger.do(lambda db: list(flags.select(db)))
     assert await ledger.do(changes.last_seq) == (await index.mark()).applied, "the index is in step"
     await index.close()
     ledger.close()

@@ -73,7 +73,7 @@ class Desk:
         await self.ledger.do(stories.commit, stories.Batch(made, matches(pairs), 1, {}, None))
 
     async def flags(self) -> list[tuple[int, int, str, bool]]:
-        rows = await self.ledger.do(lambda db: list(flags.open_pairs(db)))
+        rows = await self.ledger.do(lambda db: list(flags.select(db)))
         return [(row["matched_id"], row["story_id"], row["kind"], bool(row["estimated"])) for row in rows]
 
 
