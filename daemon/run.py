@@ -16,7 +16,7 @@ from daemon.flow import limited_by, unwatch_flow, watch_flow
 from daemon.gauges import keep_gauges, refresh_gauges
 from daemon.ledger import changes, now_ms, runs, stories, translated
 from daemon.ledger.lock import only_one
-from daemon.metrics import RUN_FAILURES, RUNNING
+from daemon.metrics import RUN_FAILURES, RUNNING, latencies, stage_seconds
 from daemon.pipeline import Pipeline
 from daemon.readers import Readers
 from daemon.ready import get_ready
@@ -114,6 +114,7 @@ class _Run:
         self._progress = Progress()
         self._started_at = now_ms()
         self._newest: int | None = None
+        self._stages = stage_seconds()
         self.counts = self._progress.counts
 
     async def go(self, since: int | None, *, moves_watermark: bool) -> Summary:
@@ -217,7 +218,8 @@ class _Run:
         mark, export = self._newest if moves_watermark else None, self._app.config.export
         if export.path is not None:
             await self._app.ledger.do(write_file, export.path, export.format)
-        await self._app.ledger.do(runs.finish, self._run_id, status, counts=self.counts.as_dict(), watermark=mark)
+        counts = self.counts.as_dict() | {"stages": latencies(self._stages)}
+        await self._app.ledger.do(runs.finish, self._run_id, status, counts=counts, watermark=mark)
         await self._app.ledger.do(changes.prune, KEEP_CHANGES)
         if not self._stop.is_set():  # or there is no time to wait for an index that does not answer
             with suppress(NeardupError):  # the run is done

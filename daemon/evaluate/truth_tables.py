@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from daemon.evaluate.facts import ALL, Facts
-from daemon.evaluate.tables import SHOWN_PAIRS, Table, decimal, interval
+from daemon.evaluate.tables import SHOWN_PAIRS, decimal, interval
+from daemon.figures.page import Table
 
 
 def tables(facts: Facts) -> list[Table]:
