@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from daemon.core.banding import MAX_SKETCH_BANDS, Banding, groups
@@ -19,22 +19,12 @@ from daemon.core.html import Extraction
 from daemon.core.minhash import ROWS
 from daemon.errors import Misuse
 from daemon.formats import Format, Target, format_of, target_of
+from daemon.listening import Metrics, Review, Section
 from daemon.records import Language, language_of
 from daemon.schedule import Daily, Schedule, duration, parse_schedule
 
 PREFIX = "NEARDUP_"
 Duration = Annotated[timedelta, BeforeValidator(duration)]
-
-
-def _listen(value: object) -> str:
-    host, _, port = str(value).rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"not HOST:PORT: {value!r}")
-    return str(value)
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Source(Section):
@@ -128,7 +118,7 @@ class Thresholds(Section):
 class Detection(Thresholds):
     """[detection] and its [detection.<LANGUAGE>] tables."""
 
-    languages: dict[Language, Thresholds] = {}
+    languages: dict[Language, Thresholds] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -165,12 +155,6 @@ class Run(Section):
     shutdown_seconds: float = Field(default=20, gt=0)
 
 
-class Metrics(Section):
-    """[metrics]: where /metrics and /healthz are served."""
-
-    listen: Annotated[str, BeforeValidator(_listen)] = "127.0.0.1:9108"
-
-
 class Export(Section):
     """[export]: what a run leaves for the moderators."""
 
@@ -199,6 +183,7 @@ class Config(BaseSettings):
     detection: Detection = Detection()
     run: Run = Run()
     metrics: Metrics = Metrics()
+    review: Review = Review()
     export: Export = Export()
 
     @classmethod

@@ -1,12 +1,25 @@
 """The gauges that are read off the ledger and the index."""
 
 import asyncio
+import sqlite3
 from contextlib import suppress
 
 from daemon.app import App
 from daemon.errors import NeardupError
-from daemon.ledger import candidates, changes, runs
-from daemon.metrics import CANDIDATES_PENDING, DEAD_LETTERS, INDEX_LAG, INDEX_STORIES, LARGEST_BUCKET, LAST_SUCCESS
+from daemon.ledger import candidates, changes, memory, runs, verdicts
+from daemon.metrics import (
+    CANDIDATES_PENDING,
+    DEAD_LETTERS,
+    IN_CONTEXT,
+    INDEX_LAG,
+    INDEX_STORIES,
+    KEPT_PAIRS,
+    LARGEST_BUCKET,
+    LAST_SUCCESS,
+    PRECISION,
+    VERDICTS,
+)
+from daemon.records import Verdict
 
 # A bucket is met as often as it is full: one that holds a share p of the stories is missed by n of
 # them with probability (1 - p)^n.
@@ -27,8 +40,22 @@ async def refresh_gauges(app: App) -> None:
     DEAD_LETTERS.clear()
     for reason, n in letters.items():
         DEAD_LETTERS.labels(reason).set(n)
+    await app.ledger.do(_tell_of_verdicts)
     for command, at in (await app.ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
+
+
+def _tell_of_verdicts(db: sqlite3.Connection) -> None:
+    for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT):
+        gauge.clear()  # an undone verdict may have been the last of its kind
+    for row in verdicts.precision(db):
+        PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
+        for verdict in Verdict:
+            VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
+    for labels, n in memory.kept_counts(db).items():
+        KEPT_PAIRS.labels(*labels).set(n)
+    for labels, n in memory.context_counts(db).items():
+        IN_CONTEXT.labels(*labels).set(n)
 
 
 async def keep_gauges(app: App, ended: asyncio.Event) -> None:

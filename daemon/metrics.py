@@ -26,6 +26,16 @@ CAPPED_BUCKETS = Counter(
 )
 NEAR_MISSES = Counter("neardup_near_misses_total", "Pairs judged and kept below the thresholds", ["language"])
 ESTIMATED = Counter("neardup_estimated_total", "Pairs judged by their signatures, a text being gone", ["language"])
+VERDICTS = Gauge("neardup_verdicts", "Pairs judged by moderators, by what stands", ["language", "kind", "verdict"])
+PRECISION = Gauge(
+    "neardup_precision", "Share of the judged pairs that were not judged not_similar", ["language", "kind"]
+)
+KEPT_PAIRS = Gauge("neardup_kept_pairs", "Pairs that a verdict keeps from being flagged", ["language", "verdict"])
+IN_CONTEXT = Gauge(
+    "neardup_flags_in_context",
+    "Open flags of which a story was judged before, by that verdict",
+    ["language", "verdict"],
+)
 CANDIDATES_PENDING = Gauge("neardup_candidates_pending", "Candidates that wait to be judged")
 RETRIES = Counter("neardup_retries_total", "Attempts that failed and were tried again", ["stage", "reason"])
 QUEUE_DEPTH = Gauge("neardup_queue_depth", "Items waiting in a queue", ["queue"])

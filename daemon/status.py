@@ -1,6 +1,7 @@
 """How neardup stands, read off the ledger and the index."""
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from typing import Any
 
@@ -9,8 +10,22 @@ from daemon.config import Config
 from daemon.core.nominate import worth_comparing
 from daemon.errors import NeardupError
 from daemon.gauges import SAMPLE
-from daemon.ledger import candidates, changes, clusters, flags, lock, read, runs, snapshot, stories, translated
+from daemon.ledger import (
+    candidates,
+    changes,
+    clusters,
+    flags,
+    lock,
+    memory,
+    read,
+    runs,
+    snapshot,
+    stories,
+    translated,
+    verdicts,
+)
 from daemon.moments import rfc3339
+from daemon.records import Verdict
 
 RUNS = 5
 CLUSTERS = 5
@@ -28,6 +43,7 @@ def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
         "running": lock.holder(config.ledger.path),
         "stories": runs.stories_by_language(db),
         "flags": flags.counts(db),
+        "verdicts": _verdict_facts(db),
         "clusters": _cluster_facts(db, config),
         "candidates_pending": candidates.pending_count(db),
         "near_misses": candidates.near_miss_count(db),
@@ -40,6 +56,23 @@ def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
             for run in runs.latest(db, RUNS)
         ],
     }
+
+
+def _verdict_facts(db: sqlite3.Connection) -> dict[str, Any]:
+    """Pairs by the verdict that stands; those that one keeps from being flagged; open flags with one for context."""
+    judged = verdicts.precision(db)
+    return {
+        "judged": {verdict: n for verdict in Verdict if (n := sum(row[verdict] for row in judged))},
+        "kept": _by_verdict(memory.kept_counts(db)),
+        "in_context": _by_verdict(memory.context_counts(db)),
+    }
+
+
+def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
+    tally: Counter[str] = Counter()
+    for (_, verdict), n in counts.items():
+        tally[verdict] += n
+    return dict(tally)
 
 
 def _cluster_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:

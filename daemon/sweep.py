@@ -24,7 +24,7 @@ from daemon.core import golden
 from daemon.core.pairs import Portion
 from daemon.core.shortlist import MAX_STORIES, Held, Shortlist, nominated
 from daemon.errors import Fatal, NeardupError
-from daemon.ledger import Ledger, candidates, changes, columns, now_ms, runs, transaction
+from daemon.ledger import Ledger, candidates, changes, columns, memory, now_ms, runs, transaction
 from daemon.ledger.lock import only_one
 from daemon.metrics import CAPPED, CAPPED_BUCKETS, RUN_FAILURES, RUNNING
 from daemon.records import NUMBER_OF, Language
@@ -177,7 +177,9 @@ class _Sweep:
     async def _sweep_language(self, language: Language, held: Held) -> bool:
         """Put the candidates of a language on record; whether it was not told to stop before."""
         most = self._config.detection.of(language).max_matches
-        shortlist = Shortlist(held, most)
+        # Judged pairs take no room; though one story's thousand must not make it a sweep of all pairs.
+        judged = await self._ledger.do(memory.most_judged, language)
+        shortlist = Shortlist(held, most + min(judged, most))
         capped = await self._nominate(language, held, shortlist)
         found, full = await asyncio.to_thread(len, shortlist), 0
         for page in shortlist.pages(PAIRS_A_COMMIT):

@@ -143,6 +143,10 @@ def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
         ]
         or ["none"],
     )
+    said = facts["verdicts"]
+    yield "verdicts", [by_reason(Counter(said["judged"]))]
+    yield "kept from being flagged", [by_reason(Counter(said["kept"]))]
+    yield "open flags near a judged pair", [by_reason(Counter(said["in_context"]))]
     yield "clusters", [str(facts["clusters"]["count"]), *map(_cluster_line, facts["clusters"]["largest"])]
     yield "candidates", [f"{facts['candidates_pending']:,} pending, {facts['near_misses']:,} near misses kept"]
     if facts["sweep_owed"]:

@@ -67,7 +67,7 @@ class Verifier:
             after = pending[-1].a.id, pending[-1].b.id
             with STAGE_SECONDS.labels("verify").time():
                 judged = await self._judge(pending)
-                news = (await self._ledger.do(flags.decide, judged, self._version)).news
+                news = await self._ledger.do(flags.decide, judged, self._version)
             for pair, finding in judged:
                 _measure(pair, finding)
             for (language, kind), n in news.items():

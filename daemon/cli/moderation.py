@@ -1,8 +1,9 @@
-"""The commands about copies: `check`, `compare`, `export`."""
+"""The commands about copies: `check`, `compare`, `export`, `review`."""
 
 import asyncio
 import json
 from contextlib import closing
+from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -19,7 +20,10 @@ from daemon.errors import Fatal, Misuse
 from daemon.formats import FORMATS, Format, format_of, target_of
 from daemon.ledger import connect, flags, read, translated
 from daemon.ledger.selection import Selection
+from daemon.listening import address
 from daemon.records import language_of
+from daemon.review.desk.app import serve
+from daemon.review.evidence_page import write_evidence
 from daemon.review.export.write import Order
 from daemon.review.export.write import export as write_export
 from daemon.review.side_by_side import side_by_side
@@ -56,9 +60,14 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
 @command
 @click.argument("a")
 @click.argument("b")
+@click.option("--html", type=click.Path(path_type=Path), metavar="PATH", help="Write a page that shows it.")
 @json_option
-def compare(config: Config, a: str, b: str, as_json: bool) -> None:
+def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) -> None:
     """What A and B share: each a story's id, or a file (a page or plain text)."""
+    if html is not None:
+        run_async(lambda _: write_evidence(config, a, b, html))
+        click.echo(f"{html}", err=True)
+        return
     facts = run_async(lambda _: compare_texts(config, a, b))
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
@@ -86,3 +95,14 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
         click.echo(f"{len(given):,} flags: {target}", err=True)
     with translated(config.ledger.path), closing(connect(config.ledger.path)) as db:
         flags.mark_exported(db, given)
+
+
+@command
+@click.option("--listen", metavar="HOST:PORT", help="Where to serve it.  [review.listen]")
+def review(config: Config, listen: str | None) -> None:
+    """The review desk: a local web page where moderators judge the flagged pairs, until SIGTERM."""
+    try:
+        at = address(listen) if listen else config.review.listen
+    except ValueError as error:
+        raise Misuse(f"--listen: {error}") from None
+    run_async(lambda stop: serve(config, at, stop), drains=True)

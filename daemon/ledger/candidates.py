@@ -1,11 +1,13 @@
 """Nominated pairs: those that wait to be judged, and the near misses, kept with their scores."""
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from daemon.records import LANGUAGES, Candidate, Finding, Kind, Language, Scores, Side
+from daemon.ledger import memory, now_ms
+from daemon.records import LANGUAGES, Candidate, Finding, Kind, Language, Scores, Side, Verdict
 
 SIDE = "{0}.id, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 7
@@ -32,18 +34,27 @@ class Matches(NamedTuple):
 def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     """Put a story's matches on record, to be judged, within the caller's transaction; counts those left out.
 
-    Neither side may come by more than `most`; but a story all of whose matches are full is still
-    joined to the best of them, so that the thousandth copy of a template costs one flag and is not
-    missed.  A pair that is flagged already is left as it is, unless it was only estimated; a near miss
-    is judged anew.
+    Neither side may come by more than `most`, of open flags and candidates: what was judged by a moderator
+    takes no room.  But a story all of whose matches are full is still joined to the best of them, so that the
+    thousandth copy of a template costs one flag and is not missed.  For the same reason, of the stories that
+    a verdict calls a template, it is joined to the best alone; the others are kept by that verdict.  A pair that
+    is flagged already is left as it is, unless it was only estimated; a near miss is judged anew.
     """
     story_id, ids, most = nominated
     if not ids:
         return 0
-    had = _matches(db, story_id, most)
+    now, had = now_ms(), _matches(db, story_id, most)
     room, full = most - had, []
+    said = _said(db, story_id, ids)
+    joined = any(status is not None and template is not None for status, template in said.values())
     for match in ids:
-        if (room > 0 and _matches(db, match, most) < most) or _is_flagged(db, story_id, match):
+        status, template = said[match]
+        if status is not None:
+            put(db, story_id, match)
+        elif joined and template is not None:
+            memory.keep(db, _pair(story_id, match), template, now)
+        elif room > 0 and _matches(db, match, most) < most:
+            joined |= template is not None
             room -= put(db, story_id, match)
         else:
             full.append(match)
@@ -53,20 +64,36 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
 
 
 def _matches(db: sqlite3.Connection, story_id: int, most: int) -> int:
-    """How many pairs a story is flagged in, or waits to be judged in; no more than `most` are counted."""
+    """How many open flags a story is in, or waits to be in; no more than `most` are counted."""
+    unsaid = (
+        "judged_at IS NULL AND NOT EXISTS"
+        " (SELECT 1 FROM verdicts v WHERE v.a = t.a AND v.b = t.b AND undone_at IS NULL)"
+    )
     counted = " UNION ALL ".join(
-        f"SELECT 1 FROM {table} WHERE {side} = ?1 AND {holds}"
-        for table, holds in (("flags", "status <> 'withdrawn'"), ("candidates", "judged_at IS NULL"))
+        f"SELECT 1 FROM {table} t WHERE {side} = ?1 AND {holds}"
+        for table, holds in (("flags", "status = 'open'"), ("candidates", unsaid))
         for side in "ab"
     )
     return int(db.execute(f"SELECT count(*) FROM ({counted} LIMIT ?2)", (story_id, most)).fetchone()[0])
 
 
-def _is_flagged(db: sqlite3.Connection, one: int, other: int) -> bool:
-    found = db.execute(
-        "SELECT 1 FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", (min(one, other), max(one, other))
+def _said(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dict[int, tuple[str | None, int | None]]:
+    """Each match -> the status of its flag with the story, or the verdict that outlived it; who calls it a template.
+
+    None for a pair that nobody has flagged; None for a story of which no pair stands as judged a template.
+    """
+    pair = "a = min(value, ?1) AND b = max(value, ?1)"
+    rows = db.execute(
+        f"SELECT value, coalesce((SELECT status FROM flags WHERE {pair} AND status <> 'withdrawn'),"
+        f" (SELECT verdict FROM standing WHERE {pair})),"
+        " (SELECT max(verdict_id) FROM standing WHERE (a = value OR b = value) AND verdict = ?2) FROM json_each(?3)",
+        (story_id, Verdict.TEMPLATE, json.dumps(list(ids))),
     )
-    return found.fetchone() is not None
+    return {match: (status, template) for match, status, template in rows}
+
+
+def _pair(one: int, other: int) -> tuple[int, int]:
+    return min(one, other), max(one, other)
 
 
 def put(db: sqlite3.Connection, one: int, other: int) -> int:
@@ -77,7 +104,7 @@ def put(db: sqlite3.Connection, one: int, other: int) -> int:
         " (SELECT 1 FROM flags WHERE a = ?1 AND b = ?2 AND status <> 'withdrawn' AND NOT estimated)"
         " AND NOT EXISTS (SELECT 1 FROM kept WHERE a = ?1 AND b = ?2)"
         " ON CONFLICT DO UPDATE SET judged_at = NULL WHERE judged_at IS NOT NULL",
-        (min(one, other), max(one, other)),
+        _pair(one, other),
     ).rowcount
 
 

@@ -3,12 +3,12 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from daemon.core.clusters import Edge
 from daemon.ledger import candidates, memory, now_ms, transaction
 from daemon.ledger.selection import JOINING, Selection, conditions
-from daemon.records import NUMBER_OF, Candidate, Finding, Kind, Language, Verdict
+from daemon.records import NUMBER_OF, Candidate, Finding, Kind, Language
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
@@ -21,49 +21,38 @@ JOINS = f"status IN {JOINING}"
 OPEN = Selection()
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """What became of candidates: flags that are news, those of them with a context, and pairs that a verdict kept."""
-
-    news: Counter[tuple[Language, Kind]]
-    in_context: Counter[tuple[Language, Verdict]]
-    kept: Counter[tuple[Language, Verdict]]
-
-
-def decide(db: sqlite3.Connection, judged: Sequence[tuple[Candidate, Finding | None]], version: str) -> Decided:
-    """Turn candidates into flags or near misses, keep them for a verdict's sake, or drop them, in one transaction.
+def decide(
+    db: sqlite3.Connection, judged: Sequence[tuple[Candidate, Finding | None]], version: str
+) -> Counter[tuple[Language, Kind]]:
+    """Turn candidates into flags or near misses, or drop them, in one transaction; counts the flags that are news.
 
     A candidate of which a story was edited since it was read stays pending.
     """
-    decided = Decided(Counter(), Counter(), Counter())
+    news: Counter[tuple[Language, Kind]] = Counter()
     now = now_ms()
     with transaction(db):
         for candidate, finding in judged:
             if not candidates.take(db, candidate):
                 continue
             if finding is not None and finding.kind is not None:
-                _flag(db, candidate, finding, finding.kind, version=version, now=now, decided=decided)
+                news[candidate.language, finding.kind] += _flag(db, candidate, finding, finding.kind, version, now)
                 continue
             db.execute(
                 "UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id)
             )  # it was estimated
             if finding is not None:
                 candidates.put_near_miss(db, candidate, finding, now)
-    return decided
+    return +news
 
 
-def _flag(
-    db: sqlite3.Connection,
-    candidate: Candidate,
-    finding: Finding,
-    kind: Kind,
-    *,
-    version: str,
-    now: int,
-    decided: Decided,
-) -> None:
-    """Flag a pair: as news, as what the verdict that stands on it says, or not at all, if it is remembered."""
-    pair, language = (candidate.a.id, candidate.b.id), candidate.language
+def _flag(  # noqa: PLR0917 - what `decide` holds
+    db: sqlite3.Connection, candidate: Candidate, finding: Finding, kind: Kind, version: str, now: int
+) -> bool:
+    """Write a flag, unless a verdict keeps it; whether its pair was not flagged or judged as this kind before.
+
+    A flag that returns takes up the verdict that stands on its pair.
+    """
+    pair = candidate.a.id, candidate.b.id
     before = db.execute("SELECT kind, status FROM flags WHERE a = ? AND b = ?", pair).fetchone()
     shown = before is not None and before[1] != "withdrawn"
     own = memory.standing(db, pair)
@@ -72,19 +61,16 @@ def _flag(
         said = None
     if said is not None and said.verdict in memory.REMEMBERED and not shown:
         memory.keep(db, pair, said.verdict_id, now)
-        decided.kept[language, said.verdict] += 1
     if said is not None and said is not own:
-        return
+        return False
     news = said is None and not (shown and before[0] == kind)
     context = memory.context_of(db, pair) if news else None
-    if news and before is not None and before[0] != kind:
-        db.execute("DELETE FROM flags WHERE a = ? AND b = ?", pair)
+    if news:
+        db.execute("DELETE FROM kept WHERE a = ? AND b = ?", pair)
+        db.execute("DELETE FROM flags WHERE a = ? AND b = ? AND kind <> ?", (*pair, kind))
     status = said.verdict if said else "open"
     _put(db, candidate, finding, version=version, now=now, status=status, news=news, context=context)
-    if news:
-        decided.news[language, kind] += 1
-    if context is not None:
-        decided.in_context[language, context.verdict] += 1
+    return news
 
 
 def _put(
@@ -145,6 +131,17 @@ def select(
         f" (SELECT flag_id FROM flags WHERE {holding} {WORST_FIRST} LIMIT ? OFFSET ?) {WORST_FIRST}",
         (*values, limit, offset),
     )
+
+
+def of_pair(db: sqlite3.Connection, one: int, other: int) -> dict[str, Any] | None:
+    """The flag of two stories, in either order, whatever its status: a row of `pairs`; None where there is none."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    rows = cursor.execute(
+        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id = (SELECT flag_id FROM flags WHERE a = ? AND b = ?)",
+        (min(one, other), max(one, other)),
+    )
+    return next(map(dict, rows), None)
 
 
 def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:

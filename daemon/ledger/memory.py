@@ -8,7 +8,7 @@ whole cluster.  The pairs kept so are on record until what kept them stands no l
 import sqlite3
 from typing import NamedTuple
 
-from daemon.records import Kind, Verdict
+from daemon.records import NUMBER_OF, Kind, Language, Verdict
 
 REMEMBERED = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
 SEVERITY = {kind: n for n, kind in enumerate(Kind)}  # the worst is the least
@@ -65,11 +65,6 @@ def _decisions(db: sqlite3.Connection, story_id: int) -> dict[int, Standing]:
     return found
 
 
-def template_of(db: sqlite3.Connection, story_id: int) -> Standing | None:
-    """The latest standing verdict that calls a pair of this story a template."""
-    return _latest(db, "(a = ?1 OR b = ?1) AND verdict = ?2", story_id, Verdict.TEMPLATE)
-
-
 def context_of(db: sqlite3.Connection, pair: tuple[int, int]) -> Standing | None:
     """The latest standing verdict on a pair of either of these stories."""
     return _latest(db, "a IN (?1, ?2) OR b IN (?1, ?2)", *pair)
@@ -87,18 +82,30 @@ def keep(db: sqlite3.Connection, pair: tuple[int, int], verdict_id: int, now: in
     db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", (*pair, verdict_id, now))
 
 
-def kept_counts(db: sqlite3.Connection) -> dict[str, int]:
-    """Pairs kept from being flagged, by verdict."""
-    return dict(
-        db.execute("SELECT verdict, count(*) FROM kept JOIN verdicts USING (verdict_id) GROUP BY verdict ORDER BY 1")
+def kept_counts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Pairs kept from being flagged, by language and verdict."""
+    return _counts(db, "kept JOIN verdicts v USING (verdict_id) WHERE true")
+
+
+def context_counts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Open flags of which a story stands in a pair judged before, by language and that verdict."""
+    return _counts(db, "flags f JOIN verdicts v ON v.verdict_id = f.context WHERE f.status = 'open'")
+
+
+def _counts(db: sqlite3.Connection, rows: str) -> dict[tuple[str, str], int]:
+    counted = db.execute(
+        f"SELECT (SELECT name FROM languages WHERE number = v.language) AS name, v.verdict, count(*) FROM {rows}"
+        " GROUP BY name, v.verdict ORDER BY name, v.verdict"
     )
+    return {(language, verdict): n for language, verdict, n in counted}
 
 
-def context_counts(db: sqlite3.Connection) -> dict[str, int]:
-    """Open flags of which a story stands in a pair judged before, by that verdict."""
-    return dict(
+def most_judged(db: sqlite3.Connection, language: Language) -> int:
+    """In how many judged pairs any one story of a language stands, at the most."""
+    sides = " UNION ALL ".join(f"SELECT {side} AS story FROM standing WHERE language = ?1" for side in "ab")
+    return int(
         db.execute(
-            "SELECT verdict, count(*) FROM flags JOIN verdicts ON verdict_id = context WHERE status = 'open'"
-            " GROUP BY verdict ORDER BY 1"
-        )
+            f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({sides}) GROUP BY story)",
+            (NUMBER_OF[language],),
+        ).fetchone()[0]
     )
