@@ -1,6 +1,7 @@
 """What two stories share: the evidence for a pair, from their texts as they are now."""
 
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from daemon.core.html import Unreadable, file_text, page_text
 from daemon.core.text import Located, located
 from daemon.core.verify import Limits, hash_rows, kind_of, shingled
 from daemon.errors import Fatal, Gone, Misuse
-from daemon.fetch import Forbidden, TooLarge, path_of
+from daemon.fetch import Fetcher, Forbidden, TooLarge, path_of
 from daemon.ledger import read, runs, stories, translated
 from daemon.moments import rfc3339
 from daemon.reading import story_words
@@ -35,19 +36,44 @@ class Told:
     file: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A story whose text is not to be had: what the ledger knows of it, and why its text is not."""
+
+    known: Mapping[str, Any]
+    why: str
+
+
 async def compare(config: Config, one: str, other: str) -> dict[str, Any]:
     """Two stories, each an id (digits alone) or the path of a page or plain text -> what they share, as plain data.
 
     Raises Misuse for what names no two stories, Fatal for a story whose text is not to be had,
     Transient for a store that does not answer.
     """
+    a, b = await both(config, one, other)
+    for story in (a, b):
+        if isinstance(story, Untold):
+            raise Fatal(f"story {story.known['id']}: {story.why}")
+    assert isinstance(a, Told)
+    assert isinstance(b, Told)
+    return evidence(a, b, limits_of(config, a, b))
+
+
+async def both(config: Config, one: str, other: str) -> list[Told | Untold]:
+    """The two stories that `compare` is given; raises as it does, but not for a story without a text."""
     names = [_name(one), _name(other)]
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
         raise Misuse(f"{one} and {other} are one story")
     known = _known(config, [name for name in names if isinstance(name, int)])
-    a, b = [await _story(config, known[n]) if isinstance(n, int) else _file(config, n) for n in names]
+    return [
+        await tell(config, open_fetcher(config), known[n]) if isinstance(n, int) else _file(config, n) for n in names
+    ]
+
+
+def limits_of(config: Config, a: Told, b: Told) -> Limits:
+    """The thresholds of the language in which two stories are told."""
     language = a.known.get("language") or b.known.get("language")
-    return evidence(a, b, config.detection.of(Language(language)) if language else config.detection)
+    return config.detection.of(Language(language)) if language else config.detection
 
 
 def _name(argument: str) -> int | Path:
@@ -60,33 +86,38 @@ def _name(argument: str) -> int | Path:
 
 
 def _known(config: Config, ids: list[int]) -> dict[int, dict[str, Any]]:
-    """What the ledger holds of these stories; no text hash where it is one of other fingerprints."""
     if not ids:
         return {}
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
-        known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
-        ours = runs.get(db, "fingerprint_version") == golden.version()
+        known = described(db, ids)
     for story_id in ids:
         if story_id not in known:
             raise Fatal(f"story {story_id} is not in the ledger")
-        if not ours:
-            known[story_id]["text_hash"] = None
     return known
 
 
-async def _story(config: Config, known: dict[str, Any]) -> Told:
+def described(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """What the ledger holds of these stories, of those that it has; no text hash where it is of other fingerprints."""
+    known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
+    if runs.get(db, "fingerprint_version") != golden.version():
+        for story in known.values():
+            story["text_hash"] = None
+    return known
+
+
+async def tell(config: Config, fetcher: Fetcher, known: Mapping[str, Any]) -> Told | Untold:
+    """A story that the ledger knows (a row of `described`), with its text as it is now.  Raises Transient."""
     story = Story(known["id"], Language(known["language"]), known["path"])
-    fetcher = open_fetcher(config)
     try:
         document = await fetcher.get(story)
         text = page_text(document.body, document.content_type, extraction(config))
         return Told(text, story_words(text), known)
     except Gone:
-        raise Fatal(f"story {story.id}: its page is gone: {path_of(config.content, story)}") from None
+        return Untold(known, f"its page is gone: {path_of(config.content, story)}")
     except Unreadable as unreadable:
-        raise Fatal(f"story {story.id}: nothing to compare: {unreadable.reason}") from None
+        return Untold(known, f"nothing to compare: {unreadable.reason}")
     except (TooLarge, Forbidden) as error:
-        raise Fatal(f"story {story.id}: {error}") from None
+        return Untold(known, str(error))
 
 
 def _file(config: Config, path: Path) -> Told:
@@ -122,6 +153,7 @@ def evidence(a: Told, b: Told, limits: Limits) -> dict[str, Any]:
         "containment": scores.containment_a,
         "matched_containment": scores.containment_b,
         "longest_run_words": scores.longest_run_words,
+        "estimated": False,
         "earlier": _earlier(a.known.get("published_at"), b.known.get("published_at")),
         "same_author": _same(a.known.get("author_id"), b.known.get("author_id")),
         "share_a": covered / len(a.words),
@@ -137,18 +169,46 @@ def evidence(a: Told, b: Told, limits: Limits) -> dict[str, Any]:
     }
 
 
-def _about(told: Told) -> dict[str, Any]:
-    known = told.known
+def remembered(a: Told | Untold, b: Told | Untold, flag: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the ledger knows of two stories, in the form of `evidence`, where a text is not to be had.
+
+    `flag` is their row of the view `pairs`, if they were flagged; what is not known is None.
+    """
+    found = flag or {}
+    ways = "containment", "matched_containment"
+    if found.get("story_id") != a.known.get("id"):
+        ways = ways[::-1]
+    return {
+        "a": _about(a),
+        "b": _about(b),
+        "kind": found.get("kind"),
+        "hamming": found.get("hamming"),
+        "jaccard": found.get("jaccard"),
+        "containment": found.get(ways[0]),
+        "matched_containment": found.get(ways[1]),
+        "longest_run_words": found.get("longest_run_words"),
+        "estimated": bool(found.get("estimated")),
+        "earlier": _earlier(a.known.get("published_at"), b.known.get("published_at")),
+        "same_author": _same(a.known.get("author_id"), b.known.get("author_id")),
+        "share_a": None,
+        "share_b": None,
+        "passages": [],
+    }
+
+
+def _about(one: Told | Untold) -> dict[str, Any]:
+    known, told = one.known, one if isinstance(one, Told) else None
     hashed = known.get("text_hash")
     return {
         "story_id": known.get("id"),
-        "file": told.file,
+        "file": told.file if told else None,
         "language": known.get("language"),
         "title": known.get("title"),
         "author_id": known.get("author_id"),
         "published_at": rfc3339(known.get("published_at")),
-        "words": len(told.words),
-        "changed": hashed != text_hash(told.words) if hashed else None,
+        "words": len(told.words) if told else known.get("words"),
+        "changed": hashed != text_hash(told.words) if hashed and told else None,
+        "gone": None if isinstance(one, Told) else one.why,
     }
 
 

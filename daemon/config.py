@@ -11,29 +11,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from daemon.core.banding import MAX_SKETCH_BANDS, Banding, groups
 from daemon.core.html import Extraction
 from daemon.core.minhash import ROWS
 from daemon.errors import Misuse
+from daemon.formats import Format, Target, format_of, target_of
+from daemon.listening import Metrics, Review, Section
 from daemon.records import Language, language_of
 from daemon.schedule import Daily, Schedule, duration, parse_schedule
 
 PREFIX = "NEARDUP_"
 Duration = Annotated[timedelta, BeforeValidator(duration)]
-
-
-def _listen(value: object) -> str:
-    host, _, port = str(value).rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"not HOST:PORT: {value!r}")
-    return str(value)
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Source(Section):
@@ -127,7 +118,7 @@ class Thresholds(Section):
 class Detection(Thresholds):
     """[detection] and its [detection.<LANGUAGE>] tables."""
 
-    languages: dict[Language, Thresholds] = {}
+    languages: dict[Language, Thresholds] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -164,17 +155,17 @@ class Run(Section):
     shutdown_seconds: float = Field(default=20, gt=0)
 
 
-class Metrics(Section):
-    """[metrics]: where /metrics and /healthz are served."""
-
-    listen: Annotated[str, BeforeValidator(_listen)] = "127.0.0.1:9108"
-
-
 class Export(Section):
     """[export]: what a run leaves for the moderators."""
 
-    path: Annotated[Path | None, BeforeValidator(lambda value: value or None)] = None
-    format: Literal["csv", "jsonl"] = "csv"
+    path: Annotated[Target | None, BeforeValidator(target_of)] = None
+    format: Format | None = None
+    webhook: Annotated[str, Field(pattern=r"^(https?://[^/\s]\S*)?$")] = ""
+
+    @property
+    def path_format(self) -> Format:
+        """The format of the file at `path`: the one that is named, or else what its ending tells."""
+        return self.format or (format_of(self.path) if self.path else None) or "csv"
 
 
 class Config(BaseSettings):
@@ -192,6 +183,7 @@ class Config(BaseSettings):
     detection: Detection = Detection()
     run: Run = Run()
     metrics: Metrics = Metrics()
+    review: Review = Review()
     export: Export = Export()
 
     @classmethod
@@ -236,7 +228,7 @@ def _anchored(config: Config, folder: Path) -> Config:
     def at(path: Path | None) -> Path | None:
         return folder / path if path else None
 
-    url = config.content.url
+    url, target = config.content.url, config.export.path
     if url.startswith("file:"):
         url = f"file:{folder / url.removeprefix('file://').removeprefix('file:')}"
     return config.model_copy(
@@ -244,6 +236,6 @@ def _anchored(config: Config, folder: Path) -> Config:
             "source": config.source.model_copy(update={"manifest": at(config.source.manifest)}),
             "content": config.content.model_copy(update={"url": url}),
             "ledger": config.ledger.model_copy(update={"path": at(config.ledger.path)}),
-            "export": config.export.model_copy(update={"path": at(config.export.path)}),
+            "export": config.export.model_copy(update={"path": at(target) if isinstance(target, Path) else target}),
         }
     )

@@ -1,4 +1,4 @@
-"""/metrics and /healthz over HTTP."""
+"""Applications over HTTP, and /metrics and /healthz among them."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -9,6 +9,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from daemon.errors import Fatal
+
+SHUTDOWN_SECONDS = 5.0  # that requests under way are waited for
 
 log = structlog.get_logger()
 Health = Callable[[], dict[str, Any]]
@@ -30,16 +32,27 @@ async def served(listen: str, health: Health) -> AsyncIterator[None]:
 
     app = web.Application()
     app.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz)])
-    runner = web.AppRunner(app, access_log=None)
+    async with listening(app, listen, "metrics.listen"):
+        yield
+
+
+@asynccontextmanager
+async def listening(app: web.Application, listen: str, setting: str) -> AsyncIterator[str]:
+    """Serve an application on HOST:PORT while the context lasts; gives the address, port 0 being any that is free.
+
+    Raises Fatal, naming the setting, where the address is not to be had.  No request is logged: addresses
+    hold what people search for.
+    """
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
     await runner.setup()
     host, _, port = listen.rpartition(":")
     try:
         await web.TCPSite(runner, host.strip("[]"), int(port)).start()
     except OSError as error:
         await runner.cleanup()
-        raise Fatal(f"metrics.listen: cannot listen on {listen}: {error.strerror}") from error
+        raise Fatal(f"{setting}: cannot listen on {listen}: {error.strerror}") from error
     try:
-        yield
+        yield f"{host}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
 

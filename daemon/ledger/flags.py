@@ -3,6 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from daemon.core.clusters import Edge
 from daemon.ledger import candidates, memory, now_ms, transaction
@@ -130,6 +131,17 @@ def select(
         f" (SELECT flag_id FROM flags WHERE {holding} {WORST_FIRST} LIMIT ? OFFSET ?) {WORST_FIRST}",
         (*values, limit, offset),
     )
+
+
+def of_pair(db: sqlite3.Connection, one: int, other: int) -> dict[str, Any] | None:
+    """The flag of two stories, in either order, whatever its status: a row of `pairs`; None where there is none."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    rows = cursor.execute(
+        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id = (SELECT flag_id FROM flags WHERE a = ? AND b = ?)",
+        (min(one, other), max(one, other)),
+    )
+    return next(map(dict, rows), None)
 
 
 def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:

@@ -106,6 +106,16 @@ def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
     return [row[0] for row in rows]
 
 
+def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
+    """What was decided at once, the worst pair first.  Columns: a, b, verdict, moderator, undone_at."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    return cursor.execute(
+        "SELECT a, b, verdict, moderator, undone_at FROM verdicts WHERE decision = ? ORDER BY verdict_id",
+        (decision,),
+    ).fetchall()
+
+
 def of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
     """What was said of two stories, in either order, newest first.
 

@@ -10,6 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from daemon.review.wording import percent
+
 SHOWN_PASSAGES = 10
 FIRST_WORDS, LAST_WORDS = 60, 20  # what is shown of a passage longer than both
 COPIED, CONTEXT = "black on yellow", "dim"
@@ -54,7 +56,7 @@ def _name(about: dict[str, Any]) -> str:
 
 
 def _findings(facts: dict[str, Any]) -> list[str]:
-    shares = f"{_percent(facts['share_a'])} of A's words stand in B, {_percent(facts['share_b'])} of B's in A"
+    shares = f"{percent(facts['share_a'])} of A's words stand in B, {percent(facts['share_b'])} of B's in A"
     run = f"the longest run has {facts['longest_run_words']:,} words"
     scores = (
         f"{facts['hamming']} of 128 bits differ, Jaccard {facts['jaccard']:.2f}, "
@@ -68,11 +70,6 @@ def _findings(facts: dict[str, Any]) -> list[str]:
     return said + [
         f"the page of {side.upper()} has changed since it was fingerprinted" for side in "ab" if facts[side]["changed"]
     ]
-
-
-def _percent(share: float) -> str:
-    """100 % is all of it, 0 % nothing."""
-    return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
 
 
 def _excerpt(side: dict[str, Any]) -> Text:

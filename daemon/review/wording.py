@@ -1,0 +1,108 @@
+"""The figures of a pair in words; what they are of is in `compare.evidence` and `compare.remembered`."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+Facts = Mapping[str, Any]
+
+KINDS = {
+    "exact": "Exact copy",
+    "near": "Near copy",
+    "similar": "Similar stories",
+    "partial": "Partial copy",
+    None: "No copy by the configured thresholds",
+}
+DAY = timedelta(days=1)
+UNITS = {
+    "years": 365 * DAY,
+    "months": 30 * DAY,
+    "days": DAY,
+    "hours": timedelta(hours=1),
+    "minutes": timedelta(minutes=1),
+    "seconds": timedelta(seconds=1),
+}
+
+
+def percent(share: float) -> str:
+    """100 % is all of it, 0 % nothing."""
+    return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
+
+
+def span(length: timedelta) -> str:
+    """In the largest unit of which it holds two: 3 days, 36 hours."""
+    for unit, one in UNITS.items():
+        if length >= 2 * one:
+            return f"{length // one:,} {unit}"
+    return "a second" if length >= UNITS["seconds"] else "less than a second"
+
+
+def headline(facts: Facts) -> str:
+    """How much of either stands in the other."""
+    if facts["share_a"] is not None:
+        if facts["share_a"] == facts["share_b"] == 1:
+            return "Every word of either story stands in the other"
+        return f"{percent(facts['share_a'])} of A stands in B; {percent(facts['share_b'])} of B stands in A"
+    if facts["containment"] is not None:
+        a, b = percent(facts["containment"]), percent(facts["matched_containment"])
+        return f"{'About ' if facts['estimated'] else ''}{a} of A's word pairs stand in B; {b} of B's in A"
+    return "How much of either stands in the other is not known"
+
+
+def share(facts: Facts, side: str) -> str | None:
+    """How much of one story stands in the other, said of that story."""
+    part = facts[f"share_{side}"]
+    return None if part is None else f"{percent(part)} of this story stands in the other"
+
+
+def findings(facts: Facts) -> list[str]:
+    """What else there is to know, a sentence each."""
+    return [_sentence(words) for words in _found(facts)]
+
+
+def warnings(facts: Facts) -> list[str]:
+    """What a reader has to know before trusting the rest."""
+    return [_sentence(words) for words in _doubts(facts)]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _found(facts: Facts) -> Iterator[str]:
+    times = [datetime.fromisoformat(facts[side]["published_at"] or "9999-12-31T00:00Z") for side in "ab"]
+    if facts["earlier"]:
+        later = "b" if facts["earlier"] == "a" else "a"
+        yield f"{facts['earlier'].upper()} was published {span(abs(times[1] - times[0]))} before {later.upper()}"
+    else:
+        both = facts["a"]["published_at"] and facts["b"]["published_at"]
+        yield "both were published at the same time" if both else "which was published first is not known"
+    if facts["same_author"] is None:
+        yield "whether one author wrote both is not known"
+    else:
+        yield "the same author wrote both" if facts["same_author"] else "two different authors wrote them"
+    if facts["longest_run_words"]:
+        yield f"at most {facts['longest_run_words']:,} words in a row are the same"
+
+
+def _doubts(facts: Facts) -> Iterator[str]:
+    if facts["estimated"]:
+        yield "the scores are estimates: a text was not to be had when they were made"
+    for side in "ab":
+        if facts[side]["changed"]:
+            yield f"the page of {side.upper()} has changed since it was fingerprinted: its text here is today's"
+        if facts[side]["gone"]:
+            yield f"the text of {side.upper()} is not to be had any more ({facts[side]['gone']})"
+
+
+def scores(facts: Facts) -> list[tuple[str, str]]:
+    """The scores by name, of those that are known."""
+    named: list[tuple[str, str]] = []
+    if facts["hamming"] is not None:
+        named.append(("SimHash", f"{facts['hamming']} of 128 bits differ"))
+    if facts["jaccard"] is not None:
+        named.append(("Jaccard similarity", f"{facts['jaccard']:.2f}"))
+    if facts["containment"] is not None:
+        named.append(("Containment, A in B", f"{facts['containment']:.2f}"))
+        named.append(("Containment, B in A", f"{facts['matched_containment']:.2f}"))
+    return named

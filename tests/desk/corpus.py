@@ -1,0 +1,47 @@
+"""Small corpora for the desk, written as pages and a manifest."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import COMMON
+
+ALPHABET = [chr(code) for code in range(0x0915, 0x0939)]
+
+
+def prose(seed: int, words: int = 120) -> str:
+    """Made-up Hindi, no two of one seed alike; the same for a seed at each time."""
+    made, state = list[str](), seed + 1
+    for _ in range(words):
+        letters = list[str]()
+        for _ in range(4):
+            state = state * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
+            letters.append(ALPHABET[state >> 33 & 31])
+        made.append("".join(letters))
+    return " ".join(made)
+
+
+def write(folder: Path, stories: Sequence[tuple[int, str, str]], **columns: Iterable[Any]) -> str:
+    """(id, title, HTML of the body) -> pages and a manifest in a folder; the configuration for them."""
+    pages = folder / "pages"
+    pages.mkdir(parents=True)
+    more = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)] or [{}] * len(
+        stories
+    )
+    with (folder / "manifest.jsonl").open("w", encoding="utf-8") as manifest:
+        for n, (story_id, title, body) in enumerate(stories):
+            page = f"<html><body><article><div class=story>{body}</div></article></body></html>"
+            (pages / f"{story_id}.html").write_text(page, encoding="utf-8", errors="surrogatepass")
+            row = {"id": story_id, "language": "hi", "path": f"{story_id}.html", "title": title}
+            row |= {"author_id": f"a{n}", "published_at": f"2026-01-{n + 1:02}T00:00:00Z"} | more[n]
+            manifest.write(json.dumps(row) + "\n")
+    source = f'[source]\nmanifest = "{folder}/manifest.jsonl"\n[content]\nurl = "file:{pages}"\n'
+    return source + COMMON.format(index="sqlite:")
+
+
+def cluster_of(folder: Path, size: int) -> str:
+    """So many copies of one story, and a pair of another."""
+    told = [(100 + n, f"प्रति {n}", f"<p>{prose(1)}</p>") for n in range(size)]
+    told += [(200 + n, f"जोड़ी {n}", f"<p>{prose(2)}</p>") for n in range(2)]
+    return write(folder, told)
