@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from daemon.evaluate.facts import ALL, Facts
-from daemon.evaluate.tables import SHOWN_PAIRS, Table, decimal, interval
+from daemon.evaluate import verdict_tables
+from daemon.evaluate.figures import ALL, Facts
+from daemon.evaluate.tables import SHOWN_PAIRS, decimal, interval
+from daemon.figures.page import Table
 
 
 def tables(facts: Facts) -> list[Table]:
@@ -36,6 +38,7 @@ def tables(facts: Facts) -> list[Table]:
                 for row in (*facts["precision"], {"language": ALL, **facts["precision_of_all"]})
             ],
         ),
+        *verdict_tables.tables(facts["verdicts"]),
         _pairs("Misses", facts["misses"], ("a", "b", "language", "kind", "j", "c", "not_in_ledger")),
         _pairs(
             "False flags",
