@@ -28,6 +28,7 @@ from daemon.review.export.guard import guarded
 from daemon.review.export.page import write_page
 from daemon.review.export.pairs import COLUMNS, IDS, TIMES, Pair
 from daemon.review.export.workbook import ROWS, write_xlsx
+from daemon.review.page import visible
 from tests.attacks import TITLES
 from tests.shell.test_guard import would_run
 
@@ -160,7 +161,7 @@ def test_a_page_holds_titles_and_nothing_of_theirs(pairs: list[Pair]) -> None:
         assert _elements(path) == wanted, "a title has made an element, or an attribute"
         tree = LexborHTMLParser(path.read_text(encoding="utf-8"))
     told = [node.text() for node in tree.css("h3 bdi")]
-    assert told == [_parsed(one[side] or "(no title)") for one in titled for side in ("matched_title", "story_title")]
+    assert told == [visible(one[side] or "(no title)") for one in titled for side in ("matched_title", "story_title")]
 
 
 def _elements(path: Path) -> list[tuple[str | None, list[str]]]:
@@ -169,26 +170,19 @@ def _elements(path: Path) -> list[tuple[str | None, list[str]]]:
     return [(node.tag, sorted(node.attributes)) for node in tree.root.traverse()]
 
 
-def _parsed(text: str) -> str:
-    """As a parser reads it: NUL is dropped, line ends are line feeds (of which the file's reading made some)."""
-    return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
-
-
 @pytest.mark.parametrize("language", Language)
 def test_a_page_needs_nothing_but_itself_and_names_languages(tmp_path: Path, language: Language) -> None:
     path = tmp_path / "pairs.html"
     page(path, [pair(language=language, story_title=TEXTS[language], matched_title="<script>")])
     text = path.read_text(encoding="utf-8")
     assert "<script" not in text
-    assert not re.findall(r"""(?:src|href|action|@import|url)\s*[=(]""", text), "it asks for something"
+    assert not re.findall(r"""(?:src|action|url)\s*[=(]|href=(?!"#)|@import""", text), "it asks for something"
     tree = LexborHTMLParser(text)
     [policy] = [node.attributes["content"] or "" for node in tree.css("meta[http-equiv=Content-Security-Policy]")]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
-    assert [node.attributes["lang"] for node in tree.css("h3")] == [CODE_OF[language]] * 2
+    assert [node.attributes["lang"] for node in tree.css("h3 bdi")] == [CODE_OF[language]] * 2
     assert [node.text() for node in tree.css("h3 bdi")] == ["<script>", TEXTS[language]]
-    chosen = f"body:has(#language-{language}:checked) .pair:not(.language-{language})"
-    assert chosen in text, "the choice of a language hides the others"
     assert tree.css_first(f"#language-{language}") is not None
 
 
@@ -203,9 +197,10 @@ def test_a_page_says_the_figures_in_words(tmp_path: Path) -> None:
     [article] = LexborHTMLParser(path.read_text(encoding="utf-8")).css("article")
     text = " ".join(article.text().split())
     for words in (
-        "a large part of one stands in the other", "81 % of B stands in A, 12 % of A in B", "Jaccard 0.11",
-        "214 words on end are the same", "17 of 128 bits differ", "A was published first, by 3 days", "two authors",
-        "in a cluster of 3 stories around 1", "not similar", "judged template",
+        "Partial copy: a large part of one stands in the other", "12 % of A's word pairs stand in B; 81 % of B's in A",
+        "Jaccard similarity: 0.11", "At most 214 words in a row are the same", "17 of 128 bits differ",
+        "A was published 3 days before B", "Two different authors wrote them", "In a cluster of 3 stories around 1",
+        "not similar", "Matches stories judged template",
     ):  # fmt: skip
         assert words in text, f"{words!r} is not in {text!r}"
 

@@ -139,11 +139,11 @@ def test_a_run_leaves_its_page_and_names_it(make_neardup: Callable[[str], Neardu
     tree = LexborHTMLParser((neardup.folder / "out" / "flags.html").read_text(encoding="utf-8"))
     assert len(tree.css("article")) == ALL
     for one in tree.css("article"):
-        excerpts = one.css("blockquote")
+        excerpts = one.css("dd")
         assert excerpts, f"no copied passage of {one.attributes['id']}"
         assert len(excerpts) % 2 == 0
         assert all(excerpt.css("mark") for excerpt in excerpts)
-    assert {one.attributes["lang"] for one in tree.css("blockquote")} == set(ISO_CODES)
+    assert {one.attributes["lang"] for one in tree.css("dd")} == set(ISO_CODES)
     assert "Seventh on the List" in tree.text()
 
 

@@ -8,34 +8,37 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from daemon import __version__
 from daemon.ledger import now_ms
 from daemon.moments import rfc3339
-from daemon.records import ISO_CODES, Kind, Language
-from daemon.review.export import in_words
+from daemon.records import Kind, Language
+from daemon.review import wording
 from daemon.review.export.pairs import Pair
+from daemon.review.export.passages import Copied
+from daemon.review.page import environment
 
-HERE = Path(__file__).parent
-SHOWN_PASSAGES = 3
-FIRST_WORDS, LAST_WORDS = 60, 20  # what is shown of a passage longer than both
-CODES = {language.value: code for code, language in ISO_CODES.items()}
+TEMPLATE = "export.html.j2"
 CHUNKS = 64  # of the template, a write
-
+KINDS = {
+    Kind.EXACT: "the same text",
+    Kind.NEAR: "a word or two changed",
+    Kind.SIMILAR: "the same story with changes throughout, or with much added",
+    Kind.PARTIAL: "a large part of one stands in the other",
+}
 
 Tally = Counter[tuple[str, str]]  # pairs by language and kind
-Passages = Mapping[int, Mapping[str, Any]]  # flag -> what `compare` gives of its pair
+Passages = Mapping[int, Copied]  # by flag
 
 
 def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, passages: Passages) -> None:
     """Write the page of these pairs; `tally` counts them."""
-    languages = [one for one in Language if any(one == language for language, _ in tally)]
-    kinds = [one for one in Kind if any(one == kind for _, kind in tally)]
+    languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
+    kinds = [one for one in Kind if any(one == found for _, found in tally)]
     style = _style(languages, kinds, tally)
     page = _template().stream(
         version=__version__,
@@ -53,10 +56,35 @@ def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, passages: Passag
         page.dump(out)
 
 
+def facts_of(pair: Pair, copied: Copied | None) -> dict[str, Any]:
+    """A pair in the form of `compare.evidence`, for its wording; A is the match, as a rule the earlier story."""
+    a, b = (
+        {name: pair[f"{side}_{name}"] for name in ("id", "title", "author_id", "published_at")}
+        | {"language": pair["language"], "changed": None, "gone": None}
+        for side in ("matched", "story")
+    )
+    return {
+        "a": a,
+        "b": b,
+        "hamming": pair["hamming"],
+        "jaccard": pair["jaccard"],
+        "containment": pair["matched_containment"],
+        "matched_containment": pair["containment"],
+        "longest_run_words": pair["longest_run_words"],
+        "estimated": pair["estimated"],
+        "earlier": "a" if pair["earlier_id"] is not None else None,
+        "same_author": pair["same_author"],
+        "share_a": copied and copied.share_a,
+        "share_b": copied and copied.share_b,
+    }
+
+
 def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
-    """The style sheet, with the rules that make the choices of a language and a kind hide the other pairs."""
+    """The style sheets, with the rules that make the choices of a language and a kind hide the other pairs."""
+    static = files("daemon.review") / "static"
+    sheets = "".join((static / name).read_text(encoding="utf-8") for name in ("review.css", "export.css"))
     chosen = [*(f"language-{one}" for one in languages), *(f"kind-{one}" for one in kinds)]
-    rules = [f"body:has(#{one}:checked) .pair:not(.{one})" for one in chosen]
+    rules = [f"body:has(#{one}:checked) .flag:not(.{one})" for one in chosen]
     hidden = f"{', '.join(rules)} {{ display: none }}\n" if rules else ""
     empty = [
         f"body:has(#language-{language}:checked):has(#kind-{kind}:checked) .none"
@@ -64,28 +92,9 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
         if not tally[language, kind]
     ]
     shown = f"{', '.join(empty)} {{ display: block }}\n" if empty else ""
-    return (HERE / "page.css").read_text(encoding="utf-8") + hidden + shown
+    return sheets + hidden + shown
 
 
 @cache
 def _template() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals.update(
-        codes=CODES,
-        kinds_in_words=in_words.KINDS,
-        findings=in_words.findings,
-        who_was_first=in_words.who_was_first,
-        excerpt=_excerpt,
-        shown_passages=SHOWN_PASSAGES,
-    )
-    return environment.get_template("page.html.j2")
-
-
-def _excerpt(text: str) -> tuple[str, str]:
-    """A passage's beginning and, where it is long, its end."""
-    words = text.split()
-    if len(words) <= FIRST_WORDS + LAST_WORDS:
-        return " ".join(words), ""
-    return " ".join(words[:FIRST_WORDS]), " ".join(words[-LAST_WORDS:])
+    return environment().get_template(TEMPLATE, globals={"kind_means": KINDS, "facts_of": facts_of, "wording": wording})

@@ -15,7 +15,7 @@ from daemon.review.export.columnar import require_parquet, write_parquet
 from daemon.review.export.files import write_csv, write_jsonl
 from daemon.review.export.page import Passages, write_page
 from daemon.review.export.pairs import Pair, clusters_of, record
-from daemon.review.export.passages import MOST_PAIRS, passages_of
+from daemon.review.export.passages import MOST_PAIRS, copied_in
 from daemon.review.export.placing import placed
 from daemon.review.export.workbook import write_xlsx
 
@@ -91,4 +91,4 @@ async def _passages(config: Config, selection: Selection) -> Passages:
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
         few = flags.count(db, selection) <= MOST_PAIRS
         rows = list(flags.select(db, selection)) if few else []
-    return await passages_of(config, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows})
+    return await copied_in(config, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows})
