@@ -7,7 +7,7 @@ from typing import Any
 from daemon.config import Detection
 from daemon.core.verify import kind_of
 from daemon.ledger import candidates
-from daemon.records import Kind, Language
+from daemon.records import Kind, Language, Verdict
 
 Tally = Counter[tuple[Language, Kind]]
 
@@ -15,14 +15,19 @@ Tally = Counter[tuple[Language, Kind]]
 def replay(db: sqlite3.Connection, detection: Detection, since: int, until: int) -> dict[str, Any]:
     """The flags that `detection` makes of the pairs judged in [since, until) (milliseconds), beside those on record.
 
-    The pairs on record are the open flags and the near misses; what was never nominated, or shares too
-    little to be kept, no threshold brings back.
+    The pairs on record are the flags, open or judged by a moderator, and the near misses; what was never
+    nominated, or shares too little to be kept, no threshold brings back.  `verdicts` tells what it would have cost:
+    of those judged, how many real copies would be `lost`, and how many that are not similar `spared`.
     """
     now, then, plus, minus = Tally(), Tally(), Tally(), Tally()
+    judged, unflagged = Counter[Verdict](), Counter[Verdict]()
     pairs = 0
     for pair in candidates.scored(db, since, until):
         pairs += 1
         kind = pair.kind if pair.kind is Kind.EXACT else kind_of(pair.hamming, pair.scores, detection.of(pair.language))
+        if pair.verdict is not None:
+            judged[pair.verdict] += 1
+            unflagged[pair.verdict] += kind is None
         for tally, one in ((now, pair.kind), (then, kind)):
             if one is not None:
                 tally[pair.language, one] += 1
@@ -34,6 +39,12 @@ def replay(db: sqlite3.Connection, detection: Detection, since: int, until: int)
         "pairs": pairs,
         "flags": now.total(),
         "replayed": then.total(),
+        "verdicts": {
+            "real": judged.total() - judged[Verdict.NOT_SIMILAR],
+            "lost": {verdict: n for verdict, n in unflagged.items() if n and verdict is not Verdict.NOT_SIMILAR},
+            "not_similar": judged[Verdict.NOT_SIMILAR],
+            "spared": unflagged[Verdict.NOT_SIMILAR],
+        },
         "by_language": {
             language: {
                 kind: {

@@ -109,6 +109,12 @@ def show_replay(facts: dict[str, Any]) -> None:
             table.add_row(language, kind, *(f"{n:,}" for n in tally.values()))
     out.print(table)
     out.print(f"{facts['replayed']:,} flags instead of {facts['flags']:,}, of {facts['pairs']:,} pairs on record")
+    said = facts["verdicts"]
+    if said["real"] or said["not_similar"]:
+        out.print(
+            f"of {said['real']:,} judged real copies {by_reason(Counter(said['lost']))} would have been lost;"
+            f" of {said['not_similar']:,} judged not similar {said['spared']:,} would have been spared"
+        )
 
 
 def show_status(facts: dict[str, Any]) -> None:

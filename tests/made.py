@@ -108,12 +108,13 @@ def flagged(
     *,
     language: Language = Language.HINDI,
     scores: Scores | None = None,
+    bits: int = 0,
 ) -> None:
     """Put two stories, made where they are missing, in the ledger as a pair of this kind; its texts compared or not."""
     missing = {one, other} - stories.known_many(db, [one, other]).keys()
     commit(db, *(made(story_id, story_id, language) for story_id in missing), pairs={(one, other)})
     [pair] = candidates.pending(db, BEFORE_ALL, 2)
-    flags.decide(db, [(pair, Finding(kind, 0, scores))], "v")
+    flags.decide(db, [(pair, Finding(kind, bits, scores))], "v")
 
 
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:

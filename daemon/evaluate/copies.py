@@ -10,10 +10,12 @@ from daemon.config import Config
 from daemon.core.text import tokens
 from daemon.evaluate.bands import SHINGLES, Tally, tallies
 from daemon.evaluate.edits import EDITS
-from daemon.evaluate.facts import Banding, Facts, facts
+from daemon.evaluate.facts import Banding, facts
+from daemon.evaluate.figures import Facts
 from daemon.evaluate.measure import measure
 from daemon.evaluate.plant import Corpus, plant
 from daemon.evaluate.sample import sample
+from daemon.evaluate.verdict_tables import of_ledger
 from daemon.run import Watch
 
 # All copies together would mostly be verified against one another: so the edits are dealt out to
@@ -35,6 +37,7 @@ async def evaluate_copies(config: Config, stories: int, min_words: int, seed: in
 
     Raises Fatal where there is nothing to copy, and what listing and running raise.
     """
+    judged = of_ledger(config.ledger.path)
     with progress.counting("listing") as listed:
         drawn = await sample(config, stories, min_words, seed, listed)
     measured = []
@@ -47,7 +50,7 @@ async def evaluate_copies(config: Config, stories: int, min_words: int, seed: in
                 measured.append(await measure(config, corpus, watch))
                 for banding, tally in (await asyncio.to_thread(_bands, corpus, jaccard)).items():
                     bands[banding] += tally
-    return facts(measured, bands)
+    return facts(measured, bands) | {"verdicts": judged}
 
 
 def _bands(corpus: Corpus, jaccard: float) -> dict[Banding, Tally]:

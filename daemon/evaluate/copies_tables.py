@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from daemon.evaluate.facts import ALL, SCORES, Facts
+from daemon.evaluate import verdict_tables
+from daemon.evaluate.facts import SCORES
+from daemon.evaluate.figures import ALL, Facts
 from daemon.evaluate.tables import SHOWN_PAIRS, decimal, interval
 from daemon.figures.page import Table
 from daemon.records import ISO_CODES, Kind
@@ -65,6 +67,7 @@ def tables(facts: Facts) -> list[Table]:
                 for row in facts["bands"]
             ],
         ),
+        *verdict_tables.tables(facts["verdicts"]),
     ]
 
 

@@ -3,22 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from daemon.evaluate.bands import Tally
 from daemon.evaluate.edits import EDITS
-from daemon.evaluate.figures import share
+from daemon.evaluate.figures import ALL, Facts, share
 from daemon.evaluate.measure import Measured
 from daemon.records import Kind
 
-ALL = "all"
 THRESHOLDS = [n / 100 for n in range(30, 91, 5)]
 MILLION = 1_000_000
 SCORES = ("jaccard", "containment")
-
-Facts = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

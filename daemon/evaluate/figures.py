@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 Z = 1.959964  # the standard normal's 97.5 % point: an interval that covers 95 %
+ALL = "all"  # the row of all languages together
+
+Facts = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from daemon.evaluate.edits import RATES, replaced_name
-from daemon.evaluate.facts import ALL, SCORES, Facts
+from daemon.evaluate.facts import SCORES
+from daemon.evaluate.figures import ALL, Facts
 from daemon.figures.svg import COLOURS, INK, bucket_sizes, svg
 from daemon.records import Kind
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from daemon.evaluate import copies_tables, truth_tables
-from daemon.evaluate.facts import Facts
+from daemon.evaluate.figures import Facts
 from daemon.figures.page import write_page
 
 TITLE = "neardup evaluation"

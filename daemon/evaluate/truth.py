@@ -10,6 +10,7 @@ from typing import Any
 
 from daemon.errors import Misuse
 from daemon.evaluate.figures import share
+from daemon.evaluate.verdict_tables import of_verdicts
 from daemon.records import Kind
 
 MUST = 0.55  # a pair of that Jaccard similarity or containment must be found
@@ -147,6 +148,7 @@ def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any
             for language, n in sorted(by_language.items())
         ],
         "precision_of_all": asdict(share(len(flags) - len(false), len(flags))),
+        "verdicts": of_verdicts(db),
         "misses": [_miss(pair, wanted[pair], languages) for pair in _worst(wanted, flags)],
         "false_flags": [
             _told(pair, flag, labels.get(pair))

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from daemon.evaluate.facts import ALL, Facts
+from daemon.evaluate import verdict_tables
+from daemon.evaluate.figures import ALL, Facts
 from daemon.evaluate.tables import SHOWN_PAIRS, decimal, interval
 from daemon.figures.page import Table
 
@@ -37,6 +38,7 @@ def tables(facts: Facts) -> list[Table]:
                 for row in (*facts["precision"], {"language": ALL, **facts["precision_of_all"]})
             ],
         ),
+        *verdict_tables.tables(facts["verdicts"]),
         _pairs("Misses", facts["misses"], ("a", "b", "language", "kind", "j", "c", "not_in_ledger")),
         _pairs(
             "False flags",

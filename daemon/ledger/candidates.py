@@ -15,12 +15,13 @@ WIDTH = 7
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A judged pair on record; `kind` is None for a near miss."""
+    """A judged pair on record; `kind` is None for a near miss, `verdict` where no moderator has said anything."""
 
     language: Language
     kind: Kind | None
     hamming: int
     scores: Scores | None
+    verdict: Verdict | None
 
 
 class Matches(NamedTuple):
@@ -161,15 +162,15 @@ def put_near_miss(db: sqlite3.Connection, candidate: Candidate, finding: Finding
 
 
 def scored(db: sqlite3.Connection, since: int, until: int) -> Iterator[Scored]:
-    """The open flags and the near misses of [since, until) (milliseconds), with their scores."""
+    """The flags that are not withdrawn and the near misses of [since, until) (milliseconds), with their scores."""
     columns = "hamming, jaccard, containment_a, containment_b, longest_run_words, estimated"
     rows = db.execute(
-        f"SELECT s.language, kind, {columns} FROM flags JOIN stories s ON s.id = a"
-        " WHERE status = 'open' AND flagged_at >= ?1 AND flagged_at < ?2"
-        f" UNION ALL SELECT s.language, NULL, {columns} FROM candidates JOIN stories s ON s.id = a"
+        f"SELECT language, kind, nullif(status, 'open'), {columns} FROM flags"
+        " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
+        f" UNION ALL SELECT s.language, NULL, NULL, {columns} FROM candidates JOIN stories s ON s.id = a"
         " WHERE judged_at >= ?1 AND judged_at < ?2",
         (since, until),
     )
-    for language, kind, bits, jaccard, *rest in rows:
+    for language, kind, said, bits, jaccard, *rest in rows:
         scores = None if jaccard is None else Scores(jaccard, rest[0], rest[1], rest[2], bool(rest[3]))
-        yield Scored(LANGUAGES[language], Kind(kind) if kind else None, bits, scores)
+        yield Scored(LANGUAGES[language], Kind(kind) if kind else None, bits, scores, Verdict(said) if said else None)

@@ -15,7 +15,7 @@ from daemon.core.align import Passage
 from daemon.core.text import Located, located
 from daemon.review.alignment import Mark, Stretch, chains, stretches
 
-SIGNS = re.compile(r"\S*")
+SPACE = re.compile(r"\s")
 SHOWN_PAIRS = 30
 PAIR_WORDS = 40  # passages that nothing but edits part are shown as one pair until it has so many
 FIRST_WORDS, LAST_WORDS, AROUND_WORDS = 40, 15, 8  # what a pair shows of a longer one, and beside it
@@ -136,7 +136,8 @@ def pieces(text: Located, marked: Sequence[Stretch]) -> list[Piece]:
 
 def _gap(text: Located, word: int) -> int:
     """Where to part a text before this word: behind what is written on to the word before it."""
-    end = SIGNS.match(text.text, text.ends[word - 1]).end()  # type: ignore[union-attr] - it matches anywhere
+    space = SPACE.search(text.text, text.ends[word - 1])
+    end = space.start() if space else len(text.text)
     cut = int(text.cuts[np.searchsorted(text.cuts, end)])
     return min(cut, text.span(word, word + 1)[0])
 

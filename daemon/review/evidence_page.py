@@ -27,7 +27,7 @@ def parts(facts: dict[str, Any], a: Told | Untold, b: Told | Untold, drawn: Grap
     told = [one if isinstance(one, Told) else Told("", [], one.known) for one in (a, b)]
     return {
         "facts": facts,
-        "kind": wording.KINDS[facts["kind"]],
+        "kind": wording.kind(facts),
         "headline": wording.headline(facts),
         "findings": wording.findings(facts),
         "warnings": wording.warnings(facts),
@@ -69,4 +69,5 @@ async def write_evidence(config: Config, one: str, other: str, path: Path) -> No
         new.write_text(page, encoding="utf-8")
         new.replace(path)
     except OSError as error:
+        new.unlink(missing_ok=True)
         raise Fatal(f"cannot write {path}: {error.strerror}") from error

@@ -11,7 +11,6 @@ KINDS = {
     "near": "Near copy",
     "similar": "Similar stories",
     "partial": "Partial copy",
-    None: "No copy by the configured thresholds",
 }
 DAY = timedelta(days=1)
 UNITS = {
@@ -35,6 +34,13 @@ def span(length: timedelta) -> str:
         if length >= 2 * one:
             return f"{length // one:,} {unit}"
     return "a second" if length >= UNITS["seconds"] else "less than a second"
+
+
+def kind(facts: Facts) -> str:
+    """How the two are alike."""
+    if facts["kind"] is None:
+        return "Not flagged" if facts["share_a"] is None else "No copy by the configured thresholds"
+    return KINDS[facts["kind"]]
 
 
 def headline(facts: Facts) -> str:

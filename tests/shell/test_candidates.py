@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from daemon.config import Detection
-from daemon.ledger import candidates, connect, flags, stories, transaction
-from daemon.records import Fingerprinted, Kind, Language, Story
+from daemon.ledger import candidates, connect, flags, stories, transaction, verdicts
+from daemon.records import Fingerprinted, Kind, Language, Scores, Story, Verdict
 from daemon.replay import replay
 from daemon.verifier import BEFORE_ALL
-from tests.made import fingerprint_of, judge_pending, matches
+from tests.made import fingerprint_of, flagged, judge_pending, matches
 
 ALIKE = bytes(64)
 LESS = bytes(16) + b"\x01" * 48  # agrees with ALIKE in a quarter of the rows
@@ -119,3 +119,25 @@ def test_replay_says_what_other_thresholds_would_have_flagged(db: sqlite3.Connec
     own = Detection.model_validate({"jaccard": 0.2, "HINDI": {"jaccard": 0.9}})
     assert replay(db, own, *everything)["replayed"] == 1, "a language's own thresholds count"
     assert replay(db, Detection(), 0, 1)["pairs"] == 0, "only what was judged in the period"
+
+
+def test_replay_says_what_moderators_would_have_lost_and_been_spared(db: sqlite3.Connection) -> None:
+    said = {
+        Verdict.PLAGIARISM: (0.9, 0.4),
+        Verdict.QUOTATION: (0.45, 0.4),
+        Verdict.NOT_SIMILAR: (0.42, 0.41),
+    }
+    for place, (verdict, scores) in enumerate(said.items()):
+        for n, jaccard in enumerate(scores):
+            one = 10 * place + 2 * n + 1
+            alike = Scores(jaccard, jaccard, jaccard, 9)
+            flagged(db, 1000 * one, 1000 * (one + 1), Kind.SIMILAR, scores=alike, bits=64)
+            [flag_id] = db.execute("SELECT max(flag_id) FROM flags").fetchone()
+            verdicts.judge(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
+    everything = (0, 2**62)
+    loose, strict, stricter = (
+        replay(db, Detection(jaccard=score, containment=score), *everything)["verdicts"] for score in (0.4, 0.43, 0.5)
+    )
+    assert loose == {"real": 4, "lost": {}, "not_similar": 2, "spared": 0}
+    assert strict == {"real": 4, "lost": {"plagiarism": 1, "quotation": 1}, "not_similar": 2, "spared": 2}
+    assert stricter == {"real": 4, "lost": {"plagiarism": 1, "quotation": 2}, "not_similar": 2, "spared": 2}

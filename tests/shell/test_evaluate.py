@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from daemon.errors import Fatal, Misuse
-from daemon.evaluate import report, tally
+from daemon.evaluate import report, tally, verdict_tables
 from daemon.evaluate.edits import EDITS, Edit
 from daemon.evaluate.figures import Z, share
 from daemon.evaluate.plant import Corpus, Planted, plant
@@ -20,8 +20,8 @@ from daemon.evaluate.sample import Original
 from daemon.evaluate.tables import decimal
 from daemon.evaluate.tally import Pair
 from daemon.evaluate.truth import read_labels, score
-from daemon.ledger import connect
-from daemon.records import Kind, Language
+from daemon.ledger import connect, verdicts
+from daemon.records import Kind, Language, Verdict
 
 counts = st.integers(0, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -233,3 +233,28 @@ def test_a_page_of_labelled_pairs_needs_nothing_but_itself(tmp_path: Path) -> No
     assert "<b>" in page.css("table")[-1].text(), "what the ledger says is text"
     with pytest.raises(Fatal, match="cannot write the page"):
         report.write_truth(tmp_path / "l.db" / "truth.html", facts)
+
+
+def test_what_moderators_said_is_a_table_of_precision(tmp_path: Path) -> None:
+    pairs: list[Flagged] = [(n, n + 1, "similar", 0.7, 0.8, "open") for n in (1, 2, 3, 6, 7)]
+    db = ledger(tmp_path, pairs)
+    db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
+    assert verdict_tables.tables(verdict_tables.of_verdicts(db)) == [], "nothing was judged"
+    for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
+        verdicts.judge(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
+    db.close()
+    assert verdict_tables.of_ledger(tmp_path / "none.db") == []
+    facts = verdict_tables.of_ledger(tmp_path / "l.db")
+    assert [(row["language"], row["kind"], row["judged"], row["precision"]) for row in facts] == [
+        ("HINDI", "similar", 3, 2 / 3),
+        ("ODIA", "similar", 1, 0),
+        ("all", "all", 4, 1 / 2),
+    ]
+    [table] = verdict_tables.tables(facts)
+    assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
+    assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
+    db = connect(tmp_path / "l.db")
+    report.write_truth(tmp_path / "truth.html", score(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
+    db.close()
+    page = LexborHTMLParser((tmp_path / "truth.html").read_text(encoding="utf-8"))
+    assert "Precision by moderators' verdicts" in [h2.text() for h2 in page.css("h2")]

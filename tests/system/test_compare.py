@@ -134,5 +134,24 @@ async def test_what_cannot_be_compared(own: Neardup, tmp_path: Path) -> None:
     assert_one_line(own("compare", "4104000", "7"), 1, "story 7 is not in the ledger")
 
 
+def test_a_page_shows_the_pair_and_what_it_is_flagged_with(own: Neardup, tmp_path: Path) -> None:
+    (tmp_path / "stories" / "MARATHI" / "4103004.html").unlink()
+    out = tmp_path / "pair.html"
+    done = own("compare", "4103000", "4103005", "--html", str(out))
+    assert (done.code, done.out) == (0, "")
+    text = out.read_text(encoding="utf-8")
+    for words in ("78 % of A stands in B", "आजीचा कंदील", "<ins>गोविंद</ins>", "A was published 3 months before B"):
+        assert words in text, words
+    assert own("compare", "4103002", "4103004", "--html", str(out)).code == 0
+    text = out.read_text(encoding="utf-8")
+    for words in ("Near copy", "A&#39;s word pairs stand in B", "its page is gone: MARATHI/4103004.html"):
+        assert words in text, "what the ledger knows is still shown"
+    assert own("compare", str(A), str(B), "--html", str(out)).code == 0
+    assert "4104005.html</bdi>" in out.read_text(encoding="utf-8")
+    assert_one_line(own("compare", "4103000", "4103005", "--html", str(tmp_path / "stories")), 1, "cannot write")
+    assert_one_line(own("compare", "4103000", "7", "--html", str(out)), 1, "story 7 is not in the ledger")
+    assert [path.name for path in tmp_path.glob(".*")] == []
+
+
 def test_ids_need_a_ledger(neardup: Neardup) -> None:
     assert_one_line(neardup("compare", "4104000", "4104006"), 1, "run `neardup backfill` first")

@@ -146,3 +146,24 @@ def test_what_is_undone_is_shown_again_and_what_is_forgotten_is_gone(platform: P
     assert platform.flagged()[TEMPLATE] == ("partial", "open", None)
     assert platform.neardup("forget", str(PLAGIARISM[0])).code == 0
     assert platform.verdict_facts()["judged"] == {"not_similar": 1}
+
+
+def test_evaluate_and_replay_tell_what_the_verdicts_say_of_the_flags(platform: Platform) -> None:
+    evaluated = platform.neardup("evaluate", "--truth", str(SAMPLES / "truth.jsonl"), "--json").facts["verdicts"]
+    assert {(row["language"], row["kind"]): row["precision"] for row in evaluated} == {
+        ("HINDI", "exact"): 0.0,
+        ("HINDI", "near"): 1.0,
+        ("HINDI", "partial"): 1.0,
+        ("all", "all"): 2 / 3,
+    }
+    told = platform.neardup("evaluate", "--sample", "2", "--min-words", "60")
+    assert "Precision by moderators' verdicts" in told.out, told.err
+    assert "Precision by moderators" in (platform.neardup.folder / "evaluation.html").read_text(encoding="utf-8")
+    strict = ("replay", "--containment", "1", "--jaccard", "1")
+    assert platform.neardup(*strict, "--json").facts["verdicts"] == {
+        "real": 2,
+        "lost": {"template": 1},
+        "not_similar": 1,
+        "spared": 0,
+    }
+    assert "of 2 judged real copies 1  (template 1) would have been lost" in platform.neardup(*strict).out
