@@ -1,17 +1,16 @@
-"""The page of an export in a real browser: read in any window, chosen from by keyboard, without a script or a request."""
+"""The page of an export in a real browser: read in any window and chosen from by keyboard, without a script."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, Request, expect
 
-from daemon.review.export.page import write_page
 from tests.attacks import TITLES
 from tests.conftest import Neardup
 from tests.desk.browser import NARROW, WIDE
+from tests.shell.test_formats import page as write
 from tests.shell.test_formats import pair
 
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
@@ -31,10 +30,19 @@ def opened(browser: Browser, path: Path, *, dark: bool = False, wide: bool = Tru
     width, height = WIDE if wide else NARROW
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
     wrong: list[str] = []
+
+    def asked(dialog: Dialog) -> None:
+        wrong.append(dialog.message)
+        dialog.dismiss()
+
+    def requested(request: Request) -> None:
+        if request.url != path.as_uri():
+            wrong.append(request.url)
+
     page = context.new_page()
     page.on("console", lambda message: wrong.append(message.text))
-    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-    page.on("request", lambda request: wrong.append(request.url) if request.url != path.as_uri() else None)
+    page.on("dialog", asked)
+    page.on("request", requested)
     try:
         page.goto(path.as_uri())
         yield page
@@ -79,7 +87,7 @@ def test_a_title_that_attacks_is_read(browser: Browser, tmp_path: Path, shots: P
         pair(flag_id=n, story_title=title, matched_title=title, story_author_id=title) for n, title in enumerate(TITLES)
     ]
     path = tmp_path / "attacks.html"
-    write_page(path, rows, Counter((row["language"], row["kind"]) for row in rows), {})
+    write(path, rows)
     with opened(browser, path, wide=False) as page:
         expect(page.locator("article")).to_have_count(len(TITLES))
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "a long word widens it"

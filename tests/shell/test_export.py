@@ -199,6 +199,16 @@ def test_a_file_that_cannot_be_written_is_fatal(tmp_path: Path) -> None:
             replaced(path, lambda file: file.touch())
 
 
+def test_a_page_gives_only_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daemon.review.export.write.MOST_PAIRS_SHOWN", 4)
+    db = ledger(*(Story(n, Language.MALAYALAM) for n in range(5)))
+    assert len(write(db, tmp_path / "flags", Order("csv"))) == 10
+    given_ids = write(db, tmp_path / "flags.html", Order("html"))
+    text = (tmp_path / "flags.html").read_text(encoding="utf-8")
+    assert (len(given_ids), text.count("<article")) == (4, 4), "the others are not marked as given"
+    assert "The worst 4 of 10" in text
+
+
 def test_what_is_not_joined_is_in_no_cluster() -> None:
     db = ledger(*(Story(n, Language.GUJARATI) for n in (1, 2, 3)))
     db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = 1 AND b = 3")

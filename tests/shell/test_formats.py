@@ -67,9 +67,10 @@ def pair(**known: object) -> Pair:
 ATTACKING = [pair(story_title=title, matched_title=title, story_author_id=title) for title in TITLES]
 
 
-def page(path: Path, pairs: Iterable[Pair]) -> None:
+def page(path: Path, pairs: Iterable[Pair], chosen: int = 0) -> None:
     rows = list(pairs)
-    write_page(path, rows, Counter((row["language"], row["kind"]) for row in rows), {})
+    tally = Counter((row["language"], row["kind"]) for row in rows)
+    write_page(path, rows, tally, chosen or len(rows), {})
 
 
 def read_csv(path: Path) -> list[dict[str, Any]]:
@@ -203,6 +204,13 @@ def test_a_page_says_the_figures_in_words(tmp_path: Path) -> None:
         "not similar", "Matches stories judged template",
     ):  # fmt: skip
         assert words in text, f"{words!r} is not in {text!r}"
+
+
+def test_a_page_that_does_not_show_all_says_so(tmp_path: Path) -> None:
+    for chosen, told in ((1, False), (50_000, True)):
+        page(tmp_path / "pairs.html", [pair()], chosen)
+        text = (tmp_path / "pairs.html").read_text(encoding="utf-8")
+        assert ("The worst 1 of 50,000: choose fewer, or another format" in text) is told
 
 
 def test_a_page_without_pairs_says_so(tmp_path: Path) -> None:

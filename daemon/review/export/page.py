@@ -23,6 +23,7 @@ from daemon.review.export.passages import Copied
 from daemon.review.page import environment
 
 TEMPLATE = "export.html.j2"
+MOST_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
 CHUNKS = 64  # of the template, a write
 KINDS = {
     Kind.EXACT: "the same text",
@@ -35,8 +36,8 @@ Tally = Counter[tuple[str, str]]  # pairs by language and kind
 Passages = Mapping[int, Copied]  # by flag
 
 
-def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, passages: Passages) -> None:
-    """Write the page of these pairs; `tally` counts them."""
+def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, passages: Passages) -> None:
+    """Write the page of these pairs; `tally` counts them, and `chosen` how many it would be of, had it room."""
     languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
     kinds = [one for one in Kind if any(one == found for _, found in tally)]
     style = _style(languages, kinds, tally)
@@ -48,6 +49,7 @@ def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, passages: Passag
         languages={one: sum(n for (spoken, _), n in tally.items() if spoken == one) for one in languages},
         kinds={one: sum(n for (_, found), n in tally.items() if found == one) for one in kinds},
         total=tally.total(),
+        chosen=chosen,
         pairs=pairs,
         passages=passages,
     )

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from daemon.ledger import clusters
 from daemon.moments import rfc3339
 
 COLUMNS = (
@@ -40,15 +39,6 @@ TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})
 Pair = dict[str, Any]  # by COLUMNS, in their order; None where a thing is not known
 Clusters = Mapping[int, tuple[int, int]]  # story -> its cluster's likely original, and how many it holds
 NO_CLUSTER = (None, None)
-
-
-def clusters_of(db: sqlite3.Connection) -> Clusters:
-    """The clusters of the flags, by each of their stories."""
-    return {
-        story: (cluster.stories[0], len(cluster.stories))
-        for cluster in clusters.of_flags(db)
-        for story in cluster.stories
-    }
 
 
 def record(row: sqlite3.Row, cluster_of: Clusters) -> Pair:

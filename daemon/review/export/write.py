@@ -9,12 +9,12 @@ from pathlib import Path
 
 from daemon.config import Config
 from daemon.formats import Format, Target
-from daemon.ledger import flags, read, snapshot, translated
+from daemon.ledger import clusters, flags, read, snapshot, translated
 from daemon.ledger.selection import Selection
 from daemon.review.export.columnar import require_parquet, write_parquet
 from daemon.review.export.files import write_csv, write_jsonl
-from daemon.review.export.page import Passages, write_page
-from daemon.review.export.pairs import Pair, clusters_of, record
+from daemon.review.export.page import MOST_PAIRS_SHOWN, Passages, write_page
+from daemon.review.export.pairs import Pair, record
 from daemon.review.export.passages import MOST_PAIRS, copied_in
 from daemon.review.export.placing import placed
 from daemon.review.export.workbook import write_xlsx
@@ -62,12 +62,12 @@ async def export_after_run(config: Config, *, passages: bool = True) -> None:
 
 
 def write(db: sqlite3.Connection, file: Path, order: Order, passages: Passages = NO_PASSAGES) -> list[int]:
-    """Write the flags to a local file; returns their ids."""
+    """Write the flags to a local file, the worst MOST_PAIRS_SHOWN if it is a page; returns the ids of those given."""
     given: list[int] = []
 
-    def pairs() -> Iterator[Pair]:
-        cluster_of = clusters_of(db)
-        for row in flags.select(db, order.selection):
+    def pairs(most: int = -1) -> Iterator[Pair]:
+        cluster_of = clusters.by_story(db)
+        for row in flags.select(db, order.selection, limit=most):
             given.append(row["flag_id"])
             yield record(row, cluster_of)
 
@@ -81,8 +81,9 @@ def write(db: sqlite3.Connection, file: Path, order: Order, passages: Passages =
         case "parquet":
             write_parquet(file, pairs())
         case "html":
-            tally = Counter((row["language"], row["kind"]) for row in flags.select(db, order.selection))
-            write_page(file, pairs(), tally, passages)
+            shown = flags.select(db, order.selection, limit=MOST_PAIRS_SHOWN)
+            tally = Counter((row["language"], row["kind"]) for row in shown)
+            write_page(file, pairs(MOST_PAIRS_SHOWN), tally, flags.count(db, order.selection), passages)
     return given
 
 
