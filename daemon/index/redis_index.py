@@ -234,7 +234,6 @@ class RedisIndex(ABC):
         self._bits = self._bits_of(record and record.decode())
 
     async def _ask(self, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
-        """The replies to commands, in one round trip."""
         pipe = self._client.pipeline(transaction=transaction)
         for command in commands:
             pipe.execute_command(*command)  # some of redis-py's own methods are barred on a cluster
@@ -243,8 +242,7 @@ class RedisIndex(ABC):
 
 
 def _least(replies: Sequence[bytes | int | None]) -> int | None:
-    marks = [int(reply) for reply in replies if reply is not None]
-    return min(marks) if len(marks) == len(replies) else None
+    return None if None in replies else min(int(reply) for reply in replies if reply is not None)
 
 
 def parts(items: Sequence[T], size: int = KEYS_A_COMMAND) -> Iterator[Sequence[T]]:
