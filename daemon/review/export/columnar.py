@@ -19,7 +19,7 @@ def require_parquet() -> None:
     try:
         import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415
     except ImportError:
-        raise Misuse("Parquet needs pyarrow: pip install 'neardup[parquet]'") from None
+        raise Misuse("Parquet needs pyarrow: pip install pyarrow") from None
 
 
 def write_parquet(path: Path, pairs: Iterable[Pair]) -> None:
