@@ -106,7 +106,7 @@ def test_a_wrong_option_is_told_in_a_line(flagged: Neardup, options: list[str], 
     assert (told.code, told.err.count("\n"), said in told.err) == (2, 1, True), told.err
 
 
-def test_parquet_without_its_library_names_the_extra(flagged: Neardup) -> None:
+def test_parquet_without_its_library_is_told_in_a_line(flagged: Neardup) -> None:
     (flagged.folder / "without").mkdir()
     (flagged.folder / "without" / "pyarrow.py").write_text("raise ImportError('no pyarrow')", encoding="utf-8")
     path = os.pathsep.join([str(flagged.folder / "without"), flagged.env.get("PYTHONPATH", "")])
