@@ -207,15 +207,15 @@ def test_a_page_says_the_figures_in_words(tmp_path: Path) -> None:
 
 
 def test_a_page_that_does_not_show_all_says_so(tmp_path: Path) -> None:
-    for chosen, told in ((1, False), (50_000, True)):
-        page(tmp_path / "pairs.html", [pair()], chosen)
+    said = "The worst 1 of 50,000: choose fewer, or another format", "There is none."
+    for pairs, chosen, told in (
+        ([pair()], 1, (False, False)),
+        ([pair()], 50_000, (True, False)),
+        ([], 0, (False, True)),
+    ):
+        page(tmp_path / "pairs.html", pairs, chosen)
         text = (tmp_path / "pairs.html").read_text(encoding="utf-8")
-        assert ("The worst 1 of 50,000: choose fewer, or another format" in text) is told
-
-
-def test_a_page_without_pairs_says_so(tmp_path: Path) -> None:
-    page(tmp_path / "pairs.html", [])
-    assert "There is none." in (tmp_path / "pairs.html").read_text(encoding="utf-8")
+        assert tuple(words in text for words in said) == told
 
 
 def test_a_byte_order_mark_is_there_when_asked_for(tmp_path: Path) -> None:
