@@ -5,7 +5,6 @@ processes 2,480 to 2,560 stories/s and 690 us of CPU a story in all, threads of 
 and 880, for they wait on each other's interpreter lock; fetching by coroutines cost more than either.
 """
 
-import gc
 import os
 import pickle
 import signal
@@ -28,11 +27,10 @@ from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.text import tokens
 from daemon.errors import NeardupError
 from daemon.fetch import Document, Pages
+from daemon.garbage import collect_seldom
 from daemon.records import Fingerprint, Skip
 
 MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, none of them copied
-
-GARBAGE = 100_000  # allocations before the collector looks for cycles: pages leave none
 
 LENGTH = struct.Struct("!I")  # in front of each answer
 
@@ -134,8 +132,7 @@ def main(descriptors: Sequence[int]) -> None:
         compiled = golden.warm_up()
     except RuntimeError as error:
         sys.exit(f"neardup: {error}")
-    gc.freeze()
-    gc.set_threshold(GARBAGE)
+    collect_seldom()
     mine, forked = _fork(descriptors)
     with suppress(EOFError, OSError), socket.socket(fileno=mine) as link, link.makefile("rb") as requests:
         reading = _Reading(link, *pickle.load(requests))  # noqa: S301 - of the process that started this one

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from daemon.garbage import collect_seldom
+
 T = TypeVar("T")
 
 
@@ -20,5 +22,6 @@ def run_async(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]], *, drains
             asyncio.get_running_loop().add_signal_handler(number, stop.set if drains else working.cancel)
         return await working
 
+    collect_seldom()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(with_signals())

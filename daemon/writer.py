@@ -4,6 +4,7 @@ The ledger commits first.  The index then catches up by the same replay that hea
 (daemon.sync), so there is one way to write to it, and a batch whose index insert failed is not lost.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import structlog
@@ -117,7 +118,8 @@ class Writer:
         found = await patiently("look_up", lambda: self._look_up(index, list(alike)))
         self._tell_of_caps([banded.language for banded in alike], found)
         held = await self._ledger.do(columns.held, *together(found))
-        return {one.story_id: one for one in nominate(groups, found, held, self._limits)}
+        nominees = await asyncio.to_thread(nominate, groups, found, held, self._limits)
+        return {one.story_id: one for one in nominees}
 
     def _tell_of_caps(self, languages: Sequence[Language], found: Sequence[Found]) -> None:
         """Count the lookups that met a bucket over max_bucket; name each bucket once a run."""

@@ -108,20 +108,25 @@ class RedisIndex(ABC):
         return _least([applied for applied, _ in read]), [one for _, found in read for one in found]
 
     async def _look_up(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        places, bits = packed.by_language(probes), self._bits
-        asked = [self._asked(language, [probes[n] for n in mine]) for language, mine in places.items()]
-        mgets = [[("MGET", *keys) for keys in parts(self._keys(one.language, one.buckets))] for one in asked]
+        bits = self._bits
+        asked, mgets = await asyncio.to_thread(self._reads, probes)  # meanwhile the loop keeps the readers busy
         commands: list[Command] = [("GET", key) for key in (*self._applied, "neardup:bits")]
         replies = iter(await self._ask(commands + [mget for each in mgets for mget in each]))
         applied, [record] = _least(list(islice(replies, len(self._applied)))), islice(replies, 1)
         self._bits = self._bits_of(record and record.decode())
         if self._bits != bits:  # it was rebuilt meanwhile, or this is the first look at it
             return await self._look_up(probes)
-        found: dict[int, Found] = {}
-        for one, each in zip(asked, mgets, strict=True):
-            values = list(chain.from_iterable(islice(replies, len(each))))
-            found.update(zip(places[one.language], self._found(one, values), strict=True))
+        values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
+        each_found = await asyncio.to_thread(list, map(self._found, asked, values))
+        places = packed.by_language(probes).values()
+        found = dict(zip(chain.from_iterable(places), chain.from_iterable(each_found), strict=True))
         return applied, [found[n] for n in range(len(probes))]
+
+    def _reads(self, probes: Sequence[Banded]) -> tuple[list[packed.Asked], list[list[Command]]]:
+        """What the probes ask for, language by language, and the commands that read it."""
+        places = packed.by_language(probes)
+        asked = [self._asked(language, [probes[n] for n in mine]) for language, mine in places.items()]
+        return asked, [[("MGET", *keys) for keys in parts(self._keys(one.language, one.buckets))] for one in asked]
 
     def _asked(self, language: Language, stories: Sequence[Banded]) -> packed.Asked:
         return packed.asked(language, stories, self._bandings[language], self._bits[language], blocks=self.blocks)
@@ -143,7 +148,8 @@ class RedisIndex(ABC):
         self._bits = self._bits_of(record and record.decode())
         for languages, key, reply in zip(self._parts, self._applied, marks, strict=True):
             mark = -1 if reply is None else int(reply)
-            commands = list(self._changing([one for one in changes if one.seq == 0 or one.seq > mark], languages))
+            lacking = [one for one in changes if one.seq == 0 or one.seq > mark]
+            commands = await asyncio.to_thread(list, self._changing(lacking, languages))
             if applied is not None and applied > mark:
                 commands.append(("SET", key, applied))
             if commands:

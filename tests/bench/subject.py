@@ -10,13 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-import uvloop
 
 from daemon.app import open_app
 from daemon.config import Config, load
 from daemon.console import set_up_logging
 from daemon.metrics import STAGE_SECONDS
 from daemon.run import run_once
+from daemon.signals import run_async
 from tests.bench.meter import Measured, metered
 
 CONFIG = """
@@ -65,5 +65,5 @@ def stage_seconds() -> dict[str, float]:
 
 if __name__ == "__main__":
     set_up_logging()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        click.echo(json.dumps(asdict(runner.run(run(load(Path(sys.argv[1])), *sys.argv[2:])))))
+    measured = run_async(lambda _: run(load(Path(sys.argv[1])), *sys.argv[2:]))
+    click.echo(json.dumps(asdict(measured)))
