@@ -70,7 +70,7 @@ def members_of(db: sqlite3.Connection, story_id: int) -> set[int]:
     """The stories of the cluster that a story stands in, by the flags that join it with others; itself at the least."""
     rows = db.execute(
         "WITH RECURSIVE member(id) AS (VALUES (?) UNION SELECT iif(a = id, b, a) FROM member JOIN flags"
-        f" ON (a = id OR b = id) AND status IN ({', '.join('?' * len(JOINING))})) SELECT id FROM member",
+        f" ON (a = id OR b = id) AND +status IN ({', '.join('?' * len(JOINING))})) SELECT id FROM member",
         (story_id, *JOINING),
     )
     return {row[0] for row in rows}
