@@ -38,10 +38,12 @@ def conditions(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[
     """What a row of the table `flags` must fulfil, as SQL with its values."""
     numbers = [NUMBER_OF[language] for language in selection.languages]
     members = None if selection.cluster is None else json.dumps(sorted(members_of(db, selection.cluster)))
+    # What names stories is found by them (+), not by going through the index of all that has this status.
+    status = "status" if selection.cluster is None and selection.story is None else "+status"
     holding: list[tuple[str, list[object]]] = [("language IS NOT NULL", [])]
     holding += [
         (f"{column} IN ({', '.join('?' * len(values))})", list(values))
-        for column, values in (("status", selection.statuses), ("kind", selection.kinds), ("language", numbers))
+        for column, values in ((status, selection.statuses), ("kind", selection.kinds), ("language", numbers))
         if values
     ]
     holding += [
