@@ -3,6 +3,7 @@
 obstore's own retries are off: `Fetcher.read` is the one place where a read is tried again.
 """
 
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,7 +37,16 @@ Store = S3Store | LocalStore
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
 # What obstore's words say of the cause: 429 and 503 are a store's ways to ask for fewer requests.
-SIGNS = {"timed out": "timeout", "503 Service": "slow_down", "429 Too": "slow_down"}
+SIGNS = {"TimedOut": "timeout", "503 Service": "slow_down", "429 Too": "slow_down"}
+CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
+# What S3 says of one page and means of all.
+FOR_ALL = {
+    "NoSuchBucket": "no such bucket",
+    "InvalidAccessKeyId": "the AWS access key is not valid",
+    "InvalidToken": "the AWS session token is not valid",
+    "RequestTimeTooSkewed": "the clock differs too much from the store's",
+}
 
 
 class TooLarge(NeardupError):
@@ -54,6 +64,12 @@ class Document:
 
 class Forbidden(Fatal):
     """The store knows who asks, and refuses."""
+
+
+class StoreDown(Fatal):
+    """The store serves nobody now, which ends a run; a later one may find it well."""
+
+    exit_code = 75
 
 
 def open_store(url: str, content: Content) -> Store:
@@ -184,7 +200,10 @@ class RangeReader:
 
     async def _read(self, start: int, end: int) -> bytes:
         with translated():
-            return bytes(await self._store.get_range_async(self._path, start=start, end=end))
+            read = bytes(await self._store.get_range_async(self._path, start=start, end=end))
+        if len(read) != end - start:
+            raise Transient(f"{self._path}: {len(read)} bytes where there were {end - start}", "truncated")
+        return read
 
 
 async def open_range_reader(url: str, content: Content) -> RangeReader:
@@ -203,16 +222,25 @@ def translated() -> Iterator[None]:
         yield
     except NotModifiedError:
         raise
-    except (NotFoundError, FileNotFoundError, ValueError) as error:  # ValueError: no store has such a path
-        if "NoSuchBucket" in str(error):
-            raise Fatal(f"no such bucket: {_first_line(error)}") from error
-        raise Gone(_first_line(error)) from error
-    except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
-        raise Forbidden(_first_line(error)) from error
-    except (BaseError, OSError) as error:
-        message = _first_line(error)
-        reason = next((word for sign, word in SIGNS.items() if sign in message), "store_error")
-        raise Transient(message, reason) from error
+    except (BaseError, OSError, ValueError) as error:  # ValueError: no store has such a path
+        raise _ours(error) from error
+
+
+def _ours(error: Exception) -> NeardupError:
+    """What of the store's says what, and of whom."""
+    text = str(error)
+    found = CODE.search(text)
+    code = found[1] if found else ""
+    message = _first_line(error).partition(": <")[0] + (f" ({code})" if code else "")
+    if code in FOR_ALL:
+        return Fatal(f"{FOR_ALL[code]}: {message}")
+    if code in EXPIRED:
+        return StoreDown(f"the AWS credentials have expired: {message}")
+    if isinstance(error, NotFoundError | FileNotFoundError | ValueError):
+        return Gone(message)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError | PermissionError):
+        return Forbidden(message)
+    return Transient(message, next((word for sign, word in SIGNS.items() if sign in text), "store_error"))
 
 
 def _first_line(error: Exception) -> str:
