@@ -16,7 +16,7 @@ from daemon.config import Config
 from daemon.http import serve_if_free
 from daemon.ledger import Ledger, flags, read, runs, snapshot
 from daemon.ledger.selection import Selection
-from daemon.review.export import clusters_of, record
+from daemon.review.export.pairs import clusters_of, record
 from daemon.run import run_once
 from daemon.service import Service
 from daemon.signals import run_async
