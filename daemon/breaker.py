@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from daemon.errors import Fatal, Transient
-from daemon.fetch import Forbidden, StoreDown
 from daemon.reading import Read
 from daemon.records import Story
+from daemon.store_errors import Forbidden, StoreDown
 
 ReadPage = Callable[[Story, str | None], Awaitable[Read | None]]
 Answer = Literal["fine", "failed", "refused"]

@@ -3,10 +3,8 @@
 obstore's own retries are off: `Fetcher.read` is the one place where a read is tried again.
 """
 
-import re
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -14,13 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from obstore.auth.boto3 import Boto3CredentialProvider
-from obstore.exceptions import (
-    BaseError,
-    NotFoundError,
-    NotModifiedError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError, NotModifiedError
 from obstore.store import LocalStore, S3Store
 
 from daemon.config import Content
@@ -28,6 +20,7 @@ from daemon.crew import Crew
 from daemon.errors import Fatal, Gone, NeardupError, Transient
 from daemon.records import Story
 from daemon.retry import retried
+from daemon.store_errors import first_line, translated
 
 if TYPE_CHECKING:  # obstore's types are not there at run time
     from obstore.store import ClientConfig, S3Config
@@ -36,17 +29,6 @@ R = TypeVar("R")
 Store = S3Store | LocalStore
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
-# What obstore's words say of the cause: 429 and 503 are a store's ways to ask for fewer requests.
-SIGNS = {"TimedOut": "timeout", "503 Service": "slow_down", "429 Too": "slow_down"}
-CODE = re.compile(r"<Code>(\w{1,60})</Code>")
-EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
-# What S3 says of one page and means of all.
-FOR_ALL = {
-    "NoSuchBucket": "no such bucket",
-    "InvalidAccessKeyId": "the AWS access key is not valid",
-    "InvalidToken": "the AWS session token is not valid",
-    "RequestTimeTooSkewed": "the clock differs too much from the store's",
-}
 
 
 class TooLarge(NeardupError):
@@ -60,16 +42,6 @@ class Document:
     body: bytes
     content_type: str | None
     etag: str | None
-
-
-class Forbidden(Fatal):
-    """The store knows who asks, and refuses."""
-
-
-class StoreDown(Fatal):
-    """The store serves nobody now, which ends a run; a later one may find it well."""
-
-    exit_code = 75
 
 
 def open_store(url: str, content: Content) -> Store:
@@ -86,7 +58,7 @@ def open_store(url: str, content: Content) -> Store:
             return LocalStore(root)
         return _s3(parts.netloc, parts.path.strip("/"), content)
     except (BaseError, ValueError) as error:
-        raise Fatal(f"cannot open {url}: {_first_line(error)}") from error
+        raise Fatal(f"cannot open {url}: {first_line(error)}") from error
 
 
 def _s3(bucket: str, prefix: str, content: Content) -> S3Store:
@@ -139,7 +111,11 @@ class Fetcher:
         """
 
         def fetch_and_work() -> R:
-            document = self._pages.get(path_of(self._content, story))
+            path = path_of(self._content, story)
+            try:
+                document = self._pages.get(path)
+            except Gone:  # such a page was there when it was listed or fingerprinted: it must be said twice
+                document = self._pages.get(path)
             assert document is not None  # without an ETag a page is always given
             return work(document)
 
@@ -213,35 +189,3 @@ async def open_range_reader(url: str, content: Content) -> RangeReader:
     with translated():
         meta = await store.head_async(name)
     return RangeReader(store, name, meta["size"])
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Obstore's errors -> ours; NotModifiedError passes."""
-    try:
-        yield
-    except NotModifiedError:
-        raise
-    except (BaseError, OSError, ValueError) as error:  # ValueError: no store has such a path
-        raise _ours(error) from error
-
-
-def _ours(error: Exception) -> NeardupError:
-    """What of the store's says what, and of whom."""
-    text = str(error)
-    found = CODE.search(text)
-    code = found[1] if found else ""
-    message = _first_line(error).partition(": <")[0] + (f" ({code})" if code else "")
-    if code in FOR_ALL:
-        return Fatal(f"{FOR_ALL[code]}: {message}")
-    if code in EXPIRED:
-        return StoreDown(f"the AWS credentials have expired: {message}")
-    if isinstance(error, NotFoundError | FileNotFoundError | ValueError):
-        return Gone(message)
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError | PermissionError):
-        return Forbidden(message)
-    return Transient(message, next((word for sign, word in SIGNS.items() if sign in text), "store_error"))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

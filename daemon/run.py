@@ -64,10 +64,9 @@ async def run_once(
 
     `watch` is told of the progress after each batch.  `since` (milliseconds) overrides a daily
     run's watermark.  With `letters` the stories of such dead letters are listed.  A `fresh` run looks
-    nothing up, and builds the index from the ledger at its end: a sweep, which is owed from then on,
-    finds the pairs.  Raises Transient where the ledger is in use or the index away at start, Misuse for
-    a daily Athena run without a watermark, Stopped where `stop` came before the listing began, StoreDown
-    where the object store fails, Fatal for what somebody has to mend.
+    nothing up, and builds the index from the ledger at its end: a sweep, owed from then on, finds the pairs.
+    Raises Transient where the ledger is in use or the index away at start, Misuse for a daily Athena run
+    without a watermark, Stopped where `stop` came first, StoreDown, and Fatal for what somebody has to mend.
     """
     if app.config.export.path is not None:
         check_format(app.config.export.path_format)  # before hours of work

@@ -6,7 +6,7 @@ import structlog
 
 from daemon.core.html import Unreadable
 from daemon.errors import Fatal, Gone, NeardupError, Transient
-from daemon.fetch import Forbidden, TooLarge
+from daemon.fetch import TooLarge
 from daemon.quarantine import Quarantined
 from daemon.reading import Read
 from daemon.records import (
@@ -21,6 +21,7 @@ from daemon.records import (
     Skipped,
     Story,
 )
+from daemon.store_errors import Forbidden
 
 log = structlog.get_logger()
 
