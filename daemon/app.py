@@ -12,10 +12,12 @@ from daemon.fetch import Fetcher, open_range_reader
 from daemon.index import Index
 from daemon.index.redis import open_redis
 from daemon.index.sqlite import SqliteIndex
-from daemon.ledger import Ledger, connect, read
+from daemon.ledger import Ledger, connect, dead_letters, read
+from daemon.ledger.dead_letters import Choice
 from daemon.records import Checkpoint
 from daemon.source import Source
 from daemon.source.athena import Athena
+from daemon.source.letters import Letters
 from daemon.source.manifest import Manifest
 
 
@@ -62,6 +64,12 @@ def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) 
         return Athena(config.source, content.region, lambda url: open_range_reader(url, content), began)
     assert config.source.manifest is not None
     return Manifest(config.source.manifest)
+
+
+async def open_letters(app: App, choice: Choice) -> Source:
+    """The lister of dead letters' stories."""
+    size = sum((await app.ledger.do(dead_letters.counted, choice)).values())
+    return Letters(lambda after: app.ledger.do(dead_letters.retriable, choice, after), size)
 
 
 def open_fetcher(config: Config) -> Fetcher:

@@ -16,12 +16,13 @@ from daemon.core.html import Unreadable, file_text, page_text
 from daemon.core.text import Located, located
 from daemon.core.verify import Limits, hash_rows, kind_of, shingled
 from daemon.errors import Fatal, Gone, Misuse
-from daemon.fetch import Fetcher, Forbidden, TooLarge, path_of
+from daemon.fetch import Fetcher, TooLarge, path_of
 from daemon.ledger import read, runs, stories, translated
 from daemon.moments import rfc3339
 from daemon.reading import story_words
 from daemon.records import Kind, Language, Story
 from daemon.source.listed import id_of
+from daemon.store_errors import Forbidden
 
 CONTEXT_WORDS = 8
 

@@ -33,6 +33,9 @@ class Concurrency:
         self._most = most
         self._clock = clock
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._solo = asyncio.Lock()
+        self._closed = False
+        self._empty = asyncio.Event()
         self._latencies: list[float] = []
         self._best = float("inf")
         self._best_at = clock()
@@ -55,8 +58,26 @@ class Concurrency:
         finally:
             self._leave()
 
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Wait until nothing is in flight, and let nothing else in meanwhile."""
+        async with self._solo:
+            self._closed = True
+            try:
+                while self.in_flight:
+                    self._empty.clear()
+                    await self._empty.wait()
+                self.in_flight = 1
+                try:
+                    yield
+                finally:
+                    self.in_flight = 0
+            finally:
+                self._closed = False
+                self._admit()
+
     async def _enter(self) -> None:
-        while self.in_flight >= self.limit:
+        while self._closed or self.in_flight >= self.limit:
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
             await place
@@ -64,7 +85,12 @@ class Concurrency:
 
     def _leave(self) -> None:
         self.in_flight -= 1
-        free = self.limit - self.in_flight
+        if not self.in_flight:
+            self._empty.set()
+        self._admit()
+
+    def _admit(self) -> None:
+        free = 0 if self._closed else self.limit - self.in_flight
         while self._waiting and free > 0:
             place = self._waiting.popleft()
             if not place.done():

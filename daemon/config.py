@@ -153,6 +153,8 @@ class Run(Section):
     schedule: Annotated[Schedule, BeforeValidator(parse_schedule)] = Daily(at=time(2))
     overlap: Duration = timedelta(hours=1)
     shutdown_seconds: float = Field(default=20, gt=0)
+    breaker_share: float = Field(default=0.05, ge=0, le=1)
+    breaker_after: int = Field(default=1000, gt=0)
 
 
 class Export(Section):

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -55,7 +56,8 @@ class Crew:
             self._answered.append(answered)
             first = len(self._answered) == 1
         if first:
-            loop.call_soon_threadsafe(self._deliver)
+            with suppress(RuntimeError):  # the loop is closed: the run ended by an error, nobody waits
+                loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         with self._lock:

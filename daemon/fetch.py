@@ -4,8 +4,7 @@ obstore's own retries are off: `Fetcher.read` is the one place where a read is t
 """
 
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,13 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from obstore.auth.boto3 import Boto3CredentialProvider
-from obstore.exceptions import (
-    BaseError,
-    NotFoundError,
-    NotModifiedError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError, NotModifiedError
 from obstore.store import LocalStore, S3Store
 
 from daemon.config import Content
@@ -27,6 +20,7 @@ from daemon.crew import Crew
 from daemon.errors import Fatal, Gone, NeardupError, Transient
 from daemon.records import Story
 from daemon.retry import retried
+from daemon.store_errors import first_line, translated
 
 if TYPE_CHECKING:  # obstore's types are not there at run time
     from obstore.store import ClientConfig, S3Config
@@ -35,8 +29,6 @@ R = TypeVar("R")
 Store = S3Store | LocalStore
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
-# What obstore's words say of the cause: 429 and 503 are a store's ways to ask for fewer requests.
-SIGNS = {"timed out": "timeout", "503 Service": "slow_down", "429 Too": "slow_down"}
 
 
 class TooLarge(NeardupError):
@@ -50,10 +42,6 @@ class Document:
     body: bytes
     content_type: str | None
     etag: str | None
-
-
-class Forbidden(Fatal):
-    """The store knows who asks, and refuses."""
 
 
 def open_store(url: str, content: Content) -> Store:
@@ -70,7 +58,7 @@ def open_store(url: str, content: Content) -> Store:
             return LocalStore(root)
         return _s3(parts.netloc, parts.path.strip("/"), content)
     except (BaseError, ValueError) as error:
-        raise Fatal(f"cannot open {url}: {_first_line(error)}") from error
+        raise Fatal(f"cannot open {url}: {first_line(error)}") from error
 
 
 def _s3(bucket: str, prefix: str, content: Content) -> S3Store:
@@ -123,7 +111,11 @@ class Fetcher:
         """
 
         def fetch_and_work() -> R:
-            document = self._pages.get(path_of(self._content, story))
+            path = path_of(self._content, story)
+            try:
+                document = self._pages.get(path)
+            except Gone:  # such a page was there when it was listed or fingerprinted: it must be said twice
+                document = self._pages.get(path)
             assert document is not None  # without an ETag a page is always given
             return work(document)
 
@@ -184,7 +176,10 @@ class RangeReader:
 
     async def _read(self, start: int, end: int) -> bytes:
         with translated():
-            return bytes(await self._store.get_range_async(self._path, start=start, end=end))
+            read = bytes(await self._store.get_range_async(self._path, start=start, end=end))
+        if len(read) != end - start:
+            raise Transient(f"{self._path}: {len(read)} bytes where there were {end - start}", "truncated")
+        return read
 
 
 async def open_range_reader(url: str, content: Content) -> RangeReader:
@@ -194,26 +189,3 @@ async def open_range_reader(url: str, content: Content) -> RangeReader:
     with translated():
         meta = await store.head_async(name)
     return RangeReader(store, name, meta["size"])
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Obstore's errors -> ours; NotModifiedError passes."""
-    try:
-        yield
-    except NotModifiedError:
-        raise
-    except (NotFoundError, FileNotFoundError, ValueError) as error:  # ValueError: no store has such a path
-        if "NoSuchBucket" in str(error):
-            raise Fatal(f"no such bucket: {_first_line(error)}") from error
-        raise Gone(_first_line(error)) from error
-    except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
-        raise Forbidden(_first_line(error)) from error
-    except (BaseError, OSError) as error:
-        message = _first_line(error)
-        reason = next((word for sign, word in SIGNS.items() if sign in message), "store_error")
-        raise Transient(message, reason) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

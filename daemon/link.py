@@ -18,6 +18,10 @@ from daemon.reading import LENGTH, Read
 log = structlog.get_logger()
 
 
+class Died(NeardupError):
+    """A reading process died while it had this page in hand, and maybe others."""
+
+
 class Link(asyncio.Protocol):
     """What a process was asked for, and what it answers; made by `linked`."""
 
@@ -30,6 +34,7 @@ class Link(asyncio.Protocol):
         self._version: str | None = None  # of the fingerprints that are made there, told when all is ready
         self.cpu_seconds = 0.0
         self.ended = False
+        self._unwanted = False
 
     @property
     def under_way(self) -> int:
@@ -37,7 +42,7 @@ class Link(asyncio.Protocol):
         return len(self._asked)
 
     async def ask(self, path: str, etag: str | None) -> Read | None:
-        """The page at a path; raises Transient where the process dies of it, Fatal where it never lived."""
+        """The page at a path; raises Died where the process dies meanwhile, Fatal where it never lived."""
         if self.ended:
             raise self._death()
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
@@ -67,18 +72,18 @@ class Link(asyncio.Protocol):
                 start = end
         except Exception:
             log.exception("a reading process gave an answer that cannot be read")
-            self.close()
+            self._end()
         self._partial = received[start:]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The process has ended."""
-        self.close()
+        self._end()
 
     def _take(self, message: Any) -> None:
         if self._version is None:
             self._version, compiled = message
             if self._version != golden.version():
-                self.close()
+                self._end()
             if not compiled:
                 log.warning("this system forbids code compiled here: fingerprints take several times as long")
             return
@@ -92,10 +97,17 @@ class Link(asyncio.Protocol):
             waiting.set_result(answer)
 
     def close(self) -> None:
+        """Nobody wants it any more; whoever waits is told so."""
+        self._unwanted = not self.ended
+        self._end()
+
+    def _end(self) -> None:
         """Once; whoever waits is told that the process died, or never came to life."""
         if self.ended:
             return
         self.ended = True
+        if self._asked and not self._unwanted and self._version is not None:
+            log.warning("a reading process died, what it had in hand is read one by one", pages=len(self._asked))
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # at once, and not when the loop comes to it
         if self._transport is not None:
@@ -111,7 +123,7 @@ class Link(asyncio.Protocol):
                 return Fatal("a reading process did not start; what it said is above")
             case version if version != golden.version():
                 return Fatal("the program was replaced while it ran; start it again")
-        return Transient("a reading process ended", "crashed")
+        return Transient("no more is read", "closed") if self._unwanted else Died("a reading process died")
 
 
 async def linked(ours: socket.socket, content: Content, extraction: Extraction) -> Link:

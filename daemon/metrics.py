@@ -97,5 +97,5 @@ for _language in Language:
         STORIES.labels(_language, "dead_lettered", _dead)
     for _kind in Kind:
         FLAGS.labels(_language, _kind)
-for _command in ("backfill", "daily", "sweep"):
+for _command in ("backfill", "daily", "sweep", "retry"):
     RUN_FAILURES.labels(_command)

@@ -6,7 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 
 from daemon.concurrency import Concurrency
@@ -14,8 +15,8 @@ from daemon.config import Content
 from daemon.core.html import Extraction
 from daemon.errors import Fatal
 from daemon.fetch import path_of
-from daemon.link import Link, linked
-from daemon.metrics import STAGE_SECONDS
+from daemon.link import Died, Link, linked
+from daemon.metrics import RETRIES, STAGE_SECONDS
 from daemon.reading import Read
 from daemon.records import Story
 from daemon.retry import retried
@@ -25,6 +26,12 @@ FETCH, EXTRACT, FINGERPRINT = map(STAGE_SECONDS.labels, ("fetch", "extract", "fi
 GRACE_SECONDS = 1.0  # for native code to give the interpreter back
 # Arrays are small here; a pool of threads for large ones only takes memory, and is nothing to fork with.
 ALONE = {"OPENBLAS_NUM_THREADS": "1"}
+
+Record = Callable[[int], AbstractContextManager[None]]
+
+
+def _off_the_record(_: int) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class Readers:
@@ -61,14 +68,29 @@ class Readers:
             if missing := self._processes - len(self._links):
                 self._groups.append(await _started(*self._setting, missing))
 
-    async def read(self, story: Story, etag: str | None) -> Read | None:
-        """A story's page, read; None where it still has this ETag.
+    async def read(
+        self, story: Story, etag: str | None, *, alone: bool = False, record: Record = _off_the_record
+    ) -> Read | None:
+        """A story's page, read, on `record` while it is in flight; None where it still has this ETag.
 
-        Raises Unreadable, Gone, TooLarge, Forbidden, and Transient when the attempts are used up; Fatal where no
-        process can read.
+        A page that was in hand when a process died is read again `alone`, with nothing else in flight.  Raises Died
+        where a process dies of that, too; Unreadable, Gone, TooLarge, Forbidden, and Transient when the attempts are
+        used up; Fatal where no process can read.
         """
         path = path_of(self._content, story)
-        read = await retried("fetch", lambda: self._ask(path, etag))
+
+        async def ask(alone: bool) -> Read | None:
+            async with self.concurrency.alone() if alone else self.concurrency.slot():
+                with record(story.id):
+                    return await self._ask(path, etag)
+
+        try:
+            read = await retried("fetch", lambda: ask(alone))
+        except Died:
+            if alone:
+                raise
+            RETRIES.labels("fetch", "crashed").inc()
+            read = await retried("fetch", lambda: ask(True))
         if read is not None:
             FETCH.observe(read.fetch)
             EXTRACT.observe(read.extract)
@@ -76,12 +98,11 @@ class Readers:
         return read
 
     async def _ask(self, path: str, etag: str | None) -> Read | None:
-        async with self.concurrency.slot():
-            links = self._links
-            if len(links) < self._processes:
-                await self._complete()
-                links = self._links or self._groups[-1].links  # which tell why they ended
-            return await min(links, key=lambda link: link.under_way).ask(path, etag)
+        links = self._links
+        if len(links) < self._processes:
+            await self._complete()
+            links = self._links or self._groups[-1].links  # which tell why they ended
+        return await min(links, key=lambda link: link.under_way).ask(path, etag)
 
     def close(self) -> None:
         """End the processes; what they have under way is lost."""

@@ -57,7 +57,8 @@ class Dead(StrEnum):
     BAD_PATH = "bad_path"
     STORE_ERROR = "store_error"
     FORBIDDEN = "forbidden"
-    CRASHED = "crashed"
+    CRASHED = "crashed"  # its processing raised, twice
+    QUARANTINED = "quarantined"  # processes died of it, twice: it is not read again until it is edited or retried
 
 
 @dataclass(frozen=True, slots=True)

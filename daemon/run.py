@@ -8,16 +8,19 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from daemon.app import App, extraction, open_fetcher, open_source
+from daemon.app import App, extraction, open_fetcher, open_letters, open_source
+from daemon.breaker import Breaker
 from daemon.coalesced import Coalesced
 from daemon.config import Config
 from daemon.errors import Misuse, NeardupError
 from daemon.flow import limited_by, unwatch_flow, watch_flow
 from daemon.gauges import keep_gauges, refresh_gauges
 from daemon.ledger import changes, now_ms, runs, stories, translated
+from daemon.ledger.dead_letters import Choice
 from daemon.ledger.lock import only_one
 from daemon.metrics import RUN_FAILURES, RUNNING, latencies, stage_seconds
 from daemon.pipeline import Pipeline
+from daemon.quarantine import Quarantine
 from daemon.readers import Readers
 from daemon.ready import get_ready
 from daemon.records import Checkpoint, Known, Listed, Outcome, Story
@@ -55,14 +58,15 @@ async def run_once(
     since: int | None = None,
     refingerprint: bool = False,
     fresh: bool = False,
+    letters: Choice | None = None,
 ) -> Summary:
-    """Run `backfill` or `daily` until its listing ends or `stop` is set.
+    """Run `backfill`, `daily` or `retry` until its listing ends or `stop` is set.
 
     `watch` is told of the progress after each batch.  `since` (milliseconds) overrides a daily
-    run's watermark.  A `fresh` run looks nothing up, and builds the index from the ledger at its end: a
-    sweep, which is owed from then on, finds the pairs.  Raises Transient where the ledger is in use or the
-    index away at start, Misuse for a daily Athena run without a watermark, Stopped where `stop` came before
-    the listing began, Fatal for what somebody has to mend.
+    run's watermark.  With `letters` the stories of such dead letters are listed.  A `fresh` run looks
+    nothing up, and builds the index from the ledger at its end: a sweep, owed from then on, finds the pairs.
+    Raises Transient where the ledger is in use or the index away at start, Misuse for a daily Athena run
+    without a watermark, Stopped where `stop` came first, StoreDown, and Fatal for what somebody has to mend.
     """
     if app.config.export.path is not None:
         check_format(app.config.export.path_format)  # before hours of work
@@ -71,10 +75,10 @@ async def run_once(
         mark = await app.ledger.do(runs.watermark)
         if command == "daily" and since is None:
             since = _looking_back(app.config, mark)
-        covers = since is None or (mark is not None and since <= mark)
+        covers = letters is None and (since is None or (mark is not None and since <= mark))
         run_id = await app.ledger.do(runs.begin, command)
         RUNNING.labels(command).set(1)
-        run = _Run(app, command, run_id, stop, watch, fresh=fresh)
+        run = _Run(app, command, run_id, stop, watch, fresh=fresh, letters=letters)
         try:
             summary = await run.go(since, moves_watermark=covers)
         except BaseException as error:  # noqa: BLE001 - put on record and raised again
@@ -107,9 +111,20 @@ def _cause(error: BaseException) -> BaseException:
 class _Run:
     """The wiring of one run."""
 
-    def __init__(self, app: App, command: str, run_id: int, stop: asyncio.Event, watch: Watch, *, fresh: bool) -> None:
+    def __init__(
+        self,
+        app: App,
+        command: str,
+        run_id: int,
+        stop: asyncio.Event,
+        watch: Watch,
+        *,
+        fresh: bool,
+        letters: Choice | None,
+    ) -> None:
         self._app = app
         self._fresh = fresh
+        self._letters = letters
         self._command = command
         self._run_id = run_id
         self._stop = stop
@@ -141,7 +156,7 @@ class _Run:
 
     async def _process(self, since: int | None) -> bool:
         app, config = self._app, self._app.config
-        source = open_source(config, self._began)
+        source = await open_letters(app, self._letters) if self._letters else open_source(config, self._began)
         fetcher, extracting = open_fetcher(config), extraction(config)
         texts = Texts(fetcher, extracting)
         readers = Readers(config.content, extracting, config.run.workers)
@@ -163,7 +178,8 @@ class _Run:
             self._progress.position, self._progress.size = resume, source.size
             self._watch(self._progress)
 
-        worker = Worker(Coalesced(self._known), readers.read)
+        held = Quarantine(app.ledger, readers.read, config.run.workers, again=self._letters is not None)
+        worker = Worker(Coalesced(self._known), Breaker(held.read, config.run.breaker_share, config.run.breaker_after))
         pipeline: Pipeline[Listed, Outcome] = Pipeline(
             worker.process,
             write,
@@ -175,7 +191,7 @@ class _Run:
         )
         watch_flow(pipeline, readers.concurrency)
         try:
-            async with asyncio.TaskGroup() as group:
+            async with held, asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
                 group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
                 ended = await pipeline.run(self._noting_times(source, since))

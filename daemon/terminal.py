@@ -99,6 +99,23 @@ def show_matches(matches: list[dict[str, Any]]) -> None:
     out.print(table)
 
 
+def show_dead_letters(counts: dict[str, int], letters: list[dict[str, Any]]) -> None:
+    """Stories and rows that could not be processed, the last one first."""
+    if not letters:
+        out.print("No dead letters.")
+        return
+    out.print(by_reason(Counter(counts)))
+    table = Table(header_style="bold")
+    for column in ("key", "reason", "times", "last at", "why"):
+        table.add_column(column, overflow="fold")
+    for letter in letters:
+        cells = (letter["key"], letter["reason"], letter["attempts"], letter["last_at"], letter["error"])
+        table.add_row(*(Text(str(cell)) for cell in cells))
+    out.print(table)
+    if (rest := sum(counts.values()) - len(letters)) > 0:
+        out.print(f"and {rest:,} more: --json has all")
+
+
 def show_replay(facts: dict[str, Any]) -> None:
     """What other thresholds would have flagged."""
     table = Table(header_style="bold")

@@ -12,8 +12,9 @@ from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.text import tokens
 from daemon.core.verify import Shingled, shingled
 from daemon.errors import Fatal, Gone, Transient
-from daemon.fetch import Document, Fetcher, Forbidden, TooLarge
+from daemon.fetch import Document, Fetcher, TooLarge
 from daemon.records import Language, Side, Story
+from daemon.store_errors import Forbidden
 
 CACHE_BYTES = 64_000_000
 READS = 16  # under way at a time

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from daemon.core.html import Unreadable
-from daemon.errors import Fatal, Gone, Transient
-from daemon.fetch import Forbidden, TooLarge
+from daemon.errors import Fatal, Gone, NeardupError, Transient
+from daemon.fetch import TooLarge
+from daemon.quarantine import Quarantined
 from daemon.reading import Read
 from daemon.records import (
     BadRow,
@@ -20,6 +21,7 @@ from daemon.records import (
     Skipped,
     Story,
 )
+from daemon.store_errors import Forbidden
 
 log = structlog.get_logger()
 
@@ -45,7 +47,7 @@ class Worker:
             return job, DeadLettered(job, job.reason, job.error)
         known = await self._known(job.id)
         try:
-            outcome = await self._outcome(job, known)
+            outcome = await self._tried(job, known)
         except Gone:
             outcome = Skipped(job, Skip.MISSING)
         except TooLarge:
@@ -56,12 +58,24 @@ class Worker:
             outcome = DeadLettered(job, Dead.FORBIDDEN, str(error))
         except Transient as error:
             outcome = DeadLettered(job, Dead.STORE_ERROR, str(error))
+        except Quarantined as error:
+            outcome = DeadLettered(job, Dead.QUARANTINED, str(error))
         except Fatal:
             raise
         except Exception as error:
             log.exception("a story could not be processed", story=job.id)
             outcome = DeadLettered(job, Dead.CRASHED, f"{type(error).__name__}: {error}")
         return job, outcome
+
+    async def _tried(self, story: Story, known: Known | None) -> Outcome:
+        """The outcome at the second try, where the first crashed."""
+        try:
+            return await self._outcome(story, known)
+        except (NeardupError, Unreadable):
+            raise
+        except Exception as error:  # noqa: BLE001 - told when it crashes again
+            log.warning("a story could not be processed, once more", story=story.id, why=repr(error))
+            return await self._outcome(story, known)
 
     async def _outcome(self, story: Story, known: Known | None) -> Outcome:
         if known is not None and known.updated_at is not None and story.updated_at is not None:

@@ -52,7 +52,7 @@ def command(function: Callable[..., None]) -> click.Command:
                 sys.stdout.close()
             raise SystemExit(1) from None
 
-    return main.command(name=function.__name__.rstrip("_"))(config_option(with_config))
+    return main.command(name=function.__name__.rstrip("_").replace("_", "-"))(config_option(with_config))
 
 
 def time_of(option: str, value: str | None) -> int | None:

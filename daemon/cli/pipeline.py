@@ -38,7 +38,7 @@ def run(config: Config) -> None:
 @json_option
 def daily(config: Config, since: str | None, as_json: bool) -> None:
     """One incremental run: what was updated since the watermark."""
-    _run_and_tell(config, "daily", as_json, since=time_of("--since", since))
+    run_and_tell(config, "daily", as_json, since=time_of("--since", since))
 
 
 @command
@@ -47,10 +47,12 @@ def daily(config: Config, since: str | None, as_json: bool) -> None:
 @json_option
 def backfill(config: Config, refingerprint: bool, fresh: bool, as_json: bool) -> None:
     """Every story, once; a backfill that was cut short goes on where it was."""
-    _run_and_tell(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
+    run_and_tell(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
 
 
-def _run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> None:
+def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> None:
+    """Do one run, with the options of `run_once`, and print what came of it."""
+
     async def go(stop: asyncio.Event) -> tuple[Summary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(open_app(config))

@@ -12,8 +12,9 @@ from daemon.config import Config
 from daemon.core.html import Unreadable, page_text
 from daemon.core.text import tokens
 from daemon.errors import Fatal, Gone, Transient
-from daemon.fetch import Forbidden, TooLarge
+from daemon.fetch import TooLarge
 from daemon.records import Checkpoint, Language, Story
+from daemon.store_errors import Forbidden
 
 TRIED = 20  # stories read at most for each that is wanted, as many are too short
 

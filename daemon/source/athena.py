@@ -72,7 +72,7 @@ class Athena:
     async def columns(self) -> list[str]:
         """The columns that backfill_sql would list."""
         read = await self._query(f"SELECT * FROM ({self._source.backfill_sql}) LIMIT 0", [])
-        head = await read(0, read.size) if read.size else b""
+        head = await read(0, read.size)
         return [name.strip('"\r') for name in head.decode().partition("\n")[0].split(",")]
 
     async def _rejoin(self, sql: str, resume: Checkpoint) -> tuple[Reader | None, int]:
@@ -117,13 +117,20 @@ class Athena:
                     break
                 await asyncio.sleep(pause)
                 pause = min(pause * POLL_GROWTH, POLL_MAX_SECONDS)
-        return await self._open_reader(execution["ResultConfiguration"]["OutputLocation"])
+        return await _whole(await self._open_reader(execution["ResultConfiguration"]["OutputLocation"]), execution_id)
 
     def _client(self) -> Any:
         return aioboto3.Session().client("athena", region_name=self._region, config=RETRIES)
 
     def _digest(self, sql: str) -> str:
         return xxhash.xxh3_64_hexdigest(f"{self._source.database}\n{sql}".encode())
+
+
+async def _whole(read: Reader, execution_id: str) -> Reader:
+    """A result whose last line is a whole one, as Athena ends them all.  Raises QueryFailed."""
+    if not read.size or await read(read.size - 1, read.size) != b"\n":
+        raise QueryFailed(f"the result of the Athena query {execution_id} ends early", "truncated")
+    return read
 
 
 def _succeeded(execution: dict[str, Any]) -> bool:

@@ -10,11 +10,16 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import structlog
+
 from daemon.errors import Misuse
 
 CHUNK_BYTES = 4 * 1024 * 1024
 HEADER_BYTES = 64 * 1024
 REQUIRED = ("id", "language")
+COLUMNS = (*REQUIRED, "path", "author_id", "title", "published_at", "updated_at")
+
+log = structlog.get_logger()
 
 
 class Reader(Protocol):
@@ -88,6 +93,9 @@ def _header(head: bytes, name: str) -> tuple[list[str], int]:
     missing = [column for column in REQUIRED if column not in header]
     if missing:
         raise Misuse(f"{name}: no column {' and no column '.join(missing)} in its first line")
+    unknown, absent = [c for c in header if c not in COLUMNS], [c for c in COLUMNS if c not in header]
+    if unknown and absent:  # were they renamed?
+        log.warning("the listing has columns that mean nothing here, and lacks others", unknown=unknown, lacks=absent)
     return header, len(line) + len(newline)
 
 

@@ -1,0 +1,123 @@
+"""The samples behind the proxy, and runs over them in this process: the real pipeline, store, ledger and index.
+
+Pages are read by threads, for a process to start costs more than a run.
+"""
+
+import asyncio
+import csv
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import stamina
+
+from daemon import fetch, run
+from daemon.app import open_app
+from daemon.config import Content, load
+from daemon.core.html import Extraction
+from daemon.crew import Crew
+from daemon.fetch import Pages, path_of
+from daemon.ledger.dead_letters import Choice
+from daemon.readers import Record
+from daemon.reading import Read, read_page
+from daemon.records import Story
+from daemon.retry import ATTEMPTS, retried
+from daemon.run import run_once
+from daemon.summary import Summary
+from tests.bench.object_server import object_server
+from tests.conftest import COMMON, SAMPLES, Neardup
+from tests.faults.proxy import Proxy, proxied
+from tests.system.test_backfill import state
+
+TIMEOUT_SECONDS = 0.25  # of a request: so long a fault that says nothing is waited for
+CHAOS = int(os.environ.get("NEARDUP_CHAOS", "1"))  # times as much as CI injects
+BUCKET = "stories"
+SERVED = """
+[source]
+manifest = "{manifest}"
+[content]
+url = "s3://{bucket}/"
+endpoint = "{endpoint}"
+region = "us-east-1"
+path_style = true
+"""
+with (SAMPLES / "manifest.csv").open(encoding="utf-8") as _file:
+    PATHS = [f"/{BUCKET}/{row['language']}/{row['id']}.html" for row in csv.DictReader(_file)]
+State = dict[str, list[tuple[object, ...]]]
+
+
+def configuration(endpoint: str, manifest: Path = SAMPLES / "manifest.csv", index: str = "sqlite:") -> str:
+    """The samples, over S3."""
+    return (SERVED + COMMON).format(manifest=manifest, bucket=BUCKET, endpoint=endpoint, index=index)
+
+
+@contextmanager
+def served_samples() -> Iterator[Proxy]:
+    """The samples' pages by a real server, the proxy before it."""
+    with object_server(SAMPLES / "stories", BUCKET) as endpoint, proxied(endpoint) as proxy:
+        yield proxy
+
+
+class Threads:
+    """What daemon.readers.Readers does, by threads of this process."""
+
+    cpu_seconds = 0.0
+
+    def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
+        self._crew = Crew(most)
+        self.concurrency = self._crew.concurrency
+        self._content = content
+        self._pages = Pages(content)
+        self._extraction = extraction
+
+    async def read(
+        self, story: Story, etag: str | None, *, alone: bool = False, record: Record = lambda _: nullcontext()
+    ) -> Read | None:
+        path = path_of(self._content, story)
+        with record(story.id):
+            document = await retried("fetch", lambda: self._crew(lambda: self._pages.get(path, etag)))
+        return None if document is None else read_page(document, self._extraction)
+
+    def close(self) -> None:
+        self._crew.close()
+
+
+@contextmanager
+def in_this_process() -> Iterator[None]:
+    """Runs by threads, impatient ones: no pauses between attempts."""
+    with pytest.MonkeyPatch.context() as patch, stamina.set_testing(True, attempts=ATTEMPTS):
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "testing")
+        patch.delenv("NEARDUP_CHAOS", raising=False)  # no key of the configuration
+        patch.setattr(run, "Readers", Threads)
+        patch.setattr(fetch, "REQUEST_TIMEOUT", timedelta(seconds=TIMEOUT_SECONDS))
+        yield
+
+
+@dataclass(frozen=True)
+class Bed:
+    """A ledger of its own, in a folder with its configuration."""
+
+    folder: Path
+
+    def configure(self, text: str) -> None:
+        (self.folder / "config.toml").write_text(text, encoding="utf-8")
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "neardup.db"
+
+    def state(self) -> State:
+        """What law 8 compares."""
+        return state(Neardup(self.folder, {}))
+
+    def run(self, command: str, letters: Choice | None = None) -> Summary:
+        async def once() -> Summary:
+            async with open_app(load(self.folder / "config.toml")) as app:
+                return await run_once(app, command, asyncio.Event(), letters=letters)
+
+        return asyncio.run(once())

@@ -1,0 +1,142 @@
+"""A proxy that injects faults between neardup and a real HTTP server: one thread, one event loop, GET and HEAD.
+
+Which fault a request meets is told by its path: the next of those planned for it, else what `always` says.
+"""
+
+import asyncio
+import socket
+import struct
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+BLANK_LINE = b"\r\n\r\n"
+
+
+class Fault(StrEnum):
+    """What a request may meet."""
+
+    NONE = "none"
+    INTERNAL = "500 InternalError"
+    SLOW_DOWN = "503 SlowDown"
+    DENIED = "403 AccessDenied"
+    NOT_FOUND = "404 NoSuchKey"
+    NO_BUCKET = "404 NoSuchBucket"
+    EXPIRED = "400 ExpiredToken"
+    SILENT = "timeout before the head"
+    STUCK = "timeout inside the body"
+    TRUNCATED = "body shorter than Content-Length"
+    WRONG_ETAG = "wrong ETag"
+    RESET = "connection reset"
+    RESET_INSIDE = "connection reset inside the body"
+
+
+class Proxy:
+    """What is planned, and what has happened; made by `proxied`."""
+
+    def __init__(self, upstream: str) -> None:
+        self._upstream = urlsplit(upstream)
+        self.endpoint = ""
+        self.always: Callable[[str], Fault] = lambda _: Fault.NONE
+        self.injected: Counter[Fault] = Counter()
+        self.asked: Counter[str] = Counter()
+        self._planned: dict[str, deque[Fault]] = {}
+
+    def plan(self, faults: Mapping[str, Sequence[Fault]]) -> None:
+        """For each path, what its next requests meet; nothing else is planned any more."""
+        self._planned = {path: deque(ones) for path, ones in faults.items()}
+        self.always = lambda _: Fault.NONE
+
+    def _next(self, path: str) -> Fault:
+        self.asked[path] += 1
+        planned = self._planned.get(path)
+        fault = planned.popleft() if planned else self.always(path)
+        self.injected[fault] += 1
+        return fault
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One client's connection, until either end has had enough."""
+        with suppress(asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            while await self._answer(reader, writer):
+                pass
+        writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request; whether the connection is of use for another."""
+        request = await reader.readuntil(BLANK_LINE)
+        fault = self._next(urlsplit(request.split(b" ", 2)[1].decode()).path)
+        if fault[:3].isdigit():
+            writer.write(_refusal(int(fault[:3]), fault[4:]))
+            await writer.drain()
+            return True
+        if fault is Fault.SILENT:
+            await reader.read()  # until the client has had enough
+            return False
+        if fault is Fault.RESET:
+            _reset(writer)
+            return False
+        head, body = await self._ask(request)
+        if fault is Fault.WRONG_ETAG:
+            head = b"\r\n".join(b'ETag: "wrong"' if line.startswith(b"ETag") else line for line in head.split(b"\r\n"))
+        cut = fault in (Fault.STUCK, Fault.TRUNCATED, Fault.RESET_INSIDE)
+        writer.write(head + (body[: len(body) // 2] if cut else body))
+        await writer.drain()
+        if fault is Fault.STUCK:
+            await reader.read()
+        elif fault is Fault.RESET_INSIDE:
+            _reset(writer)
+        return not cut
+
+    async def _ask(self, request: bytes) -> tuple[bytes, bytes]:
+        reader, writer = await asyncio.open_connection(self._upstream.hostname, self._upstream.port)
+        writer.write(request)
+        head = await reader.readuntil(BLANK_LINE)
+        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
+        bodiless = request.startswith(b"HEAD") or head.split(b" ")[1] == b"304"
+        body = b"" if bodiless else await reader.readexactly(int(fields.get(b"content-length", 0)))
+        writer.close()
+        return head, body
+
+
+def _refusal(status: int, code: str) -> bytes:
+    body = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>so it is</Message></Error>'
+    return (
+        f"HTTP/1.1 {status} No\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    )
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no farewell but RST
+    writer.transport.abort()
+
+
+@contextmanager
+def proxied(upstream: str) -> Iterator[Proxy]:
+    """A proxy in front of the server at this endpoint."""
+    proxy, loop, ready = Proxy(upstream), asyncio.new_event_loop(), threading.Event()
+
+    async def run() -> None:
+        server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+        proxy.endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        ready.set()
+        await ended.wait()
+        server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    ended = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),), name="proxy")
+    thread.start()
+    ready.wait()
+    try:
+        yield proxy
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()

@@ -1,0 +1,49 @@
+"""Laws: the breaker decides on its tallies alone, and a tally forgets what is long ago."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.breaker import FROM_THE_START, HORIZON, Answer, Tally, told, why_stop
+
+answers = st.sampled_from(["fine", "failed", "refused"])
+shares = st.floats(0, 1)
+
+
+def tally_of(told_so: list[Answer], after: int) -> Tally:
+    tally = Tally()
+    for answer in told_so:
+        tally = told(tally, answer, after)
+    return tally
+
+
+@given(st.lists(answers, max_size=200), st.integers(1, 50))
+def test_a_tally_holds_no_more_than_it_should(told_so: list[Answer], after: int) -> None:
+    tally = tally_of(told_so, after)
+    assert 0 <= tally.refused <= tally.failed <= tally.asked <= HORIZON * after
+    if len(told_so) < HORIZON * after:
+        failed = sum(answer != "fine" for answer in told_so)
+        assert tally == Tally(len(told_so), failed, told_so.count("refused"))
+
+
+@given(st.lists(answers, max_size=100), shares, st.integers(1, 50))
+def test_a_run_goes_on_until_it_was_long_enough_and_the_share_too_large(
+    told_so: list[Answer], share: float, after: int
+) -> None:
+    tally = tally_of(told_so, after)
+    why = why_stop(tally, share, after)
+    if tally.asked < after and not (tally.refused == tally.asked >= FROM_THE_START):
+        assert why is None
+    elif tally.asked >= after:
+        assert (why is not None) >= (tally.failed > share * tally.asked)
+    if told_so and set(told_so) == {"fine"}:
+        assert why is None, "pages of whatever kind stop no run"
+
+
+@given(st.integers(0, 10**7), st.integers(1, 2000))
+def test_an_outage_is_noticed_however_long_all_went_well(before: int, after: int) -> None:
+    kept = HORIZON * after
+    tally = Tally(before if before < kept else kept // 2 + before % (kept - kept // 2), 0, 0)
+    failed = 0
+    while why_stop(tally, 0.05, after) is None:
+        tally, failed = told(tally, "failed", after), failed + 1
+    assert failed <= max(after, 0.06 * kept + 2), "so many became dead letters"
