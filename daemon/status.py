@@ -39,8 +39,10 @@ async def status(config: Config) -> dict[str, Any]:
 
 
 def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
+    running = lock.holder(config.ledger.path)
     return {
-        "running": lock.holder(config.ledger.path),
+        "running": running,
+        "waiting": _waiting_facts(db, running),
         "stories": runs.stories_by_language(db),
         "flags": flags.counts(db),
         "verdicts": _verdict_facts(db),
@@ -56,6 +58,11 @@ def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
             for run in runs.latest(db, RUNS)
         ],
     }
+
+
+def _waiting_facts(db: sqlite3.Connection, running: dict[str, Any] | None) -> dict[str, Any] | None:
+    waiting = running and runs.waiting(db, running.get("pid", 0))
+    return waiting and {"what": waiting["what"], "why": waiting["why"], "since": rfc3339(waiting["since"])}
 
 
 def _verdict_facts(db: sqlite3.Connection) -> dict[str, Any]:

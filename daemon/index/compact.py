@@ -61,7 +61,8 @@ class Compact(RedisIndex):
                 yield ("INCRBY", self._stories(language), n)
 
     async def _put_rest(self, spool: Spool) -> None:
-        await self._ask([("SET", self._stories(language), n) for language, n in spool.sizes.items()])
+        for language, n in spool.sizes.items():
+            await self._filling.write(language, [("SET", self._stories(language), n)])
 
     async def sizes(self) -> dict[Language, int]:
         """Stories by language."""

@@ -5,12 +5,13 @@
 On a cluster the language is a hash tag, {HINDI}:0:A8D3, so that all of its keys share a slot, and each
 language has its own neardup:applied, set with its bands in one MULTI; the index is as far as the one
 furthest behind.
+
+A Redis may lose its data between two messages, wholly or back to an older state, and answer the next one.  So a
+lookup reads the mark after all else, and changes are applied while the mark is watched.
 """
 
 import asyncio
-import re
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -20,22 +21,18 @@ from daemon.core.banding import BAND_BITS
 from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, Mark, packed
 from daemon.index.bulk import Spool, parts_of, put_aside
-from daemon.index.marks import strange
+from daemon.index.marks import refuse_gap, strange
 from daemon.index.redis_client import translated
-from daemon.records import ISO_CODES, Banded, Change, Language
+from daemon.index.redis_filling import Command, Filling
+from daemon.index.redis_keys import drop_all_of_languages
+from daemon.records import Banded, Change, Language
 
-SCAN_COUNT = 5000
 KEYS_A_COMMAND = 2048  # a millisecond or two of Redis's time
 PROBES_A_READ = 256
 SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
 VALUES = [b"%04X" % value for value in range(1 << BAND_BITS)]
-LANGUAGE = rf"\{{?({'|'.join([*Language, *ISO_CODES])})\}}?"
-OURS = re.compile(  # the keys of either layout
-    rf"(?:sketch:)?{LANGUAGE}:n?\d+:[0-9A-F]{{4}}|(?:simhashes|neardup:applied|neardup:stories):{LANGUAGE}".encode()
-)
 
 T = TypeVar("T")
-Command = tuple[object, ...]
 
 
 class RedisIndex(ABC):
@@ -64,6 +61,8 @@ class RedisIndex(ABC):
         self._columns = {language: self._column_keys(name) for language, name in self._names.items()}
         self._parts = [[language] for language in Language] if cluster else [list(Language)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
+        self._marks: list[Command] = [("GET", key) for key in self._applied]
+        self._filling = Filling(self._ask, self._names)
 
     @abstractmethod
     def _column_keys(self, name: str) -> list[bytes]:
@@ -97,7 +96,7 @@ class RedisIndex(ABC):
         other = [
             told for (fact, told), have in zip(SETTINGS.items(), record, strict=True) if have != self._record.get(fact)
         ]
-        return strange(Mark(ledger, version, _least(replies[len(facts) :])), other)
+        return strange(Mark(ledger, version, least(replies[len(facts) :])), other)
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         """The last change applied, then what each probe's packed buckets hold.
@@ -105,18 +104,19 @@ class RedisIndex(ABC):
         Some at a time on connections of their own, so that Redis reads for some while others are counted.
         """
         read = await asyncio.gather(*map(self._look_up, parts(probes, PROBES_A_READ) if probes else [()]))
-        return _least([applied for applied, _ in read]), [one for _, found in read for one in found]
+        return least([applied for applied, _ in read]), [one for _, found in read for one in found]
 
     async def _look_up(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         bits = self._bits
         asked, mgets = await asyncio.to_thread(self._reads, probes)  # meanwhile the loop keeps the readers busy
-        commands: list[Command] = [("GET", key) for key in (*self._applied, "neardup:bits")]
-        replies = iter(await self._ask(commands + [mget for each in mgets for mget in each]))
-        applied, [record] = _least(list(islice(replies, len(self._applied)))), islice(replies, 1)
+        reads = [mget for each in mgets for mget in each]
+        replies = iter(await self._ask([("GET", "neardup:bits"), *reads, *self._marks]))
+        [record] = islice(replies, 1)
         self._bits = self._bits_of(record and record.decode())
         if self._bits != bits:  # it was rebuilt meanwhile, or this is the first look at it
             return await self._look_up(probes)
         values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
+        applied = least(list(replies))
         each_found = await asyncio.to_thread(list, map(self._found, asked, values))
         places = packed.by_language(probes).values()
         found = dict(zip(chain.from_iterable(places), chain.from_iterable(each_found), strict=True))
@@ -142,18 +142,23 @@ class RedisIndex(ABC):
         columns, mask = self._columns[language], (1 << BAND_BITS) - 1
         return [columns[bucket >> BAND_BITS] + VALUES[bucket & mask] for bucket in buckets]
 
-    async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
+    async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         """Move stories between bands and set `applied`: one MULTI, or on a cluster one for each language."""
-        *marks, record = await self._ask([("GET", key) for key in (*self._applied, "neardup:bits")])
-        self._bits = self._bits_of(record and record.decode())
-        for languages, key, reply in zip(self._parts, self._applied, marks, strict=True):
-            mark = -1 if reply is None else int(reply)
-            lacking = [one for one in changes if one.seq == 0 or one.seq > mark]
-            commands = await asyncio.to_thread(list, self._changing(lacking, languages))
-            if applied is not None and applied > mark:
-                commands.append(("SET", key, applied))
-            if commands:
-                await self._ask(commands, transaction=True)
+        await self._read_bits()
+        for languages, key in zip(self._parts, self._applied, strict=True):
+            async with translated(), self._client.pipeline(transaction=True) as pipe:
+                await pipe.watch(key)
+                reply = await pipe.get(key)
+                refuse_gap(least([reply]), since)
+                mark = -1 if reply is None else int(reply)
+                lacking = [one for one in changes if one.seq == 0 or one.seq > mark]
+                commands = await asyncio.to_thread(list, self._changing(lacking, languages))
+                if applied is not None and applied > mark:
+                    commands.append(("SET", key, applied))
+                pipe.multi()
+                for command in commands:
+                    pipe.execute_command(*command)
+                await pipe.execute()
 
     def _entering(self, changes: Sequence[Change], language: Language) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Keys of packed buckets and what is appended to each, some at a time."""
@@ -164,8 +169,9 @@ class RedisIndex(ABC):
             yield self._keys(language, buckets), list(numbers)
 
     async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
-        """Fill the empty index, each bucket by one SET of its size."""
+        """Fill the empty index, each bucket by one SET of its size.  Raises Transient for data that went meanwhile."""
         await self._read_bits()
+        self._filling.begin()
         spool = Spool(scratch)
         async for page in pages:
             await self._take(spool, page)
@@ -174,9 +180,10 @@ class RedisIndex(ABC):
             while some := await asyncio.to_thread(list, islice(filled, KEYS_A_COMMAND)):
                 keys = self._keys(part.language, [bucket for bucket, _ in some])
                 pairs = zip(keys, (numbers for _, numbers in some), strict=True)
-                await self._ask([("MSET", *chain.from_iterable(pairs))])
+                await self._filling.write(part.language, [("MSET", *chain.from_iterable(pairs))])
             yield part.stories
         await self._put_rest(spool)
+        await self._filling.end()
 
     async def _take(self, spool: Spool, page: Columns) -> None:
         """Put a page of stories aside."""
@@ -195,16 +202,7 @@ class RedisIndex(ABC):
         async with translated(seconds=None):  # as long as the keys are many
             for fact in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
                 await self._client.delete(fact)
-            doomed: dict[bytes, list[bytes]] = defaultdict(list)
-            async for key in self._client.scan_iter(match="*:*", count=SCAN_COUNT):
-                if ours := OURS.fullmatch(key):
-                    keys = doomed[ours[1] or ours[2]]  # those of a language share a slot
-                    keys.append(key)
-                    if len(keys) == SCAN_COUNT:
-                        await self._client.unlink(*keys)
-                        keys.clear()
-            for keys in filter(None, doomed.values()):
-                await self._client.unlink(*keys)
+            await drop_all_of_languages(self._client)
             facts = {"ledger": ledger_id, **self._record, **self._chosen(sizes), "version": version}
             for fact, value in facts.items():
                 await self._client.set(f"neardup:{fact}", value)
@@ -233,16 +231,17 @@ class RedisIndex(ABC):
         [record] = await self._ask([("GET", "neardup:bits")])
         self._bits = self._bits_of(record and record.decode())
 
-    async def _ask(self, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
+    async def _ask(self, commands: Sequence[Command]) -> list[Any]:
         """The replies to commands, in one round trip."""
-        pipe = self._client.pipeline(transaction=transaction)
+        pipe = self._client.pipeline(transaction=False)
         for command in commands:
             pipe.execute_command(*command)  # some of redis-py's own methods are barred on a cluster
         async with translated():
             return list(await pipe.execute())
 
 
-def _least(replies: Sequence[bytes | int | None]) -> int | None:
+def least(replies: Sequence[bytes | int | None]) -> int | None:
+    """Of the marks of an index the one furthest behind; None where one is missing."""
     marks = [int(reply) for reply in replies if reply is not None]
     return min(marks) if len(marks) == len(replies) else None
 
