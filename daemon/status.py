@@ -1,5 +1,6 @@
 """How neardup stands, read off the ledger and the index."""
 
+import asyncio
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -30,6 +31,7 @@ from daemon.records import Verdict
 RUNS = 5
 CLUSTERS = 5
 BUCKETS = 10
+ANSWER_SECONDS = 5
 
 
 async def status(config: Config) -> dict[str, Any]:
@@ -111,19 +113,23 @@ def _alike(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
 async def _index_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
     kind = config.index.url.partition(":")[0]
     try:
-        index = await open_index(config)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return {"kind": kind, **await _asked(db, config)}
+    except TimeoutError:
+        return {"kind": kind, "error": f"no answer for {ANSWER_SECONDS} seconds"}
     except NeardupError as error:
         return {"kind": kind, "error": str(error)}
+
+
+async def _asked(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
+    index = await open_index(config)
     try:
         mark = await index.mark()
         sizes = await index.bucket_sizes(changes.recent(db, SAMPLE))
         return {
-            "kind": kind,
             "stories": sum((await index.sizes()).values()),
             "lag": None if mark.applied is None else changes.last_seq(db) - mark.applied,
             "hottest_buckets": dict(sorted(sizes.items(), key=lambda bucket: (-bucket[1], bucket[0]))[:BUCKETS]),
         }
-    except NeardupError as error:
-        return {"kind": kind, "error": str(error)}
     finally:
         await index.close()

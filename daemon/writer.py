@@ -133,11 +133,9 @@ class Writer:
     async def _look_up(self, index: Index, probes: Sequence[Banded]) -> list[Found]:
         """Look up in an index that is known to be in step with the ledger."""
         last = await self._ledger.do(changes.last_seq)
-        applied, found = await index.lookup(probes)
-        if applied != last:
+        while (answer := await index.lookup(probes))[0] != last:
             await catch_up(index, self._ledger, self._version)
-            applied, found = await index.lookup(probes)
-        return found
+        return answer[1]
 
     def _measure(self, batch: Sequence[Outcome]) -> None:
         for outcome in batch:

@@ -15,7 +15,8 @@ from daemon.core.banding import MAX_BLOCKS
 from daemon.index import Bandings, packed
 from daemon.index.bulk import Spool
 from daemon.index.marks import layout
-from daemon.index.redis_index import Command, RedisIndex
+from daemon.index.redis_filling import Command
+from daemon.index.redis_index import RedisIndex
 from daemon.records import ISO_CODES, Change, Language
 
 # APPEND leaves a string twice the room it needs.  BITOP makes an exact copy, here of a string by itself,

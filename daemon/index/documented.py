@@ -20,9 +20,10 @@ from daemon.core.banding import BAND_BITS, BANDS, Banding, band_values, groups
 from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, packed
 from daemon.index.bulk import Spool
-from daemon.index.marks import layout
+from daemon.index.marks import layout, least
 from daemon.index.redis_client import translated
-from daemon.index.redis_index import KEYS_A_COMMAND, Command, RedisIndex, least, parts
+from daemon.index.redis_filling import Command
+from daemon.index.redis_index import KEYS_A_COMMAND, RedisIndex, parts
 from daemon.records import LANGUAGES, Banded, Change, Language
 
 INTSET_ENTRIES = 1_000_000

@@ -31,3 +31,9 @@ def refuse_gap(mark: int | None, since: int | None) -> None:
     """Raise Transient where changes that go on from `since` would leave some out."""
     if since is not None and (mark is None or mark < since):
         raise lost()
+
+
+def least(replies: Sequence[bytes | int | None]) -> int | None:
+    """Of the marks of an index the one furthest behind; None where one is missing."""
+    marks = [int(reply) for reply in replies if reply is not None]
+    return min(marks) if len(marks) == len(replies) else None

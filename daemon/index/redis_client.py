@@ -82,14 +82,20 @@ async def translated(
     except exceptions.AuthenticationError as error:
         raise login(f"Redis refuses the login: {error} (the password in index.url is read at the start)") from error
     except exceptions.NoPermissionError as error:
-        raise Fatal(f"Redis refuses: {error}") from error
+        raise Fatal(f"Redis refuses: {_said(error)}") from error
     except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
         why = str(error) or f"nothing within {seconds} seconds"
         raise Transient(f"Redis does not answer: {why}", "redis_unreachable") from error
     except exceptions.WatchError as error:
         raise lost() from error
     except exceptions.RedisError as error:
-        said = str(error).rpartition("caused error: ")[2]  # redis-py puts the command before a pipeline's errors
+        said = _said(error)
         if WAIT.search(said) or isinstance(error, exceptions.ReadOnlyError | exceptions.OutOfMemoryError):
             raise Transient(f"Redis refuses for now: {said}", "redis_refuses") from error
-        raise Fatal(f"Redis refuses: {error}") from error
+        raise Fatal(f"Redis refuses: {_said(error)}") from error
+
+
+def _said(error: exceptions.RedisError) -> str:
+    """Redis's own words; redis-py puts the command before a pipeline's errors, and those of a MULTI in a tuple."""
+    said = error.args[0] if error.args else ""
+    return str(said[0] if isinstance(said, tuple) else said).rpartition("caused error: ")[2]

@@ -1,12 +1,11 @@
 """Notices a Redis that loses data while an index is built in it, when there is no mark to tell by.
 
-    INCR  neardup:filled:<LANG>    with each message that writes some of a language; gone when all is written
+    INCR  neardup:filled:<LANG>    with each message that writes some of a language; gone when the mark is set
 
 Redis applies and keeps commands in their order, so whatever is lost of a message is lost with its count.
 """
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from daemon.index.marks import lost
@@ -21,11 +20,20 @@ class Filling:
     def __init__(self, ask: Callable[[Sequence[Command]], Awaitable[list[Any]]], names: Mapping[Language, str]) -> None:
         self._ask = ask
         self._keys = {language: f"neardup:filled:{name}" for language, name in names.items()}
-        self._counts: Counter[Language] = Counter()
+        self._counts: dict[Language, int] = {}
 
-    def begin(self) -> None:
-        """The index was just cleared."""
+    def forget(self) -> None:
+        """The index is about to be cleared."""
         self._counts.clear()
+
+    async def begin(self) -> None:
+        """The index was cleared.  Raises Transient where what a clear leaves is gone."""
+        version, *counts = await self._ask(
+            [("GET", "neardup:version"), *(("INCR", key) for key in self._keys.values())]
+        )
+        if version is None or set(counts) != {1}:
+            raise lost()
+        self._counts = dict.fromkeys(self._keys, 1)
 
     async def write(self, language: Language, commands: Sequence[Command]) -> None:
         """Write some of a language.  Raises Transient where what was written of it before is gone."""
@@ -34,8 +42,16 @@ class Filling:
         if count != self._counts[language]:
             raise lost()
 
-    async def end(self) -> None:
-        """All is written.  Raises Transient where some of it is gone."""
-        counts = await self._ask([("GETDEL", self._keys[language]) for language in self._counts])
-        if [int(count or 0) for count in counts] != list(self._counts.values()):
+    def keys(self, languages: Iterable[Language]) -> list[str]:
+        """The counts there of languages that were written to, and whose mark is not yet set."""
+        return [self._keys[language] for language in languages if language in self._counts]
+
+    def refuse_loss(self, counts: Sequence[int], languages: Iterable[Language]) -> None:
+        """Raise Transient where the counts that stand there under `keys` tell that some of it is gone."""
+        if list(counts) != [self._counts[language] for language in languages if language in self._counts]:
             raise lost()
+
+    def marked(self, languages: Iterable[Language]) -> None:
+        """From here on the mark tells of a loss."""
+        for language in languages:
+            self._counts.pop(language, None)

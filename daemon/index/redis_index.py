@@ -21,7 +21,7 @@ from daemon.core.banding import BAND_BITS
 from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, Mark, packed
 from daemon.index.bulk import Spool, parts_of, put_aside
-from daemon.index.marks import refuse_gap, strange
+from daemon.index.marks import least, refuse_gap, strange
 from daemon.index.redis_client import translated
 from daemon.index.redis_filling import Command, Filling
 from daemon.index.redis_keys import drop_all_of_languages
@@ -147,18 +147,21 @@ class RedisIndex(ABC):
         await self._read_bits()
         for languages, key in zip(self._parts, self._applied, strict=True):
             async with translated(), self._client.pipeline(transaction=True) as pipe:
-                await pipe.watch(key)
+                filled = self._filling.keys(languages)
+                await pipe.watch(key, *filled)
                 reply = await pipe.get(key)
                 refuse_gap(least([reply]), since)
+                self._filling.refuse_loss([int(await pipe.get(one) or 0) for one in filled], languages)
                 mark = -1 if reply is None else int(reply)
                 lacking = [one for one in changes if one.seq == 0 or one.seq > mark]
                 commands = await asyncio.to_thread(list, self._changing(lacking, languages))
                 if applied is not None and applied > mark:
                     commands.append(("SET", key, applied))
                 pipe.multi()
-                for command in commands:
+                for command in (*commands, *(("DEL", one) for one in filled)):
                     pipe.execute_command(*command)
                 await pipe.execute()
+                self._filling.marked(languages)
 
     def _entering(self, changes: Sequence[Change], language: Language) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Keys of packed buckets and what is appended to each, some at a time."""
@@ -170,8 +173,8 @@ class RedisIndex(ABC):
 
     async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index, each bucket by one SET of its size.  Raises Transient for data that went meanwhile."""
+        await self._filling.begin()
         await self._read_bits()
-        self._filling.begin()
         spool = Spool(scratch)
         async for page in pages:
             await self._take(spool, page)
@@ -183,7 +186,6 @@ class RedisIndex(ABC):
                 await self._filling.write(part.language, [("MSET", *chain.from_iterable(pairs))])
             yield part.stories
         await self._put_rest(spool)
-        await self._filling.end()
 
     async def _take(self, spool: Spool, page: Columns) -> None:
         """Put a page of stories aside."""
@@ -199,13 +201,13 @@ class RedisIndex(ABC):
         Without a version the index says nothing of itself, so it is dropped first and set last: cut short
         between the two, the index is to be cleared again.
         """
+        self._filling.forget()
         async with translated(seconds=None):  # as long as the keys are many
             for fact in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
                 await self._client.delete(fact)
             await drop_all_of_languages(self._client)
             facts = {"ledger": ledger_id, **self._record, **self._chosen(sizes), "version": version}
-            for fact, value in facts.items():
-                await self._client.set(f"neardup:{fact}", value)
+            await self._ask([("SET", f"neardup:{fact}", value) for fact, value in facts.items()])
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
         """Members of the packed buckets that the sample falls into, by name."""
@@ -238,12 +240,6 @@ class RedisIndex(ABC):
             pipe.execute_command(*command)  # some of redis-py's own methods are barred on a cluster
         async with translated():
             return list(await pipe.execute())
-
-
-def least(replies: Sequence[bytes | int | None]) -> int | None:
-    """Of the marks of an index the one furthest behind; None where one is missing."""
-    marks = [int(reply) for reply in replies if reply is not None]
-    return min(marks) if len(marks) == len(replies) else None
 
 
 def parts(items: Sequence[T], size: int = KEYS_A_COMMAND) -> Iterator[Sequence[T]]:

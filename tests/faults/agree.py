@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import redis
@@ -78,7 +79,7 @@ def index_faults(ledger: Path, kind: str, url: str = "") -> list[str]:
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
             sizes = dict(db.execute("SELECT language, stories FROM index_sizes WHERE stories"))
             buckets = {row: packed_numbers(data) for row, data in db.execute("SELECT * FROM index_buckets")}
-            wanted = {_row(language, bucket): n for language, bucket, n in _wanted(held, packed.read(marks["bits"]))}
+            wanted = _wanted(held, packed.read(marks["bits"]))
             said = [] if marks.get("applied") == last else [f"applied {marks.get('applied')}, the ledger is at {last}"]
             return [*said, *_sizes(sizes, held), *_misplaced(buckets, wanted, held, last)]
     with redis.Redis.from_url(url) as client:
@@ -95,17 +96,17 @@ def _row(language: Language, bucket: int) -> int:
     return LANGUAGES.index(language) << COLUMN_BITS + BAND_BITS | bucket
 
 
-def _wanted(held: list[Held], bits: packed.Bits, *, blocks: bool = True) -> Iterator[tuple[Language, int, set[int]]]:
-    """Each packed bucket that a story stands in, and the numbers of all of these."""
-    wanted: dict[tuple[Language, int], set[int]] = defaultdict(set)
+def _wanted(held: list[Held], bits: packed.Bits, *, blocks: bool = True) -> dict[int, set[int]]:
+    """Each packed bucket that a story stands in, as SQLite would number it, and the numbers of all of these."""
+    wanted: dict[int, set[int]] = defaultdict(set)
     for story in held:
         width = bits[story.language]
         columns = packed.near_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
         if story.signature:
             columns += packed.sketch_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
         for bucket in columns:
-            wanted[story.language, bucket].add(story.number)
-    return ((language, bucket, numbers) for (language, bucket), numbers in wanted.items())
+            wanted[_row(story.language, bucket)].add(story.number)
+    return wanted
 
 
 def _misplaced(
@@ -127,7 +128,7 @@ def _sizes(told: dict[str, int], held: list[Held]) -> list[str]:
     return [] if told == want else [f"tells of {told} stories, the ledger holds {dict(want)}"]
 
 
-def _packed_keys(client: "redis.Redis", names: dict[Language, str], prefix: str) -> dict[int, list[int]]:
+def _packed_keys(client: Any, names: dict[Language, str], prefix: str) -> dict[int, list[int]]:
     """What packed buckets in Redis hold, under the numbers that SQLite would give them."""
     found = {}
     for language, name in names.items():
@@ -138,14 +139,14 @@ def _packed_keys(client: "redis.Redis", names: dict[Language, str], prefix: str)
     return found
 
 
-def _compact(client: "redis.Redis", held: list[Held], last: int) -> list[str]:
-    wanted = {_row(*at): n for *at, n in _wanted(held, packed.read((client.get("neardup:bits") or b"").decode()))}
+def _compact(client: Any, held: list[Held], last: int) -> list[str]:
+    wanted = _wanted(held, packed.read((client.get("neardup:bits") or b"").decode()))
     sizes = {str(language): int(client.get(f"neardup:stories:{code}") or 0) for language, code in CODES.items()}
     told = {language: n for language, n in sizes.items() if n}
     return [*_sizes(told, held), *_misplaced(_packed_keys(client, CODES, ""), wanted, held, last)]
 
 
-def _documented(client: "redis.Redis", held: list[Held], last: int) -> list[str]:
+def _documented(client: Any, held: list[Held], last: int) -> list[str]:
     """Band sets and hashes hold what the ledger holds and nothing else: no orphan is left of an edit."""
     sets: dict[str, set[int]] = defaultdict(set)
     digits: dict[str, dict[int, str]] = defaultdict(dict)
@@ -163,13 +164,13 @@ def _documented(client: "redis.Redis", held: list[Held], last: int) -> list[str]
     }
     assert all(0 <= int(key.split(":")[1]) < BANDS for key in keys), keys
     out = [
-        f"{key}: in the index {have.get(key)}, by the ledger {want.get(key)}"  # type: ignore[attr-defined]
+        f"{key}: in the index {have.get(key)}, by the ledger {want.get(key)}"
         for have, want in ((found, sets), (hashes, digits))
-        for key in have.keys() | want.keys()  # type: ignore[attr-defined]
-        if have.get(key) != want.get(key)  # type: ignore[attr-defined]
+        for key in have.keys() | want.keys()
+        if have.get(key) != want.get(key)
     ]
     bits = dict.fromkeys(Language, BAND_BITS)
-    wanted = {_row(*at): n for *at, n in _wanted(held, bits, blocks=False)}
+    wanted = _wanted(held, bits, blocks=False)
     return out + list(_misplaced(_packed_keys(client, names, "sketch:"), wanted, held, last))
 
 

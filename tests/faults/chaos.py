@@ -93,14 +93,12 @@ def campaign(driver: Driver, folder: Path, index: str, blows: int, *, url: str =
     for n, first in enumerate(range(0, blows, BLOWS_A_LIFE)):
         fresh = bool(n % 2)
         if fresh not in calm:
-            (peace := folder / f"undisturbed {fresh}").mkdir()
-            calm[fresh] = undisturbed(driver, peace, index, url, fresh=fresh)
+            calm[fresh] = undisturbed(driver, folder / f"undisturbed {fresh}", index, url, fresh=fresh)
         if not planned[fresh]:
             planned[fresh] = instants(chance, calm[fresh].reached)
         most = min(blows - first, BLOWS_A_LIFE)
         mine, planned[fresh] = planned[fresh][:most], planned[fresh][most:]
-        (here := folder / f"life {n}").mkdir()
-        _live(Life(driver, here, index, url), mine, calm[fresh], tally, fresh=fresh)
+        _live(Life(driver, folder / f"life {n}", index, url), mine, calm[fresh], tally, fresh=fresh)
     return tally
 
 

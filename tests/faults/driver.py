@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,17 @@ At = dict[str, Any]
 
 @dataclass(frozen=True)
 class Started:
-    """A process of the command; its output is in out.txt and err.txt of its folder."""
+    """A process of the command; its output is in the files `name`.out and `name`.err of its folder."""
 
     driver: "Driver"
     folder: Path
+    name: str
     pid: int
 
     def wait(self) -> int | None:
         """Its exit code, negative for a signal; None where it stands still."""
-        answer = self.driver.ask({"wait": self.pid})
-        return answer.get("code")
+        code: int | None = self.driver.ask({"wait": self.pid}).get("code")
+        return code
 
     def go_on(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -38,15 +40,21 @@ class Started:
         return self.wait()
 
     def said(self) -> str:
-        return (self.folder / "err.txt").read_text(encoding="utf-8")
+        return self._file("err")
+
+    def output(self) -> str:
+        return self._file("out")
 
     def facts(self) -> dict[str, Any]:
         """The object on the last line of its output."""
-        return dict(json.loads((self.folder / "out.txt").read_text(encoding="utf-8").splitlines()[-1]))
+        return dict(json.loads(self.output().splitlines()[-1]))
 
     def reached(self) -> dict[str, int]:
         """What it came to, and how often, as instants are counted; of one that ended by itself."""
-        return dict(json.loads((self.folder / "reached.json").read_text(encoding="utf-8")))
+        return dict(json.loads(self._file("reached")))
+
+    def _file(self, kind: str) -> str:
+        return (self.folder / f"{self.name}.{kind}").read_text(encoding="utf-8")
 
 
 class Driver:
@@ -54,6 +62,7 @@ class Driver:
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
+        self._names = (f"{n}" for n in count(1))
 
     def ask(self, request: dict[str, Any]) -> Any:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -61,9 +70,10 @@ class Driver:
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
-    def start(self, folder: Path, *arguments: str, at: At | None = None, **env: str) -> Started:
-        request = {"folder": str(folder), "arguments": arguments, "at": at, "env": env}
-        return Started(self, folder, self.ask({"start": request}))
+    def start(self, folder: Path, *arguments: str, at: At | None = None, name: str = "", **env: str) -> Started:
+        name = name or next(self._names)
+        request = {"folder": str(folder), "name": name, "arguments": arguments, "at": at, "env": env}
+        return Started(self, folder, name, self.ask({"start": request}))
 
 
 @contextmanager

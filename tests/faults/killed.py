@@ -126,13 +126,13 @@ def wrap_statements(instant: Instant) -> None:
             super().__init__(*args, **kwargs)
             self.set_trace_callback(partial(instant.reach, STATEMENT))
 
-    sqlite3.connect = partial(sqlite3.connect, factory=Traced)
+    sqlite3.connect = partial(sqlite3.connect, factory=Traced)  # type: ignore[assignment]
 
 
 def wrap_messages(instant: Instant) -> None:
     send = AbstractConnection.send_packed_command
 
-    async def sent(self: Any, command: bytes | str | Iterable[bytes], check_health: bool | None = True) -> None:
+    async def sent(self: Any, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
         if instant.is_next(MESSAGE):
             whole = command if isinstance(command, bytes) else b"".join(command)  # type: ignore[arg-type]
             os.write(self._writer.get_extra_info("socket").fileno(), whole[: len(whole) // 2])
@@ -159,10 +159,10 @@ def live(request: dict[str, Any]) -> int:
     """Be the command; its exit code."""
     folder = Path(request["folder"])
     os.chdir(folder)
-    for number, name in ((0, os.devnull), (1, "out.txt"), (2, "err.txt")):
+    for number, name in ((0, os.devnull), (1, f"{request['name']}.out"), (2, f"{request['name']}.err")):
         os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
     os.environ.update(request["env"])
-    instant = Instant(request["at"], folder / "reached.json")
+    instant = Instant(request["at"], folder / f"{request['name']}.reached")
     for step, places in STEPS.items():
         for place in places:
             wrap(*place, step, instant)

@@ -29,7 +29,7 @@ class Life:
         self.driver, self.folder, self.index, self.url = driver, folder, index, url
         self.env = dict(SETTINGS)
         self.given: Counter[tuple[int, int]] = Counter()
-        shutil.copytree(SAMPLES / "stories", folder / "stories")
+        shutil.copytree(SAMPLES / "stories", folder / "stories")  # makes the folder, too
         self._rows = {int(row["id"]): dict(row) for row in ROWS}
         self._manifest = folder / "stories.jsonl"
         self._day = 0
@@ -46,8 +46,8 @@ class Life:
     def ledger(self) -> Path:
         return self.folder / "neardup.db"
 
-    def start(self, *arguments: str, at: At | None = None, **env: str) -> Started:
-        return self.driver.start(self.folder, *arguments, at=at, **self.env, **env)
+    def start(self, *arguments: str, at: At | None = None, name: str = "", **env: str) -> Started:
+        return self.driver.start(self.folder, *arguments, at=at, name=name, **self.env, **env)
 
     def faults(self, reference: State) -> list[str]:
         """What the ledger has otherwise than one that nothing happened to, and the index than the ledger."""
@@ -57,7 +57,7 @@ class Life:
         """Take the flags that no export has given."""
         done = self.start("export", "--new", "--format", "jsonl")
         assert done.wait() == 0, done.said()
-        self.given += given((self.folder / "out.txt").read_text(encoding="utf-8"))
+        self.given += given(done.output())
 
     def edit_all_sorts(self) -> None:
         """In each language a story becomes a copy; and stories come, move, become too short, cannot be listed."""

@@ -43,10 +43,10 @@ class Moderator:
     """A browser in front of a desk that may die at any time."""
 
     def __init__(self, life: Life, at: At | None) -> None:
-        said = life.folder / "err.txt"
+        said = life.folder / "desk.err"
         said.unlink(missing_ok=True)
         os.mkfifo(said)  # so that reading it waits for what is written
-        self.desk: Started = life.start("review", "--listen", "127.0.0.1:0", at=at)
+        self.desk: Started = life.start("review", "--listen", "127.0.0.1:0", at=at, name="desk")
         with said.open(encoding="utf-8") as lines:
             told = next(line for line in lines if "the review desk is open" in line)
         said.unlink()
