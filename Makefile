@@ -6,7 +6,7 @@ BIN     := $(VENV)/bin
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench bench-detection bench-candidates bench-scale lock clean tools
+.PHONY: help venv run test check bench bench-detection bench-candidates bench-scale bench-desk lock clean tools
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -37,12 +37,16 @@ bench-candidates: $(VENV)/test.stamp tools  ## lookups in both indexes at STORIE
 bench-scale: $(VENV)/test.stamp tools  ## ledger, indexes and sweep at 15.8 million stories, or SIZE=1/500 (JSON=file)
 	$(BIN)/python -m tests.bench.scale $(if $(SIZE),--size $(SIZE)) $(if $(JSON),--json $(JSON))
 
-# redis-server for the contract and system tests, promtool for the alert rules
+bench-desk: $(VENV)/test.stamp  ## the review desk's pages over 50,000 flags
+	$(BIN)/python -m tests.bench.desk
+
+# redis-server for the contract and system tests, promtool for the alert rules, a browser and ten scripts for the desk
 tools:
-	@command -v redis-server promtool systemd-analyze >/dev/null || { \
+	@(for tool in redis-server promtool systemd-analyze chromium; do command -v $$tool >/dev/null || exit 1; done) && \
+	test -e /usr/share/fonts/truetype/noto/NotoSansOriya-Regular.ttf || { \
 	  $(SUDO) apt-get update -q && \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-	    redis-server prometheus systemd; }
+	    redis-server prometheus systemd chromium fonts-noto-core; }
 
 $(VENV)/run.stamp: deploy/requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -18,6 +18,7 @@ from daemon.core.banding import MAX_SKETCH_BANDS, Banding, groups
 from daemon.core.html import Extraction
 from daemon.core.minhash import ROWS
 from daemon.errors import Misuse
+from daemon.formats import Format, Target, format_of, target_of
 from daemon.listening import Metrics, Review, Section
 from daemon.records import Language, language_of
 from daemon.schedule import Daily, Schedule, duration, parse_schedule
@@ -157,8 +158,14 @@ class Run(Section):
 class Export(Section):
     """[export]: what a run leaves for the moderators."""
 
-    path: Annotated[Path | None, BeforeValidator(lambda value: value or None)] = None
-    format: Literal["csv", "jsonl"] = "csv"
+    path: Annotated[Target | None, BeforeValidator(target_of)] = None
+    format: Format | None = None
+    webhook: Annotated[str, Field(pattern=r"^(https?://[^/\s]\S*)?$")] = ""
+
+    @property
+    def path_format(self) -> Format:
+        """The format of the file at `path`: the one that is named, or else what its ending tells."""
+        return self.format or (format_of(self.path) if self.path else None) or "csv"
 
 
 class Config(BaseSettings):
@@ -221,7 +228,7 @@ def _anchored(config: Config, folder: Path) -> Config:
     def at(path: Path | None) -> Path | None:
         return folder / path if path else None
 
-    url = config.content.url
+    url, target = config.content.url, config.export.path
     if url.startswith("file:"):
         url = f"file:{folder / url.removeprefix('file://').removeprefix('file:')}"
     return config.model_copy(
@@ -229,6 +236,6 @@ def _anchored(config: Config, folder: Path) -> Config:
             "source": config.source.model_copy(update={"manifest": at(config.source.manifest)}),
             "content": config.content.model_copy(update={"url": url}),
             "ledger": config.ledger.model_copy(update={"path": at(config.ledger.path)}),
-            "export": config.export.model_copy(update={"path": at(config.export.path)}),
+            "export": config.export.model_copy(update={"path": at(target) if isinstance(target, Path) else target}),
         }
     )

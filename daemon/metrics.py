@@ -1,11 +1,14 @@
 """Every metric, declared once."""
 
+from collections.abc import Sequence
+
 from prometheus_client import Counter, Gauge, Histogram
 
 from daemon.core.minhash import FEW_SHINGLES
 from daemon.records import Dead, Kind, Language, Skip
 
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 
 STORIES = Counter("neardup_stories_total", "Stories that ended, by outcome", ["language", "outcome", "reason"])
@@ -46,6 +49,41 @@ LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run last 
 RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
 WAITING = Gauge("neardup_waiting", "1 while a run waits for what does not answer, or refuses", ["what"])
 RUNNING = Gauge("neardup_running", "1 while a run is under way", ["command"])
+
+
+def stage_seconds() -> dict[str, list[float]]:
+    """Stage -> how many times it took up to each bound of the histogram, then its seconds in all, so far."""
+    taken: dict[str, list[float]] = {}
+    for sample in next(iter(STAGE_SECONDS.collect())).samples:
+        if sample.name.endswith(("_bucket", "_sum")):  # the buckets are in order, and before the sum
+            taken.setdefault(sample.labels["stage"], []).append(sample.value)
+    return taken
+
+
+def latencies(before: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    """What the stages took since `stage_seconds` gave `before`: how many times, seconds in all, quantiles in seconds.
+
+    A quantile is read off the histogram, which is taken to be even in the logarithm between two bounds.
+    """
+    facts: dict[str, dict[str, float]] = {}
+    for stage, now in stage_seconds().items():
+        *upto, seconds = [new - old for new, old in zip(now, before.get(stage, [0.0] * len(now)), strict=True)]
+        if upto[-1]:
+            facts[stage] = {"times": int(upto[-1]), "seconds": round(seconds, 6)} | {
+                name: _quantile(upto, share) for name, share in QUANTILES.items()
+            }
+    return facts
+
+
+def _quantile(upto: Sequence[float], share: float) -> float:
+    wanted = share * upto[-1]
+    n = next(n for n, times in enumerate(upto) if times >= wanted)
+    if n == len(_STAGE_SECONDS):
+        return _STAGE_SECONDS[-1]
+    high = _STAGE_SECONDS[n]
+    low, below = (_STAGE_SECONDS[n - 1], upto[n - 1]) if n else (high / 3, 0.0)
+    return float(f"{low * (high / low) ** ((wanted - below) / (upto[n] - below)):.3g}")
+
 
 # A counter that appears with its first count has no increase for Prometheus to see.
 for _language in Language:

@@ -16,12 +16,13 @@ from daemon.flow import limited_by, unwatch_flow, watch_flow
 from daemon.gauges import keep_gauges, refresh_gauges
 from daemon.ledger import changes, now_ms, runs, stories, translated
 from daemon.ledger.lock import only_one
-from daemon.metrics import RUN_FAILURES, RUNNING
+from daemon.metrics import RUN_FAILURES, RUNNING, latencies, stage_seconds
 from daemon.pipeline import Pipeline
 from daemon.readers import Readers
 from daemon.ready import get_ready
 from daemon.records import Checkpoint, Known, Listed, Outcome, Story
-from daemon.review.export import write_file
+from daemon.review.export.write import check_format, export_after_run
+from daemon.review.webhook import tell
 from daemon.source import Source
 from daemon.summary import Counts, Summary
 from daemon.sync import KEEP_CHANGES, rebuild
@@ -64,6 +65,8 @@ async def run_once(
     index away at start, Misuse for a daily Athena run without a watermark, Stopped where `stop` came before
     the listing began, Fatal for what somebody has to mend.
     """
+    if app.config.export.path is not None:
+        check_format(app.config.export.path_format)  # before hours of work
     with only_one(app.config.ledger.path, command):
         await get_ready(app, stop, refingerprint=refingerprint, fresh=fresh)
         mark = await app.ledger.do(runs.watermark)
@@ -115,6 +118,7 @@ class _Run:
         self._progress = Progress()
         self._started_at = now_ms()
         self._newest: int | None = None
+        self._stages = stage_seconds()
         self.counts = self._progress.counts
 
     async def go(self, since: int | None, *, moves_watermark: bool) -> Summary:
@@ -215,13 +219,16 @@ class _Run:
 
     async def _finish(self, working_seconds: float, ended: bool, *, moves_watermark: bool) -> Summary:
         status = "done" if ended else "stopped"
-        mark, export = self._newest if moves_watermark else None, self._app.config.export
-        if export.path is not None:
-            await self._app.ledger.do(write_file, export.path, export.format)
-        await self._app.ledger.do(runs.finish, self._run_id, status, counts=self.counts.as_dict(), watermark=mark)
+        mark = self._newest if moves_watermark else None
+        await export_after_run(self._app.config, passages=not self._stop.is_set())
+        counts = self.counts.as_dict() | {"stages": latencies(self._stages)}
+        await self._app.ledger.do(runs.finish, self._run_id, status, counts=counts, watermark=mark)
         await self._app.ledger.do(changes.prune, KEEP_CHANGES)
         if not self._stop.is_set():  # or there is no time to wait for an index that does not answer
             with suppress(NeardupError):  # the run is done
                 await refresh_gauges(self._app)
         seconds = (now_ms() - self._started_at) / 1000
-        return Summary(self._command, status, self.counts, self._started_at, seconds, working_seconds)
+        summary = Summary(self._command, status, self.counts, self._started_at, seconds, working_seconds)
+        if not self._stop.is_set():
+            await tell(self._app.config, self._command, status, summary.as_dict())
+        return summary

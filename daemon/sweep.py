@@ -28,7 +28,7 @@ from daemon.ledger import Ledger, candidates, changes, columns, memory, now_ms, 
 from daemon.ledger.lock import only_one
 from daemon.metrics import CAPPED, CAPPED_BUCKETS, RUN_FAILURES, RUNNING
 from daemon.records import NUMBER_OF, Language
-from daemon.review.export import write_file
+from daemon.review.export.write import export_after_run
 from daemon.run import Progress, Watch
 from daemon.sync import refuse_other_fingerprints
 from daemon.texts import Texts
@@ -85,8 +85,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
             await work.go()
             if work.swept.status == "done":
                 await ledger.do(runs.owe_sweep, owed=False)
-            if config.export.path is not None:
-                await ledger.do(write_file, config.export.path, config.export.format)
+            await export_after_run(config, passages=not stop.is_set())
         except BaseException as error:
             RUN_FAILURES.labels("sweep").inc()
             why = str(error) if isinstance(error, NeardupError) else repr(error)

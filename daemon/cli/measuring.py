@@ -1,4 +1,4 @@
-"""The commands that measure: `evaluate`, `plan`, `replay`."""
+"""The commands that measure: `evaluate`, `plan`, `replay`, `report`."""
 
 import json
 import re
@@ -22,6 +22,8 @@ from daemon.plan.sample import take
 from daemon.plan.tables import tables as plan_tables
 from daemon.records import Language, language_of
 from daemon.replay import replay as replay_pairs
+from daemon.report.facts import facts_of
+from daemon.report.page import write_report
 from daemon.signals import run_async
 
 score = click.FloatRange(0, 1, min_open=True)
@@ -129,6 +131,17 @@ def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, me
     for part in plan_tables(facts):
         terminal.out.print(part)
         terminal.out.print()
+
+
+@command
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="The page.  [report.html beside the ledger]"
+)
+def report_(config: Config, output: Path | None) -> None:
+    """How flags, scores, buckets and stages are distributed: one HTML page of plots, for operators."""
+    page = output or config.ledger.path.parent / "report.html"
+    write_report(page, run_async(lambda _: facts_of(config)), config)
+    click.echo(f"The report: {page}")
 
 
 def _counts_of(options: tuple[str, ...]) -> Counter[Language]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import sys
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,16 +12,20 @@ from daemon import terminal
 from daemon.app import open_app
 from daemon.check import check as check_text
 from daemon.cli.base import command, json_option
+from daemon.cli.selecting import selects
 from daemon.compare import compare as compare_texts
 from daemon.config import Config
 from daemon.core.html import Unreadable
 from daemon.errors import Fatal, Misuse
+from daemon.formats import FORMATS, Format, format_of, target_of
 from daemon.ledger import connect, flags, read, translated
+from daemon.ledger.selection import Selection
 from daemon.listening import address
 from daemon.records import language_of
 from daemon.review.desk.app import serve
 from daemon.review.evidence_page import write_evidence
-from daemon.review.export import Format, write, write_file
+from daemon.review.export.write import Order
+from daemon.review.export.write import export as write_export
 from daemon.review.side_by_side import side_by_side
 from daemon.signals import run_async
 
@@ -72,23 +76,24 @@ def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) ->
 
 
 @command
-@click.option("--format", "file_format", type=click.Choice(["csv", "jsonl"]), help="[export.format]")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, allow_dash=True), default="-", help="A file; - is stdout."
-)
-@click.option("--new", "only_new", is_flag=True, help="Only flags that no export has given before.")
-def export(config: Config, file_format: Format | None, output: Path, only_new: bool) -> None:
+@click.option("--format", "file_format", type=click.Choice(FORMATS), help="[by the output's ending, or export.format]")
+@click.option("-o", "--output", default="-", metavar="PATH", help="A file, or s3://BUCKET/KEY; - is stdout.")
+@click.option("--bom", is_flag=True, help="CSV with a byte order mark, by which Excel knows UTF-8.")
+@selects
+def export(config: Config, file_format: Format | None, output: str, selection: Selection, *, bom: bool) -> None:
     """The flagged pairs, worst first, for review."""
-    chosen = file_format or config.export.format
-    read(config.ledger.path).close()
-    with translated(config.ledger.path):
-        db = connect(config.ledger.path)
-        if str(output) == "-":
-            given = write(db, sys.stdout, chosen, only_new=only_new)
-            sys.stdout.flush()  # what was not given must not be marked
-        else:
-            given = write_file(db, output, chosen, only_new=only_new)
-            click.echo(f"{len(given):,} flags: {output}", err=True)
+    try:
+        target = None if output == "-" else target_of(output)
+    except ValueError as error:
+        raise Misuse(f"--output: {error}") from None
+    chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
+    if bom and chosen != "csv":
+        raise Misuse(f"--bom: {chosen} takes none")
+    order = Order(chosen, selection, bom=bom)
+    given = run_async(lambda _: write_export(config, target, order))
+    if target is not None:
+        click.echo(f"{len(given):,} flags: {target}", err=True)
+    with translated(config.ledger.path), closing(connect(config.ledger.path)) as db:
         flags.mark_exported(db, given)
 
 

@@ -14,9 +14,9 @@ from daemon.app import open_app
 from daemon.cli.base import command, json_option, time_of
 from daemon.config import Config
 from daemon.http import serve_if_free
-from daemon.ledger import Ledger, flags, read, runs, snapshot
+from daemon.ledger import Ledger, clusters, flags, read, runs, snapshot
 from daemon.ledger.selection import Selection
-from daemon.review.export import clusters_of, record
+from daemon.review.export.pairs import record
 from daemon.run import run_once
 from daemon.service import Service
 from daemon.signals import run_async
@@ -102,6 +102,6 @@ def _show_flags(config: Config, new: list[dict[str, Any]], total: int) -> None:
 
 def _flagged_since(db: sqlite3.Connection, since: int) -> list[dict[str, Any]]:
     with snapshot(db):
-        cluster_of = clusters_of(db)
+        cluster_of = clusters.by_story(db)
         news = Selection(since=since)
         return [record(row, cluster_of) for row in flags.select(db, news, limit=terminal.SHOWN_FLAGS)]

@@ -5,7 +5,7 @@ stories that have nothing in common; so each names its two members furthest apar
 edge.
 """
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -54,12 +54,27 @@ def clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list
     for edge in edges:
         inside[root[edge[0]]].append(edge)
 
-    def order(story: int) -> tuple[bool, int, int]:
-        time = published.get(story)
-        return time is None, time or 0, story
-
-    found = [_cluster(sorted(stories, key=order), inside[top]) for top, stories in members.items()]
+    found = [
+        _cluster(sorted(stories, key=lambda story: _order(story, published)), inside[top])
+        for top, stories in members.items()
+    ]
     return sorted(found, key=lambda cluster: (-len(cluster.stories), cluster.stories[0]))
+
+
+def by_story(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict[int, tuple[int, int]]:
+    """Each story of an edge -> its cluster's first story, and how many it holds; with less memory than `clusters`."""
+    root = roots(edges)
+    first: dict[int, int] = {}
+    for story, top in root.items():
+        first[top] = min(first.get(top, story), story, key=lambda one: _order(one, published))
+    sizes = Counter(root.values())
+    told = {top: (first[top], size) for top, size in sizes.items()}
+    return {story: told[top] for story, top in root.items()}
+
+
+def _order(story: int, published: Mapping[int, int | None]) -> tuple[bool, int, int]:
+    time = published.get(story)
+    return time is None, time or 0, story
 
 
 def _cluster(stories: list[int], edges: list[Edge]) -> Cluster:

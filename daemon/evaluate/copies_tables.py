@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from daemon.evaluate import verdict_tables
 from daemon.evaluate.facts import SCORES
 from daemon.evaluate.figures import ALL, Facts
-from daemon.evaluate.tables import SHOWN_PAIRS, Table, decimal, interval
+from daemon.evaluate.tables import SHOWN_PAIRS, decimal, interval
+from daemon.figures.page import Table
 from daemon.records import ISO_CODES, Kind
 
 CODES = {language.value: code for code, language in ISO_CODES.items()}

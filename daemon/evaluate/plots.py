@@ -1,38 +1,16 @@
 """The plots of an evaluation, as SVG to stand inside a page."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from io import StringIO
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import PercentFormatter
 
 from daemon.evaluate.edits import RATES, replaced_name
 from daemon.evaluate.facts import SCORES
 from daemon.evaluate.figures import ALL, Facts
+from daemon.figures.svg import COLOURS, INK, bucket_sizes, svg
 from daemon.records import Kind
-
-INCHES = (8, 3.6)
-# Told apart by colour-blind eyes too, on white and on black: the middle tones of Okabe and Ito, 2008.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-BLACK = "#000000"
-INK = "#010101"  # a black that is written out: what is black by default has no colour of its own in SVG
-BEFORE_SVG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
-UNUSED = re.compile(r"""\s*<metadata>.*?</metadata>|(?<=<g) id="[^"]*\"""", re.DOTALL)
-
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.2,
-    "grid.color": BLACK,
-    "legend.frameon": False,
-}
 
 
 def plots(facts: Facts) -> dict[str, str]:
@@ -40,27 +18,9 @@ def plots(facts: Facts) -> dict[str, str]:
     drawn: Mapping[str, Callable[[Axes], None]] = {
         "Recall against the share of words replaced": lambda axes: _rates(axes, facts["recall"]),
         "Precision and recall against the threshold": lambda axes: _thresholds(axes, facts["thresholds"]),
-        "Members of the buckets that the originals stand in": lambda axes: _buckets(axes, facts["buckets"]),
+        "Members of the buckets that the originals stand in": lambda axes: bucket_sizes(axes, facts["buckets"]),
     }
-    return {title: _svg(draw, title) for title, draw in drawn.items()}
-
-
-def _svg(draw: Callable[[Axes], None], title: str) -> str:
-    with mpl.rc_context(STYLE | {"svg.hashsalt": title}):  # ids that differ from plot to plot, not from day to day
-        figure = Figure(INCHES, layout="constrained")
-        figure.patch.set_alpha(0)
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0)
-        draw(axes)
-        figure.legend(loc="outside right center")
-        out = StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None})
-    svg = UNUSED.sub("", BEFORE_SVG.sub("", out.getvalue(), count=1))
-    return (
-        svg.replace(INK, "currentColor")
-        .replace(BLACK, "currentColor")
-        .replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
-    )
+    return {title: svg(draw, title) for title, draw in drawn.items()}
 
 
 def _rates(axes: Axes, recall: Sequence[Facts]) -> None:
@@ -101,18 +61,3 @@ def _line(
     axes.fill_between(
         places, [s["low"] for s in shares], [s["high"] for s in shares], color=colour, alpha=0.12, linewidth=0
     )
-
-
-def _buckets(axes: Axes, buckets: Mapping[str, Mapping[int, int]]) -> None:
-    largest = max((size for sizes in buckets.values() for size in sizes), default=1)
-    edges = [2**n for n in range(largest.bit_length() + 1)]
-    for (name, sizes), colour in zip(buckets.items(), COLOURS, strict=False):
-        axes.hist(
-            list(sizes), edges, weights=list(sizes.values()), histtype="step", color=colour, label=f"{name} buckets"
-        )
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlabel("members")
-    axes.set_ylabel("buckets")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

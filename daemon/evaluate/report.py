@@ -1,17 +1,12 @@
 """The figures as one page that needs nothing but itself."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from daemon import __version__
-from daemon.errors import Fatal
 from daemon.evaluate import copies_tables, truth_tables
 from daemon.evaluate.figures import Facts
-from daemon.evaluate.tables import Table
+from daemon.figures.page import write_page
 
-TEMPLATE = "page.html.j2"
+TITLE = "neardup evaluation"
 
 
 def write_copies(path: Path, facts: Facts) -> None:
@@ -23,7 +18,9 @@ def write_copies(path: Path, facts: Facts) -> None:
         f"Stories, and copies made of them: {stories}. Each was copied by each edit that found something to work on, "
         "and the real pipeline was run over all. Intervals are Wilson's, of 95 %; shares are rounded down."
     )
-    _write(path, about, copies_tables.tables(facts), copies_tables.details(facts), plots(facts))
+    write_page(
+        path, TITLE, about, plots=plots(facts), tables=copies_tables.tables(facts), details=copies_tables.details(facts)
+    )
 
 
 def write_truth(path: Path, facts: Facts) -> None:
@@ -32,20 +29,4 @@ def write_truth(path: Path, facts: Facts) -> None:
         f"{facts['flagged']:,} flags on record against {facts['labelled']:,} labelled pairs, of which "
         f"{facts['wanted']:,} must be found. Intervals are Wilson's, of 95 %; shares are rounded down."
     )
-    _write(path, about, truth_tables.tables(facts), [], {})
-
-
-def _write(path: Path, about: str, tables: Sequence[Table], details: Sequence[Table], drawn: Mapping[str, str]) -> None:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    page = environment.get_template(TEMPLATE).render(
-        version=__version__, about=about, tables=tables, details=details, plots=drawn
-    )
-    new = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(page, encoding="utf-8")
-        new.replace(path)
-    except OSError as error:
-        raise Fatal(f"cannot write the page {path}: {error.strerror}") from error
+    write_page(path, TITLE, about, plots={}, tables=truth_tables.tables(facts))

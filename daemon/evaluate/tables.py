@@ -1,7 +1,6 @@
 """Tables to read: the same on a terminal and on the page."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from math import floor
 from typing import Any
 
@@ -9,17 +8,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from daemon.figures.page import Table
+
 SHOWN_PAIRS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A title, what it means, the columns, and the cells row by row."""
-
-    title: str
-    note: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 def decimal(value: float | None) -> str:

@@ -5,7 +5,8 @@ from typing import Any
 
 from daemon.evaluate import verdict_tables
 from daemon.evaluate.figures import ALL, Facts
-from daemon.evaluate.tables import SHOWN_PAIRS, Table, decimal, interval
+from daemon.evaluate.tables import SHOWN_PAIRS, decimal, interval
+from daemon.figures.page import Table
 
 
 def tables(facts: Facts) -> list[Table]:

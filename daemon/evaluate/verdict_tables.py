@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from daemon.evaluate.figures import ALL, Facts, share
-from daemon.evaluate.tables import Table, decimal, interval
+from daemon.evaluate.tables import decimal, interval
+from daemon.figures.page import Table
 from daemon.ledger import read, translated, verdicts
 from daemon.records import Verdict
 

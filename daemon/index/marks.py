@@ -35,5 +35,4 @@ def refuse_gap(mark: int | None, since: int | None) -> None:
 
 def least(replies: Sequence[bytes | int | None]) -> int | None:
     """Of the marks of an index the one furthest behind; None where one is missing."""
-    marks = [int(reply) for reply in replies if reply is not None]
-    return min(marks) if len(marks) == len(replies) else None
+    return None if None in replies else min(int(reply) for reply in replies if reply is not None)

@@ -4,7 +4,8 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from daemon.core.clusters import Cluster, Edge, clusters
+from daemon.core import clusters as core
+from daemon.core.clusters import Cluster, Edge
 from daemon.ledger import flags
 
 
@@ -19,10 +20,20 @@ def around(db: sqlite3.Connection, story_id: int) -> Cluster | None:
     return found[0] if found else None
 
 
+def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
+    """Each story that a flag joins with another -> its cluster's likely original, and how many it holds."""
+    edges = flags.edges(db)
+    return core.by_story(edges, _published(db, edges))
+
+
 def _of(db: sqlite3.Connection, edges: Sequence[Edge]) -> list[Cluster]:
+    return core.clusters(edges, _published(db, edges))
+
+
+def _published(db: sqlite3.Connection, edges: Sequence[Edge]) -> dict[int, int | None]:
     stories = {story for a, b, _ in edges for story in (a, b)}
     rows = db.execute(
         "SELECT id, published_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(stories)),),
     )
-    return clusters(edges, dict(rows))
+    return dict(rows)

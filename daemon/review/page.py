@@ -72,6 +72,10 @@ def inlined() -> Inlined:
     return Inlined(style, script, policy)
 
 
-FILTERS = {"visible": visible, "percent": percent, "moment": moment}
+FILTERS = {
+    "visible": visible,
+    "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
+    "moment": moment,
+}
 # What a page goes by that is given nothing else: see base.html.j2, passages.html.j2, cluster.html.j2, evidence.html.j2.
 GLOBALS = {"inlined": None, "codes": CODES, "story_url": None, "layout": "base.html.j2"}

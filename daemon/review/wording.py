@@ -88,7 +88,7 @@ def _found(facts: Facts) -> Iterator[str]:
     else:
         yield "the same author wrote both" if facts["same_author"] else "two different authors wrote them"
     if facts["longest_run_words"]:
-        yield f"at most {facts['longest_run_words']:,} words in a row are the same"
+        yield f"the longest run of the same words has {facts['longest_run_words']:,}"
 
 
 def _doubts(facts: Facts) -> Iterator[str]:

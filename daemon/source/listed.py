@@ -11,6 +11,8 @@ from daemon.source.rows import Row
 MAX_ID = 2**63 - 1
 DIGITS = re.compile(r"[0-9]{1,19}")
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# Controls but for tabs and line ends, and what is no character: no title means them, and XML cannot hold them.
+MEANINGLESS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -30,8 +32,8 @@ def listed(row: Row) -> Listed:
             id=_id(text.get("id")),
             language=_language(text.get("language")),
             path=_path(text.get("path")),
-            author_id=text.get("author_id"),
-            title=text.get("title"),
+            author_id=_shown(text.get("author_id")),
+            title=_shown(text.get("title")),
             published_at=_time(text.get("published_at"), "published_at"),
             updated_at=_time(text.get("updated_at"), "updated_at"),
             position=row.position,
@@ -47,6 +49,11 @@ def _text(value: object) -> str | None:
         return None
     text = str(value)
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()).strip() or None
+
+
+def _shown(text: str | None) -> str | None:
+    """What people are to read, on any screen and in any file."""
+    return text and MEANINGLESS.sub("\ufffd", text)
 
 
 def _id(value: str | None) -> int:

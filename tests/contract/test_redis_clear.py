@@ -38,9 +38,9 @@ def test_a_clear_cut_short_leaves_an_index_that_is_to_be_cleared(
     monkeypatch.setattr(bench.index._client, command, killed)  # type: ignore[attr-defined]
     with pytest.raises(KeyboardInterrupt):
         bench.clear()
+    monkeypatch.undo()
     mark = bench.mark()
     assert (mark.version, mark.applied) == (None, None), "it would be refused, and not healed"
-    monkeypatch.undo()
     bench.clear()
     assert bench.mark() == Mark("ledger-1", "version-1", None)
     bench.close()

@@ -5,7 +5,7 @@ weakest edge, and two members far apart.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.clusters import Cluster, Edge, clusters
+from daemon.core.clusters import Cluster, Edge, by_story, clusters
 
 edges = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 12), st.floats(0.3, 1)).filter(lambda edge: edge[0] < edge[1]),
@@ -51,6 +51,13 @@ def test_the_order_of_the_flags_changes_nothing(
     both: tuple[list[Edge], list[Edge]], published: dict[int, int | None]
 ) -> None:
     assert clusters(both[0], published) == clusters(both[1], published)
+
+
+@given(edges, times)
+def test_each_story_is_told_its_cluster(found: list[Edge], published: dict[int, int | None]) -> None:
+    made = clusters(found, published)
+    wanted = {story: (one.stories[0], len(one.stories)) for one in made for story in one.stories}
+    assert by_story(found, published) == wanted
 
 
 def test_a_chain_is_long_and_a_clique_is_not() -> None:

@@ -72,7 +72,11 @@ def athena(**changes: str | None) -> str:
     ("metrics", 'listen = "9108"', "metrics.listen: not HOST:PORT: '9108'"),
     ("metrics", 'listen = "localhost:99999"', "metrics.listen: not HOST:PORT: "),
     ("metrics", 'listen = "localhost:http"', "metrics.listen: not HOST:PORT: "),
-    ("export", 'format = "xlsx"', "export.format: "), ("ledger", "path = 3", "ledger.path: "),
+    ("export", 'format = "doc"', "export.format: "),
+    ("export", 'path = "s3://bucket"', "export.path: not s3://BUCKET/KEY"),
+    ("export", 'webhook = "example.com/x"', "export.webhook: "),
+    ("export", 'webhook = "ftp://x/y"', "export.webhook: "),
+    ("ledger", "path = 3", "ledger.path: "),
 ])  # fmt: skip
 def test_a_wrong_key_is_refused_by_its_name(tmp_path: Path, section: str, line: str, said: str) -> None:
     told = refusal(tmp_path, f"{LEAST}[{section}]\n{line}\n")
@@ -179,9 +183,9 @@ def test_relative_paths_are_of_the_files_folder(tmp_path: Path, monkeypatch: pyt
     config = load(Path("../neardup.toml"))
     pages = Path(config.content.url.removeprefix("file:"))
     paths = [path for path in (config.source.manifest, config.ledger.path, config.export.path, pages) if path]
-    assert all(path.is_absolute() for path in paths)
+    assert all(isinstance(path, Path) and path.is_absolute() for path in paths)
     want = [tmp_path / name for name in ("list.csv", "var/neardup.db", "flags.csv", "pages")]
-    assert [path.resolve() for path in paths] == want
+    assert [Path(path).resolve() for path in paths] == want
 
 
 def test_absolute_paths_and_buckets_stay_and_no_export_is_none(tmp_path: Path) -> None:
@@ -193,4 +197,13 @@ def test_absolute_paths_and_buckets_stay_and_no_export_is_none(tmp_path: Path) -
         None,
     )
     assert read(tmp_path, text.format("s3://bucket/prefix")).content.url == "s3://bucket/prefix"
+    assert read(tmp_path, text.format("file:x").replace('""', '"s3://flags/a.csv"')).export.path == "s3://flags/a.csv"
     assert read(tmp_path, athena()).source.daily_sql == "SELECT 1 WHERE 1 > ?"
+
+
+@pytest.mark.parametrize(("export", "form"), [
+    ("", "csv"), ('path = "flags.html"', "html"), ('path = "s3://b/flags.XLSX"', "xlsx"), ('path = "flags"', "csv"),
+    ('path = "flags.csv"\nformat = "jsonl"', "jsonl"),
+])  # fmt: skip
+def test_the_format_of_a_runs_file_is_the_one_named_or_else_its_endings(tmp_path: Path, export: str, form: str) -> None:
+    assert read(tmp_path, f"{LEAST}[export]\n{export}\n").export.path_format == form

@@ -168,5 +168,22 @@ async def test_a_store_that_fails_is_no_reason_to_show_nothing(tmp_path: Path, l
     async with seated(tmp_path) as client, client.get(PAIR) as answer:
         page = await answer.text()
     assert answer.status == 200
-    assert page.count("not to be had any more") >= 2
+    assert page.count("No text to show") == 2
     assert 'class="judge"' in page
+
+
+async def test_a_new_flag_is_shown_with_what_was_judged_beside_it(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    flag = flags.of_pair(ledger, 1, 2)
+    assert flag is not None
+    ids = [flag["flag_id"]]
+    verdicts.judge(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
+    commit(ledger, made(4, 7), pairs=[(1, 4)])
+    judge_pending(ledger)
+    async with seated(tmp_path) as client:
+        async with client.get("/") as answer:
+            assert "matches a story judged template" in await answer.text()
+        async with client.get("/pair/1/4") as answer:
+            page = await answer.text()
+    notice = page.partition('class="notice"')[2].partition("</p>")[0]
+    for said in ("template", "Ravi", "a &lt;prayer&gt;"):
+        assert said in notice

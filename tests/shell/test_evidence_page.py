@@ -4,6 +4,7 @@ passage leads to its other side; and nothing on the page needs anything but itse
 
 import base64
 import hashlib
+import re
 import unicodedata
 from itertools import pairwise
 from typing import Any
@@ -160,8 +161,8 @@ def test_a_cluster_is_a_drawing_and_a_list() -> None:
     assert len(page.css(".cluster line.weakest")) == len(page.css(".cluster line.shown")) == 1
     listed = [" ".join(node.text().split()) for node in page.css(".cluster ol li")]
     assert listed == ["story 1 (A)", "story 2 (B)", "story 3", "story 4 <Four>"]
-    text = " ".join(the(page, ".cluster").text().split())
-    assert "The weakest flag, dashed, joins B and 3: 51 %." in text
+    text = re.sub(r"[ \n]+", " ", the(page, ".cluster").text())
+    assert "The weakest flag, dashed, joins B and 3: 51\N{NO-BREAK SPACE}%." in text
     assert "It is a chain: 3 flags" in text
 
 

@@ -3,6 +3,7 @@ same millisecond in every way it may be written.
 """
 
 import json
+import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -49,6 +50,23 @@ def test_what_is_listed_can_be_put_on_record(column: str, value: str) -> None:
     made = listed(Row(0, json.loads(json.dumps(GOOD | {column: value})), ""))
     held = made.error if isinstance(made, BadRow) else f"{made.path} {made.author_id} {made.title}"
     assert not any("\ud800" <= c <= "\udfff" for c in held), ascii(held)
+
+
+@given(st.sampled_from(["author_id", "title"]), anything)
+@example("title", "a\0b\x1b[2J")
+def test_what_people_read_holds_what_every_file_can_hold(column: str, value: str) -> None:
+    """XML, and with it a spreadsheet, takes few controls; a terminal does what they say."""
+    made = listed(Row(0, GOOD | {column: value}, ""))
+    assert isinstance(made, Story)
+    for character in getattr(made, column) or "":
+        assert character in "\t\n\r" or unicodedata.category(character) not in {"Cc", "Cs"}, ascii(value)
+        assert character not in "\ufffe\uffff"
+
+
+@pytest.mark.parametrize("language", Language)
+def test_a_title_stays_as_it_is(language: Language) -> None:
+    title = f"{TEXTS[language]}\u200d\u200c\t\r\n\u202e{TEXTS[language]}"
+    assert read(title=title) == Story(17, Language.HINDI, title=title, position=5)
 
 
 @given(times)

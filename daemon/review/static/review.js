@@ -2,28 +2,42 @@
 "use strict";
 (() => {
   const LIT_FOR = 1500;
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
   const numbers = [...document.querySelectorAll(".story mark[id^=a]")].map((mark) => mark.dataset.passage);
   const folds = [...document.querySelectorAll(".story details.fold")];
   let at = -1;
 
-  const bring = (id) => {
-    const mark = document.getElementById(id);
-    mark.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+  const light = (mark) => {
     for (const piece of mark.closest(".story").querySelectorAll(`mark[data-passage="${mark.dataset.passage}"]`)) {
       piece.classList.add("flash");
       setTimeout(() => piece.classList.remove("flash"), LIT_FOR);
     }
   };
 
-  const show = (number, sides) => {
+  // Frames are scrolled themselves: of two smooth scrollIntoView() at once, the second ends the first.
+  const bring = (mark, wanted) => {
+    const frame = mark.closest(".story");
+    if (frame.scrollHeight <= frame.clientHeight) {
+      if (wanted) mark.scrollIntoView({ block: "center", behavior });
+      return;
+    }
+    if (wanted) frame.scrollIntoView({ block: "nearest" });
+    const away = mark.getClientRects()[0].top - frame.getBoundingClientRect().top - frame.clientHeight / 3;
+    frame.scrollBy({ top: away, behavior });
+  };
+
+  const show = (number, wanted) => {
     at = numbers.indexOf(number);
-    sides.forEach((side) => bring(side + number));
+    for (const side of ["a", "b"]) {
+      const mark = document.getElementById(side + number);
+      bring(mark, side === wanted);
+      light(mark);
+    }
   };
 
   const step = (by) => {
     if (!numbers.length) return;
-    show(numbers[Math.max(0, Math.min(numbers.length - 1, at + by))], ["a", "b"]);
+    show(numbers[Math.max(0, Math.min(numbers.length - 1, at + by))], "a");
     document.querySelector(`#a${numbers[at]} .jump`).focus({ preventScroll: true });
   };
 
@@ -36,7 +50,7 @@
     const mark = event.target.closest(".story mark[data-passage]");
     if (!mark || !getSelection().isCollapsed) return;
     event.preventDefault();
-    show(mark.dataset.passage, mark.closest("[data-side]").dataset.side === "a" ? ["b", "a"] : ["a", "b"]);
+    show(mark.dataset.passage, mark.closest("[data-side]").dataset.side === "a" ? "b" : "a");
   });
 
   document.addEventListener("keydown", (event) => {

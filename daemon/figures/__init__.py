@@ -1,0 +1,1 @@
+"""Figures to look at: plots, and pages of plots and tables."""

@@ -1,0 +1,160 @@
+"""The command `export`, and what a run leaves, over the bundled samples."""
+
+import asyncio
+import csv
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import openpyxl  # type: ignore[import-untyped]
+import pytest
+from pyarrow import parquet  # type: ignore[import-untyped]
+from selectolax.lexbor import LexborHTMLParser
+
+from daemon.formats import FORMATS, Format
+from daemon.records import ISO_CODES
+from tests.conftest import Neardup, embedded
+from tests.servers import REGION, Aws
+from tests.shell.test_webhook import other_side
+
+ALL = 21
+
+
+@pytest.fixture
+def flagged(neardup: Neardup) -> Neardup:
+    """The command, its samples flagged."""
+    done = neardup("backfill")
+    assert done.code == 0, done.err
+    return neardup
+
+
+def given(neardup: Neardup, *options: str) -> list[dict[str, Any]]:
+    done = neardup("export", "--format", "jsonl", *options)
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.split("\n")[:-1]]
+
+
+def beside(aws: Aws, neardup: Neardup, **env: str) -> Neardup:
+    """The command, with this S3 as that of [content], though its pages are files."""
+    content = {"ENDPOINT": aws.endpoint, "REGION": REGION, "PATH_STYLE": "true"}
+    return replace(
+        neardup, env=neardup.env | env | {f"NEARDUP_CONTENT__{key}": value for key, value in content.items()}
+    )
+
+
+def flags_in(path: Path, form: Format) -> list[int]:
+    match form:
+        case "csv":
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                return [int(row["flag_id"]) for row in csv.DictReader(file)]
+        case "jsonl":
+            return [json.loads(line)["flag_id"] for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+        case "xlsx":
+            return [int(row[0]) for row in openpyxl.load_workbook(path).active.iter_rows(2, values_only=True)]
+        case "parquet":
+            return list(parquet.read_table(path)["flag_id"].to_pylist())
+        case "html":
+            articles = LexborHTMLParser(path.read_text(encoding="utf-8")).css("article")
+            return [int((one.attributes["id"] or "").removeprefix("flag-")) for one in articles]
+
+
+def test_every_format_gives_the_same_flags_worst_first(flagged: Neardup) -> None:
+    worst_first = [row["flag_id"] for row in given(flagged)]
+    assert len(worst_first) == ALL
+    for form in FORMATS:
+        path = flagged.folder / "out" / f"flags.{form}"
+        told = flagged("export", "-o", str(path))
+        assert (told.code, f"{ALL} flags: {path}" in told.err) == (0, True), told.err
+        assert flags_in(path, form) == worst_first, form
+    told = flagged("export", "--format", "csv", "--bom", "-o", str(flagged.folder / "flags.xlsx"))
+    assert flags_in(flagged.folder / "flags.xlsx", "csv") == worst_first, "what is named goes before the ending"
+    assert (flagged.folder / "flags.xlsx").read_bytes().startswith(b"\xef\xbb\xbf")
+
+
+def test_flags_can_be_chosen(flagged: Neardup) -> None:
+    rows = given(flagged)
+    first = rows[0]
+    score = [max(row["jaccard"] or 0, row["containment"] or 0, row["matched_containment"] or 0) for row in rows]
+    for options, wanted in (
+        (["--language", "hi"], [row for row in rows if row["language"] == "HINDI"]),
+        (["--language", "hi", "--language", "TAMIL"], [row for row in rows if row["language"] in {"HINDI", "TAMIL"}]),
+        (["--kind", "near", "--kind", "partial"], [row for row in rows if row["kind"] in {"near", "partial"}]),
+        (["--status", "withdrawn"], []),
+        (["--status", "open", "--status", "not_similar"], rows),
+        (["--min-score", "0.9"], [row for row, most in zip(rows, score, strict=True) if most >= 0.9]),
+        (["--author", "7001"], [r for r in rows if "7001" in {r["story_author_id"], r["matched_author_id"]}]),
+        (["--story", str(first["story_id"])], [first]),
+        (["--cluster", str(first["matched_id"])], [row for row in rows if row["cluster_id"] == first["cluster_id"]]),
+        (["--since", "2000-01-01"], rows),
+        (["--until", "2000-01-01"], []),
+    ):
+        assert given(flagged, *options) == wanted, options
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--language", "klingon"], "--language: unknown language 'klingon'"),
+    (["--since", "soon"], "--since: 'soon' is not"),
+    (["--since", "2026-01-02", "--until", "2026-01-01"], "--since: nothing lies between it and --until"),
+    (["-o", "s3://bucket"], "--output: not s3://BUCKET/KEY"), (["-o", "a.xlsx", "--bom"], "--bom: xlsx takes none"),
+])  # fmt: skip
+def test_a_wrong_option_is_told_in_a_line(flagged: Neardup, options: list[str], said: str) -> None:
+    told = flagged("export", *options)
+    assert (told.code, told.err.count("\n"), said in told.err) == (2, 1, True), told.err
+
+
+def test_parquet_without_its_library_is_told_in_a_line(flagged: Neardup) -> None:
+    (flagged.folder / "without").mkdir()
+    (flagged.folder / "without" / "pyarrow.py").write_text("raise ImportError('no pyarrow')", encoding="utf-8")
+    path = os.pathsep.join([str(flagged.folder / "without"), flagged.env.get("PYTHONPATH", "")])
+    for command in (["export", "-o", "flags.parquet"], ["daily"]):
+        told = flagged(*command, PYTHONPATH=path, NEARDUP_EXPORT__PATH="flags.parquet")
+        assert (told.code, told.err.splitlines()[-1:]) == (
+            2,
+            ["neardup: Parquet needs pyarrow: pip install pyarrow"],
+        ), told.err
+    assert given(flagged, "--new"), "nothing was given"
+
+
+def test_flags_are_given_once_the_file_is_in_place(aws: Aws, flagged: Neardup) -> None:
+    aws.bucket("flags")
+    flagged = beside(aws, flagged)
+    for target in ("s3://none/flags.csv", "/proc/flags.csv"):
+        told = flagged("export", "--new", "-o", target)
+        assert (told.code, f"neardup: cannot write {target}: " in told.err) == (1, True), told.err
+    told = flagged("export", "--new", "-o", "s3://flags/today/flags.csv")
+    assert (told.code, f"{ALL} flags: s3://flags/today/flags.csv" in told.err) == (0, True), told.err
+    body = aws.client("s3").get_object(Bucket="flags", Key="today/flags.csv")["Body"].read().decode()
+    assert len(list(csv.DictReader(StringIO(body)))) == ALL
+    assert given(flagged, "--new") == []
+
+
+def test_a_run_leaves_its_page_and_names_it(make_neardup: Callable[[str], Neardup]) -> None:
+    neardup = make_neardup(embedded() + '[export]\npath = "out/flags.html"\n')
+    told = neardup("backfill")
+    assert told.out.splitlines()[-1] == f"All open flags: {neardup.folder / 'out' / 'flags.html'}", told.err
+    tree = LexborHTMLParser((neardup.folder / "out" / "flags.html").read_text(encoding="utf-8"))
+    assert len(tree.css("article")) == ALL
+    for one in tree.css("article"):
+        excerpts = one.css("dd")
+        assert excerpts, f"no copied passage of {one.attributes['id']}"
+        assert len(excerpts) % 2 == 0
+        assert all(excerpt.css("mark") for excerpt in excerpts)
+    assert {one.attributes["lang"] for one in tree.css("dd")} == set(ISO_CODES)
+    assert "Seventh on the List" in tree.text()
+
+
+async def test_a_run_tells_a_webhook_and_leaves_its_file_in_s3(aws: Aws, neardup: Neardup) -> None:
+    aws.bucket("flags")
+    neardup = beside(aws, neardup, NEARDUP_EXPORT__PATH="s3://flags/flags.jsonl")
+    async with other_side(200, 404) as (url, told):
+        done = await asyncio.to_thread(neardup, "backfill", "--json", NEARDUP_EXPORT__WEBHOOK=url)
+        again = await asyncio.to_thread(neardup, "daily", "--json", NEARDUP_EXPORT__WEBHOOK=url)
+    assert (done.code, again.code) == (0, 0), again.err
+    assert told[0] == {**told[0], **done.facts, "command": "backfill", "file": "s3://flags/flags.jsonl"}
+    assert "export.webhook answers 404" in again.err, "a webhook that fails fails no run"
+    body = aws.client("s3").get_object(Bucket="flags", Key="flags.jsonl")["Body"].read().decode()
+    assert len(body.split("\n")) == ALL + 1

@@ -1,0 +1,66 @@
+"""The report for operators, over the bundled samples: it shows what the ledger holds, and needs nothing but itself."""
+
+import re
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from daemon.records import Kind
+from tests.conftest import Neardup
+
+DRAWN = [
+    "Flags by day",
+    "Flags by language",
+    "Differing bits of the SimHash",
+    "Jaccard similarity",
+    "Containment, the larger way",
+    "Members of a bucket",
+    "Latency of the stages",
+]
+STAGES = {"fetch", "extract", "fingerprint", "look_up", "commit", "index", "verify"}
+
+
+def rows_of(tree: LexborHTMLParser, column: str) -> dict[str, list[str]]:
+    """The rows of the table with this first column, by their first cell."""
+    [table] = [node for node in tree.css("table") if node.css("th")[0].text() == column]
+    rows = [[cell.text() for cell in row.css("td")] for row in table.css("tbody tr")]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_a_report_shows_what_there_is(neardup: Neardup) -> None:
+    assert neardup("backfill").code == 0
+    told = neardup("report")
+    assert (told.code, told.out.split()) == (0, ["The", "report:", str(neardup.folder / "report.html")]), told.err
+    text = (neardup.folder / "report.html").read_text(encoding="utf-8")
+    tree = LexborHTMLParser(text)
+    assert [node.attributes["aria-label"] for node in tree.css("svg")] == DRAWN
+    assert "<script" not in text
+    assert not re.findall(r"""(?:src|href)=["'](?!#)|url\((?!#)|@import""", text), "it asks for something"
+    ids = [node.attributes["id"] for node in tree.css("[id]")]
+    assert len(ids) == len(set(ids)), "plots that share a page share no ids"
+    counted = rows_of(tree, "language")
+    flagged = neardup("status", "--json").facts["flags"]
+    for language, kinds in flagged.items():
+        assert counted[language] == [*(str(kinds.get(kind, 0)) for kind in Kind), str(sum(kinds.values()))]
+    assert len(counted) == 1 + len(flagged)
+    assert counted["all"][-1] == str(sum(sum(kinds.values()) for kinds in flagged.values()))
+    times = {stage: row[0] for stage, row in rows_of(tree, "stage").items()}
+    assert times.keys() == STAGES
+    assert times["fingerprint"] == "61", "of a story each"
+
+
+def test_what_is_not_there_is_not_drawn(neardup: Neardup) -> None:
+    (neardup.folder / "empty.csv").write_text("id,language\n", encoding="utf-8")
+    assert neardup("report").code == 1, "there is no ledger yet"
+    assert neardup("backfill", NEARDUP_SOURCE__MANIFEST=str(neardup.folder / "empty.csv")).code == 0
+    told = neardup("report", "-o", str(neardup.folder / "new" / "page.html"))
+    assert told.code == 0, told.err
+    assert "<svg" not in (neardup.folder / "new" / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", ["config.toml/page.html", "/proc/page.html"])
+def test_a_page_that_cannot_be_written_is_told_in_a_line(neardup: Neardup, path: str) -> None:
+    assert neardup("backfill").code == 0
+    told = neardup("report", "-o", path)
+    assert (told.code, told.err.count("\n")) == (1, 1)
+    assert f"cannot write the page {path}" in told.err
