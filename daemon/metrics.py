@@ -47,6 +47,7 @@ LARGEST_BUCKET = Gauge("neardup_largest_bucket", "Members of the largest band bu
 DEAD_LETTERS = Gauge("neardup_dead_letters", "Dead letters on record", ["reason"])
 LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run last ended well", ["command"])
 RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
+WAITING = Gauge("neardup_waiting", "1 while a run waits for what does not answer, or refuses", ["what"])
 RUNNING = Gauge("neardup_running", "1 while a run is under way", ["command"])
 
 
@@ -99,3 +100,5 @@ for _language in Language:
         FLAGS.labels(_language, _kind)
 for _command in ("backfill", "daily", "sweep", "retry"):
     RUN_FAILURES.labels(_command)
+for _what in ("index", "start"):
+    WAITING.labels(_what)

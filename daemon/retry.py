@@ -12,22 +12,22 @@ from daemon.metrics import RETRIES
 T = TypeVar("T")
 ATTEMPTS = 5
 GIVE_UP_SECONDS = 60.0
-PATIENT_WAIT_SECONDS = 30.0
+PATIENT_WAIT_SECONDS = 5.0  # asking costs a connection; a run that waits on for nothing costs more
 
 log = structlog.get_logger()
 
 
 async def retried(stage: str, call: Callable[[], Awaitable[T]]) -> T:
     """Await `call()`, a few times with growing, jittered pauses.  Raises its last Transient."""
-    return await _retried(stage, call, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
+    return await _retried(stage, call, log.warning, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
 
 
 async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call()` until it works: once under way, a run waits for its index."""
-    return await _retried(stage, call, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
+    """Await `call()` until it works: once under way, a run waits.  Who calls tells of it; see daemon.waiting."""
+    return await _retried(stage, call, log.debug, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
-async def _retried(stage: str, call: Callable[[], Awaitable[T]], **limits: Any) -> T:
+async def _retried(stage: str, call: Callable[[], Awaitable[T]], say: Callable[..., Any], **limits: Any) -> T:
     try:
         return await call()  # nearly always all there is to it, and the loop below costs more than many a call
     except Transient as error:
@@ -37,7 +37,7 @@ async def _retried(stage: str, call: Callable[[], Awaitable[T]], **limits: Any) 
             if attempt.num == 1:
                 raise failed
             RETRIES.labels(stage, failed.reason).inc()
-            log.warning("trying again", stage=stage, why=str(failed))
+            say("trying again", stage=stage, why=str(failed))
             try:
                 return await call()
             except Transient as error:

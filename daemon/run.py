@@ -31,6 +31,7 @@ from daemon.summary import Counts, Summary
 from daemon.sync import KEEP_CHANGES, rebuild
 from daemon.texts import Texts
 from daemon.verifier import News, Verifier
+from daemon.waiting import wait_for_index
 from daemon.worker import Worker
 from daemon.writer import Writer
 
@@ -197,7 +198,7 @@ class _Run:
                 ended = await pipeline.run(self._noting_times(source, since))
                 readers.close()  # their memory is wanted
                 if self._fresh and ended:
-                    await rebuild(app.index, app.ledger, app.version)
+                    await wait_for_index(app.ledger, "build", lambda: rebuild(app.index, app.ledger, app.version))
                 verifier.finish()
                 over.set()
         finally:

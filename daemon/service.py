@@ -12,10 +12,11 @@ from daemon.errors import NeardupError, Stopped, Transient
 from daemon.gauges import refresh_gauges
 from daemon.http import served
 from daemon.ledger import runs
-from daemon.metrics import RETRIES
+from daemon.metrics import RETRIES, WAITING
 from daemon.notify import notify, watchdog_seconds
 from daemon.run import Progress, run_once
 from daemon.schedule import due
+from daemon.waiting import waits
 
 RETRY_FIRST = timedelta(minutes=1)
 RETRY_MAX = timedelta(hours=1)
@@ -54,9 +55,11 @@ class Service:
         while not self._stop.is_set():
             try:
                 async with open_app(self._config) as app:
+                    WAITING.labels("start").set(0)
                     await self._keep_schedule(app)
             except Transient as error:
                 RETRIES.labels("open", error.reason).inc()
+                WAITING.labels("start").set(1)
                 self._say(f"waiting: {error}")
                 log.warning("waiting", why=str(error))
                 await self._pause(OPEN_RETRY_SECONDS)
@@ -112,5 +115,6 @@ class Service:
         notify(f"STATUS={doing}")
 
     def _health(self) -> dict[str, object]:
-        healthy = self._failure is None and not self._doing.startswith("waiting")
-        return {"healthy": healthy, "doing": self._doing, "last_failure": self._failure}
+        doing = waits() or self._doing
+        healthy = self._failure is None and not doing.startswith("waiting")
+        return {"healthy": healthy, "doing": doing, "last_failure": self._failure}

@@ -1,5 +1,6 @@
 """How neardup stands, read off the ledger and the index."""
 
+import asyncio
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -30,6 +31,7 @@ from daemon.records import Verdict
 RUNS = 5
 CLUSTERS = 5
 BUCKETS = 10
+ANSWER_SECONDS = 5
 
 
 async def status(config: Config) -> dict[str, Any]:
@@ -39,8 +41,10 @@ async def status(config: Config) -> dict[str, Any]:
 
 
 def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
+    running = lock.holder(config.ledger.path)
     return {
-        "running": lock.holder(config.ledger.path),
+        "running": running,
+        "waiting": _waiting_facts(db, running),
         "stories": runs.stories_by_language(db),
         "flags": flags.counts(db),
         "verdicts": _verdict_facts(db),
@@ -56,6 +60,11 @@ def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
             for run in runs.latest(db, RUNS)
         ],
     }
+
+
+def _waiting_facts(db: sqlite3.Connection, running: dict[str, Any] | None) -> dict[str, Any] | None:
+    waiting = running and runs.waiting(db, running.get("pid", 0))
+    return waiting and {"what": waiting["what"], "why": waiting["why"], "since": rfc3339(waiting["since"])}
 
 
 def _verdict_facts(db: sqlite3.Connection) -> dict[str, Any]:
@@ -104,19 +113,23 @@ def _alike(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
 async def _index_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
     kind = config.index.url.partition(":")[0]
     try:
-        index = await open_index(config)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return {"kind": kind, **await _asked(db, config)}
+    except TimeoutError:
+        return {"kind": kind, "error": f"no answer for {ANSWER_SECONDS} seconds"}
     except NeardupError as error:
         return {"kind": kind, "error": str(error)}
+
+
+async def _asked(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
+    index = await open_index(config)
     try:
         mark = await index.mark()
         sizes = await index.bucket_sizes(changes.recent(db, SAMPLE))
         return {
-            "kind": kind,
             "stories": sum((await index.sizes()).values()),
             "lag": None if mark.applied is None else changes.last_seq(db) - mark.applied,
             "hottest_buckets": dict(sorted(sizes.items(), key=lambda bucket: (-bucket[1], bucket[0]))[:BUCKETS]),
         }
-    except NeardupError as error:
-        return {"kind": kind, "error": str(error)}
     finally:
         await index.close()

@@ -93,8 +93,8 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
     while applied < last:
         INDEX_LAG.set(last - applied)
         behind = await ledger.do(changes.after, applied, REPLAY_CHANGES)
+        await index.apply(behind, behind[-1].seq, since=applied)
         applied = behind[-1].seq
-        await index.apply(behind, applied)
     INDEX_LAG.set(0)
 
 

@@ -157,6 +157,8 @@ def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
         "running",
         [f"{running['command']}, process {running.get('pid')}, since {running.get('since')}" if running else "nothing"],
     )
+    if waiting := facts["waiting"]:
+        yield "waiting", [f"for the {waiting['what']} since {waiting['since']}: {waiting['why']}"]
     yield "stories", [f"{language:10} {n:>12,}" for language, n in facts["stories"].items()] or ["none"]
     yield (
         "open flags",

@@ -26,9 +26,9 @@ from daemon.records import (
     Skipped,
     Story,
 )
-from daemon.retry import patiently
 from daemon.summary import Counts
 from daemon.sync import catch_up
+from daemon.waiting import wait_for_index
 
 log = structlog.get_logger()
 
@@ -99,7 +99,7 @@ class Writer:
         INDEX_LAG.inc(len(fresh))
         if index is not None:
             with STAGE_SECONDS.labels("index").time():
-                await patiently("index", lambda: catch_up(index, self._ledger, self._version))
+                await wait_for_index(self._ledger, "index", lambda: catch_up(index, self._ledger, self._version))
             self._measure_matches(fresh, nominees, left_out)
         self._measure(batch)
         self._committed()
@@ -115,7 +115,7 @@ class Writer:
         if not alike:
             return {}
         groups = [(ids, banded) for banded, ids in alike.items()]
-        found = await patiently("look_up", lambda: self._look_up(index, list(alike)))
+        found = await wait_for_index(self._ledger, "look_up", lambda: self._look_up(index, list(alike)))
         self._tell_of_caps([banded.language for banded in alike], found)
         held = await self._ledger.do(columns.held, *together(found))
         nominees = await asyncio.to_thread(nominate, groups, found, held, self._limits)
@@ -133,11 +133,9 @@ class Writer:
     async def _look_up(self, index: Index, probes: Sequence[Banded]) -> list[Found]:
         """Look up in an index that is known to be in step with the ledger."""
         last = await self._ledger.do(changes.last_seq)
-        applied, found = await index.lookup(probes)
-        if applied != last:
+        while (answer := await index.lookup(probes))[0] != last:
             await catch_up(index, self._ledger, self._version)
-            applied, found = await index.lookup(probes)
-        return found
+        return answer[1]
 
     def _measure(self, batch: Sequence[Outcome]) -> None:
         for outcome in batch:

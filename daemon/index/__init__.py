@@ -47,18 +47,19 @@ class Index(Protocol):
         ...
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        """The last change applied, then what each probe's bands hold.
+        """The last change applied, and what each probe's bands hold, of a moment at which that was applied.
 
         Of a bucket with more than `max_bucket` members those of the lowest ids, or of the latest
         numbers, are taken: the numbers of versions edited or removed since are the older ones.
         """
         ...
 
-    async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
+    async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         """Move stories between bands and set `applied`, all in one transaction.
 
         Changes up to the mark are left out, and the mark never goes back, so that a replay changes
-        nothing; those without a number (0) are always applied.  None leaves `applied` as it is.
+        nothing; those without a number (0) are always applied.  None leaves `applied` as it is.  `since` is the
+        mark that the changes go on from: raises Transient where it is gone by now, or an older one.
         """
         ...
 

@@ -15,7 +15,8 @@ from daemon.core.banding import MAX_BLOCKS
 from daemon.index import Bandings, packed
 from daemon.index.bulk import Spool
 from daemon.index.marks import layout
-from daemon.index.redis_index import Command, RedisIndex
+from daemon.index.redis_filling import Command
+from daemon.index.redis_index import RedisIndex
 from daemon.records import ISO_CODES, Change, Language
 
 # APPEND leaves a string twice the room it needs.  BITOP makes an exact copy, here of a string by itself,
@@ -61,7 +62,8 @@ class Compact(RedisIndex):
                 yield ("INCRBY", self._stories(language), n)
 
     async def _put_rest(self, spool: Spool) -> None:
-        await self._ask([("SET", self._stories(language), n) for language, n in spool.sizes.items()])
+        for language, n in spool.sizes.items():
+            await self._filling.write(language, [("SET", self._stories(language), n)])
 
     async def sizes(self) -> dict[Language, int]:
         """Stories by language."""

@@ -20,9 +20,10 @@ from daemon.core.banding import BAND_BITS, BANDS, Banding, band_values, groups
 from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, packed
 from daemon.index.bulk import Spool
-from daemon.index.marks import layout
+from daemon.index.marks import layout, least
 from daemon.index.redis_client import translated
-from daemon.index.redis_index import KEYS_A_COMMAND, Command, RedisIndex, parts
+from daemon.index.redis_filling import Command
+from daemon.index.redis_index import KEYS_A_COMMAND, RedisIndex, parts
 from daemon.records import LANGUAGES, Banded, Change, Language
 
 INTSET_ENTRIES = 1_000_000
@@ -62,15 +63,16 @@ class Documented(RedisIndex):
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         """As every index; the ids are those of the SimHashes, the numbers those of the signatures."""
-        applied, found = await super().lookup(probes)
+        _, found = await super().lookup(probes)
         size = KEYS_A_COMMAND // BANDS
         evals = [
             (self._bandings[language], some)
             for language, places in packed.by_language(probes).items()
             for some in parts(places, size)
         ]
-        replies = await self._ask([self._sinter(banding, [probes[n] for n in some]) for banding, some in evals])
-        for (banding, some), reply in zip(evals, replies, strict=True):
+        sinters = [self._sinter(banding, [probes[n] for n in some]) for banding, some in evals]
+        replies = await self._ask([*sinters, *self._marks])
+        for (banding, some), reply in zip(evals, replies, strict=False):
             for place, members in zip(reply[::2], reply[1::2], strict=True):
                 nth, group = divmod(place, banding.hamming + 1)
                 one = found[some[nth]]
@@ -78,7 +80,7 @@ class Documented(RedisIndex):
                 one.ids.update(ids[: banding.max_bucket])
                 if len(ids) > banding.max_bucket:
                     one.capped[_name(probes[some[nth]], groups(banding.hamming)[group])] = len(ids)
-        return applied, found
+        return least(replies[len(evals) :]), found
 
     def _sinter(self, banding: Banding, probes: Sequence[Banded]) -> Command:
         keys = [key for probe in probes for key in self._band_keys(probe)]
@@ -108,8 +110,9 @@ class Documented(RedisIndex):
             spool.put(LANGUAGES[place], SIMHASHES, mine.ids, mine.simhashes.view(">u2").astype(np.uint16))
             digits = [simhash.tobytes().hex() for simhash in mine.simhashes]
             told = list(zip(mine.ids.tolist(), digits, strict=True))
-            key = self._hashes(LANGUAGES[place])
-            await self._ask([("HSET", key, *chain.from_iterable(some)) for some in parts(told)])
+            language = Language(LANGUAGES[place])
+            key = self._hashes(language)
+            await self._filling.write(language, [("HSET", key, *chain.from_iterable(some)) for some in parts(told)])
 
     async def _put_rest(self, spool: Spool) -> None:
         for language, band in product(spool.sizes, range(BANDS)):
@@ -117,7 +120,7 @@ class Documented(RedisIndex):
             sets = spool.buckets(language, SIMHASHES, band)
             while some := await asyncio.to_thread(list, islice(sets, KEYS_A_COMMAND)):
                 commands = [("SADD", f"{name}:{band}:{value:04X}", *np.sort(ids).tolist()) for value, ids in some]
-                await self._ask(commands)
+                await self._filling.write(language, commands)
 
     async def sizes(self) -> dict[Language, int]:
         """Stories by language."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from daemon.core.banding import Banding
+from daemon.errors import Transient
 from daemon.index import Bandings, Mark
 from daemon.records import Language
 
@@ -19,3 +20,19 @@ def strange(mark: Mark, settings: Sequence[str]) -> Mark:
     if mark.version is None or not settings:
         return mark
     return replace(mark, version=f"{mark.version}, made for another {' and '.join(settings)}", applied=None)
+
+
+def lost() -> Transient:
+    """What to raise where an index is seen to have lost data: tried again, it is healed first."""
+    return Transient("the index has lost data while it was written to", "index_lost")
+
+
+def refuse_gap(mark: int | None, since: int | None) -> None:
+    """Raise Transient where changes that go on from `since` would leave some out."""
+    if since is not None and (mark is None or mark < since):
+        raise lost()
+
+
+def least(replies: Sequence[bytes | int | None]) -> int | None:
+    """Of the marks of an index the one furthest behind; None where one is missing."""
+    return None if None in replies else min(int(reply) for reply in replies if reply is not None)

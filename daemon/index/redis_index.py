@@ -5,12 +5,13 @@
 On a cluster the language is a hash tag, {HINDI}:0:A8D3, so that all of its keys share a slot, and each
 language has its own neardup:applied, set with its bands in one MULTI; the index is as far as the one
 furthest behind.
+
+A Redis may lose its data between two messages, wholly or back to an older state, and answer the next one.  So a
+lookup reads the mark after all else, and changes are applied while the mark is watched.
 """
 
 import asyncio
-import re
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -20,22 +21,18 @@ from daemon.core.banding import BAND_BITS
 from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, Mark, packed
 from daemon.index.bulk import Spool, parts_of, put_aside
-from daemon.index.marks import strange
+from daemon.index.marks import least, refuse_gap, strange
 from daemon.index.redis_client import translated
-from daemon.records import ISO_CODES, Banded, Change, Language
+from daemon.index.redis_filling import Command, Filling
+from daemon.index.redis_keys import drop_all_of_languages
+from daemon.records import Banded, Change, Language
 
-SCAN_COUNT = 5000
 KEYS_A_COMMAND = 2048  # a millisecond or two of Redis's time
 PROBES_A_READ = 256
 SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
 VALUES = [b"%04X" % value for value in range(1 << BAND_BITS)]
-LANGUAGE = rf"\{{?({'|'.join([*Language, *ISO_CODES])})\}}?"
-OURS = re.compile(  # the keys of either layout
-    rf"(?:sketch:)?{LANGUAGE}:n?\d+:[0-9A-F]{{4}}|(?:simhashes|neardup:applied|neardup:stories):{LANGUAGE}".encode()
-)
 
 T = TypeVar("T")
-Command = tuple[object, ...]
 
 
 class RedisIndex(ABC):
@@ -64,6 +61,8 @@ class RedisIndex(ABC):
         self._columns = {language: self._column_keys(name) for language, name in self._names.items()}
         self._parts = [[language] for language in Language] if cluster else [list(Language)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
+        self._marks: list[Command] = [("GET", key) for key in self._applied]
+        self._filling = Filling(self._ask, self._names)
 
     @abstractmethod
     def _column_keys(self, name: str) -> list[bytes]:
@@ -97,7 +96,7 @@ class RedisIndex(ABC):
         other = [
             told for (fact, told), have in zip(SETTINGS.items(), record, strict=True) if have != self._record.get(fact)
         ]
-        return strange(Mark(ledger, version, _least(replies[len(facts) :])), other)
+        return strange(Mark(ledger, version, least(replies[len(facts) :])), other)
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         """The last change applied, then what each probe's packed buckets hold.
@@ -105,18 +104,19 @@ class RedisIndex(ABC):
         Some at a time on connections of their own, so that Redis reads for some while others are counted.
         """
         read = await asyncio.gather(*map(self._look_up, parts(probes, PROBES_A_READ) if probes else [()]))
-        return _least([applied for applied, _ in read]), [one for _, found in read for one in found]
+        return least([applied for applied, _ in read]), [one for _, found in read for one in found]
 
     async def _look_up(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         bits = self._bits
         asked, mgets = await asyncio.to_thread(self._reads, probes)  # meanwhile the loop keeps the readers busy
-        commands: list[Command] = [("GET", key) for key in (*self._applied, "neardup:bits")]
-        replies = iter(await self._ask(commands + [mget for each in mgets for mget in each]))
-        applied, [record] = _least(list(islice(replies, len(self._applied)))), islice(replies, 1)
+        reads = [mget for each in mgets for mget in each]
+        replies = iter(await self._ask([("GET", "neardup:bits"), *reads, *self._marks]))
+        [record] = islice(replies, 1)
         self._bits = self._bits_of(record and record.decode())
         if self._bits != bits:  # it was rebuilt meanwhile, or this is the first look at it
             return await self._look_up(probes)
         values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
+        applied = least(list(replies))
         each_found = await asyncio.to_thread(list, map(self._found, asked, values))
         places = packed.by_language(probes).values()
         found = dict(zip(chain.from_iterable(places), chain.from_iterable(each_found), strict=True))
@@ -142,18 +142,26 @@ class RedisIndex(ABC):
         columns, mask = self._columns[language], (1 << BAND_BITS) - 1
         return [columns[bucket >> BAND_BITS] + VALUES[bucket & mask] for bucket in buckets]
 
-    async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
+    async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         """Move stories between bands and set `applied`: one MULTI, or on a cluster one for each language."""
-        *marks, record = await self._ask([("GET", key) for key in (*self._applied, "neardup:bits")])
-        self._bits = self._bits_of(record and record.decode())
-        for languages, key, reply in zip(self._parts, self._applied, marks, strict=True):
-            mark = -1 if reply is None else int(reply)
-            lacking = [one for one in changes if one.seq == 0 or one.seq > mark]
-            commands = await asyncio.to_thread(list, self._changing(lacking, languages))
-            if applied is not None and applied > mark:
-                commands.append(("SET", key, applied))
-            if commands:
-                await self._ask(commands, transaction=True)
+        await self._read_bits()
+        for languages, key in zip(self._parts, self._applied, strict=True):
+            async with translated(), self._client.pipeline(transaction=True) as pipe:
+                filled = self._filling.keys(languages)
+                await pipe.watch(key, *filled)
+                reply = await pipe.get(key)
+                refuse_gap(least([reply]), since)
+                self._filling.refuse_loss([int(await pipe.get(one) or 0) for one in filled], languages)
+                mark = -1 if reply is None else int(reply)
+                lacking = [one for one in changes if one.seq == 0 or one.seq > mark]
+                commands = await asyncio.to_thread(list, self._changing(lacking, languages))
+                if applied is not None and applied > mark:
+                    commands.append(("SET", key, applied))
+                pipe.multi()
+                for command in (*commands, *(("DEL", one) for one in filled)):
+                    pipe.execute_command(*command)
+                await pipe.execute()
+                self._filling.marked(languages)
 
     def _entering(self, changes: Sequence[Change], language: Language) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Keys of packed buckets and what is appended to each, some at a time."""
@@ -164,7 +172,8 @@ class RedisIndex(ABC):
             yield self._keys(language, buckets), list(numbers)
 
     async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
-        """Fill the empty index, each bucket by one SET of its size."""
+        """Fill the empty index, each bucket by one SET of its size.  Raises Transient for data that went meanwhile."""
+        await self._filling.begin()
         await self._read_bits()
         spool = Spool(scratch)
         async for page in pages:
@@ -174,7 +183,7 @@ class RedisIndex(ABC):
             while some := await asyncio.to_thread(list, islice(filled, KEYS_A_COMMAND)):
                 keys = self._keys(part.language, [bucket for bucket, _ in some])
                 pairs = zip(keys, (numbers for _, numbers in some), strict=True)
-                await self._ask([("MSET", *chain.from_iterable(pairs))])
+                await self._filling.write(part.language, [("MSET", *chain.from_iterable(pairs))])
             yield part.stories
         await self._put_rest(spool)
 
@@ -192,22 +201,13 @@ class RedisIndex(ABC):
         Without a version the index says nothing of itself, so it is dropped first and set last: cut short
         between the two, the index is to be cleared again.
         """
+        self._filling.forget()
         async with translated(seconds=None):  # as long as the keys are many
             for fact in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
                 await self._client.delete(fact)
-            doomed: dict[bytes, list[bytes]] = defaultdict(list)
-            async for key in self._client.scan_iter(match="*:*", count=SCAN_COUNT):
-                if ours := OURS.fullmatch(key):
-                    keys = doomed[ours[1] or ours[2]]  # those of a language share a slot
-                    keys.append(key)
-                    if len(keys) == SCAN_COUNT:
-                        await self._client.unlink(*keys)
-                        keys.clear()
-            for keys in filter(None, doomed.values()):
-                await self._client.unlink(*keys)
+            await drop_all_of_languages(self._client)
             facts = {"ledger": ledger_id, **self._record, **self._chosen(sizes), "version": version}
-            for fact, value in facts.items():
-                await self._client.set(f"neardup:{fact}", value)
+            await self._ask([("SET", f"neardup:{fact}", value) for fact, value in facts.items()])
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
         """Members of the packed buckets that the sample falls into, by name."""
@@ -233,16 +233,13 @@ class RedisIndex(ABC):
         [record] = await self._ask([("GET", "neardup:bits")])
         self._bits = self._bits_of(record and record.decode())
 
-    async def _ask(self, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
-        pipe = self._client.pipeline(transaction=transaction)
+    async def _ask(self, commands: Sequence[Command]) -> list[Any]:
+        """The replies to commands, in one round trip."""
+        pipe = self._client.pipeline(transaction=False)
         for command in commands:
             pipe.execute_command(*command)  # some of redis-py's own methods are barred on a cluster
         async with translated():
             return list(await pipe.execute())
-
-
-def _least(replies: Sequence[bytes | int | None]) -> int | None:
-    return None if None in replies else min(int(reply) for reply in replies if reply is not None)
 
 
 def parts(items: Sequence[T], size: int = KEYS_A_COMMAND) -> Iterator[Sequence[T]]:

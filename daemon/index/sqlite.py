@@ -18,7 +18,7 @@ from daemon.core.columns import Columns
 from daemon.errors import Fatal, Transient
 from daemon.index import Bandings, Found, Mark, packed
 from daemon.index.bulk import Part, Spool, parts_of, put_aside
-from daemon.index.marks import layout, strange
+from daemon.index.marks import layout, refuse_gap, strange
 from daemon.records import LANGUAGES, NUMBER_OF, Banded, Change, Language
 
 T = TypeVar("T")
@@ -75,10 +75,11 @@ class SqliteIndex:
 
         return await self._do(read)
 
-    async def apply(self, changes: Sequence[Change], applied: int | None) -> None:
+    async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
             mark, bits = _applied(db), _bits(db)
+            refuse_gap(mark, since)
             fresh = [change for change in changes if change.seq == 0 or mark is None or change.seq > mark]
             for language in LANGUAGES:
                 entering = packed.entering(language, fresh, self._bandings[language], bits[language])

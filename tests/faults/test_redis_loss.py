@@ -1,0 +1,171 @@
+"""A Redis that loses data between two messages, wholly or back to an older state, and answers the next one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from redis.asyncio.connection import AbstractConnection
+
+from daemon import sync
+from daemon.config import Detection
+from daemon.core.banding import Banding
+from daemon.errors import Transient
+from daemon.index import Index
+from daemon.index.redis import Layout, open_redis
+from daemon.index.redis_index import RedisIndex
+from daemon.ledger import Ledger, stories
+from daemon.records import Change, Fingerprinted, Language, Outcome, Story
+from daemon.summary import Counts
+from daemon.sync import catch_up, rebuild
+from daemon.writer import Writer
+from tests.faults.agree import index_faults
+from tests.faults.table import CHAOS, Row
+from tests.made import fingerprint_of, held_as_changes
+
+BANDINGS = dict.fromkeys(Language, Banding())
+VERSION = "v"
+STRIDE = 1 if CHAOS > 1 else 11  # from message to message, of the hundred that a build takes
+Work = Callable[[Ledger, Index], Awaitable[None]]
+
+
+class Loss:
+    """Loses what a Redis holds before the nth message to it: all, or what came since message nth // 2.
+
+    Not `armed` it counts from the end of the next clear: that takes too little time for a Redis to come back in.
+    """
+
+    def __init__(self, url: str, *, wholly: bool) -> None:
+        self._client: Any = redis.Redis.from_url(url)
+        self.url, self.wholly = url, wholly
+        self.armed = False
+        self._before: dict[bytes, bytes] = {}
+        self.nth = self.sent = 0
+
+    def arm(self, nth: int) -> None:
+        self.nth, self.sent, self.armed = nth, 0, True
+        self._keep()
+
+    def message(self) -> None:
+        self.sent += self.armed
+        if self.sent == self.nth // 2:
+            self._keep()
+        if self.sent == self.nth:
+            self._client.flushall()
+            for key, value in self._before.items():
+                self._client.restore(key, 0, value)
+
+    def _keep(self) -> None:
+        if not self.wholly:
+            self._before = {key: self._client.dump(key) for key in self._client.scan_iter(count=5000)}
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@pytest.fixture(params=[True, False], ids=["wholly", "back to an older state"])
+def loss(request: pytest.FixtureRequest, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loss]:
+    made = Loss(redis_url, wholly=request.param)
+    send, clear = AbstractConnection.send_packed_command, RedisIndex.clear
+
+    async def cleared(self: RedisIndex, *about: Any) -> None:
+        await clear(self, *about)
+        if not made.armed:
+            made.arm(made.nth)
+
+    async def sent(self: AbstractConnection, command: bytes, check_health: bool = True) -> None:
+        made.message()
+        await send(self, command, check_health)
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
+    monkeypatch.setattr(RedisIndex, "clear", cleared)
+    monkeypatch.setattr(sync, "REPLAY_CHANGES", 3)
+    yield made
+    made.close()
+
+
+async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
+    """Stories of two languages, and their texts."""
+    outcomes: list[Outcome] = [
+        Fingerprinted(
+            Story(n, Language.TAMIL if n % 2 else Language.HINDI),
+            fingerprint_of(text.to_bytes(16), bytes([text]) * 64),
+            None,
+        )
+        for n, text in texts
+    ]
+    await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
+
+
+async def replay(ledger: Ledger, index: Index) -> None:
+    await catch_up(index, ledger, VERSION)
+
+
+async def build(ledger: Ledger, index: Index) -> None:
+    await rebuild(index, ledger, VERSION)
+
+
+async def look_up(ledger: Ledger, index: Index) -> None:
+    """All that the ledger holds is found."""
+    await catch_up(index, ledger, VERSION)
+    writer = Writer(
+        ledger,
+        index,
+        Detection(),
+        VERSION,
+        run_id=1,
+        counts=Counts(),
+        standing=dict,
+        checkpoint=lambda _: None,
+        committed=lambda: None,
+    )
+    held: list[Change] = await ledger.do(held_as_changes)
+    found = await writer._look_up(index, [change.new for change in held if change.new])
+    for change, one in zip(held, found, strict=True):
+        assert change.number in one.numbers, f"story {change.story_id} is not found by its signature"
+        assert change.story_id in one.ids or not hasattr(index, "_sinter"), f"{change.story_id} is not found by SimHash"
+
+
+async def until_it_works(work: Work, ledger: Ledger, index: Index) -> None:
+    """As a run does, which waits."""
+    while True:
+        with suppress(Transient):
+            return await work(ledger, index)
+
+
+@pytest.mark.parametrize("layout", ["documented", "compact"])
+@pytest.mark.parametrize("work", [replay, build, look_up])
+def test_whatever_is_lost_before_whichever_message_is_noticed_and_healed(
+    work: Work, layout: Layout, loss: Loss, tmp_path: Path, tell: Callable[[Row], None]
+) -> None:
+    async def play() -> int:
+        times = 0
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(loss.url, BANDINGS, layout)
+        try:
+            await commit(ledger, *((n, n) for n in range(1, 8)))
+            nth = 0
+            while loss.sent >= nth:
+                nth += STRIDE if work is build else 1
+                await rebuild(index, ledger, VERSION)
+                await commit(ledger, (1, 100 + nth), (2, 3), (3, 2), (100 + nth % 2, 5), (200, 6))
+                loss.arm(nth)
+                loss.armed = loss.wholly or work is not build
+                await until_it_works(work, ledger, index)
+                sent = loss.sent
+                await catch_up(index, ledger, VERSION)
+                faults = index_faults(ledger.path, layout, loss.url)
+                assert faults == [], f"lost before message {nth}: " + "\n".join(faults[:10])
+                loss.sent = sent
+                times += 1
+        finally:
+            await index.close()
+            ledger.close()
+        return times
+
+    times = asyncio.run(play())
+    assert times > 5, "something is to be lost"
+    what = "all data lost" if loss.wholly else "back to an older state"
+    tell(Row(f"Redis: {what} between messages of a {work.__name__}, {layout}", times, 0, 0, 0, ()))
