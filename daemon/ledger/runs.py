@@ -7,6 +7,8 @@ from typing import Any
 from daemon.ledger import now_ms, transaction
 from daemon.records import Checkpoint
 
+BACKED_UP = "backed_up_at"
+
 
 def begin(db: sqlite3.Connection, command: str) -> int:
     """Put a run on record; runs that never ended are marked as crashed."""
@@ -26,7 +28,7 @@ def finish(
     error: str | None = None,
     watermark: int | None = None,
 ) -> None:
-    """Close a run's record; one that is `done` moves the watermark, and a backfill drops its checkpoint."""
+    """Close a run's record; one that is `done` moves the watermark forward, and a backfill drops its checkpoint."""
     with transaction(db):
         db.execute(
             "UPDATE runs SET status = ?, ended_at = ?, error = ?, counts = ? WHERE run_id = ?",
@@ -38,7 +40,8 @@ def finish(
                 " 'backfill' = (SELECT command FROM runs WHERE run_id = ?)",
                 (run_id,),
             )
-            if watermark is not None and watermark > int(get(db, "watermark") or 0):
+            before = int(get(db, "watermark") or 0)
+            if watermark is not None and (watermark > before or before > now_ms()):
                 put(db, "watermark", str(watermark))
 
 
@@ -70,6 +73,23 @@ def watermark(db: sqlite3.Connection) -> int | None:
     return int(value) if value else None
 
 
+def listed_until(db: sqlite3.Connection, now: int) -> int | None:
+    """The same, as far as it can be believed: a watermark after `now` is of a clock that was set back since.
+
+    Then it is where the last run that ended well and began before `now` began, all stories until then were listed;
+    without such a run it is the clock that cannot be believed.
+    """
+    mark = watermark(db)
+    if mark is None or mark <= now:
+        return mark
+    (began,) = db.execute(
+        "SELECT max(started_at) FROM runs WHERE status = 'done' AND command IN ('daily', 'backfill')"
+        " AND started_at <= ?",
+        (now,),
+    ).fetchone()
+    return mark if began is None else int(began)
+
+
 def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
     """Where the backfill that was cut short goes on."""
     value = get(db, "checkpoint")
@@ -91,8 +111,11 @@ def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
 
 
 def last_success(db: sqlite3.Connection) -> dict[str, int]:
-    """Command -> when it last ended well, in milliseconds."""
-    return dict(db.execute("SELECT command, max(ended_at) FROM runs WHERE status = 'done' GROUP BY command"))
+    """Command -> when it last ended well, in milliseconds by the clock of then."""
+    latest = "SELECT max(run_id) FROM runs WHERE status = 'done' GROUP BY command"
+    ended = dict(db.execute(f"SELECT command, ended_at FROM runs WHERE run_id IN ({latest})"))
+    copied = get(db, BACKED_UP)  # beside a run, and so no run
+    return ended if copied is None else ended | {"backup": int(copied)}
 
 
 def dead_letters(db: sqlite3.Connection) -> dict[str, int]:
