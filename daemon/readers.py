@@ -68,7 +68,7 @@ class Readers:
         process can read.
         """
         path = path_of(self._content, story)
-        read = await retried("fetch", lambda: self._ask(path, etag))
+        read = await retried("fetch", lambda: self._ask(path, etag), story=story.id)
         if read is not None:
             FETCH.observe(read.fetch)
             EXTRACT.observe(read.extract)
