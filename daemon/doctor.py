@@ -74,6 +74,7 @@ async def _ledger(config: Config) -> str:
 
 
 async def _index(config: Config) -> str:
+    connect(config.ledger.path).close()  # refuses what must not be written to, as an index in the same file would be
     index = await open_index(config)
     try:
         await _refuse_strangers(config, index)

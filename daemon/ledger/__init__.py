@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from daemon.errors import Fatal, NeardupError, Transient
+from daemon.errors import Fatal
+from daemon.failures import failure
 from daemon.ledger import damage, files
 from daemon.ledger.schema import LATEST, MIGRATIONS, UNRELEASED
 
@@ -26,12 +27,6 @@ BUSY_SECONDS = 30
 # third of a lookup's, and counts all of the file that was read as the daemon's own memory.
 CACHE_KIB = 16_000
 READERS_CACHE_KIB = 8_000
-BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-HINTS = {
-    sqlite3.SQLITE_FULL: "make room; nothing that was committed is lost",
-    sqlite3.SQLITE_CORRUPT: "`neardup doctor` says how to restore it",
-    sqlite3.SQLITE_NOTADB: "`neardup doctor` says how to restore it",
-}
 
 
 def now_ms() -> int:
@@ -135,15 +130,6 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise failure(error, f"the ledger {path} failed") from error
-
-
-def failure(error: sqlite3.Error, what: str) -> NeardupError:
-    """What failed, why, and what to do about it."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what extends it
-    if code in BUSY:
-        return Transient(f"{what}: {error}", "locked")
-    hint = HINTS.get(code)
-    return Fatal(f"{what}: {error}{f'; {hint}' if hint else ''}")
 
 
 class Ledger:

@@ -14,7 +14,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from daemon.errors import Fatal, Misuse, NeardupError, Transient
-from daemon.ledger import changes, connect, damage, failure, now_ms, read, runs, snapshot
+from daemon.failures import failure
+from daemon.ledger import changes, connect, damage, now_ms, read, runs, snapshot
 
 PAGES_A_STEP = 4096  # 16 MB
 BESIDE = ("", "-journal", "-wal", "-shm")  # what SQLite may leave of a copy that was killed

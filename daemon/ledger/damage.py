@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from daemon.errors import Fatal
+from daemon.failures import DAMAGED, code_of
 
 BUSY_SECONDS = 30
 SMALL_PAGES = 4096  # 16 MB, checked whole in some 20 ms
@@ -44,7 +45,7 @@ def examine(path: Path) -> None:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
             faults = _faults(db, "integrity_check")
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        if code_of(error) not in DAMAGED:
             raise
         faults = [str(error)]
     if faults:

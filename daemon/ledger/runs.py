@@ -8,6 +8,7 @@ from daemon.ledger import now_ms, transaction
 from daemon.records import Checkpoint
 
 BACKED_UP = "backed_up_at"
+WATERMARKS = 100  # that are kept, for a clock that was ahead for as many runs
 
 
 def begin(db: sqlite3.Connection, command: str) -> int:
@@ -40,9 +41,8 @@ def finish(
                 " 'backfill' = (SELECT command FROM runs WHERE run_id = ?)",
                 (run_id,),
             )
-            before = int(get(db, "watermark") or 0)
-            if watermark is not None and (watermark > before or before > now_ms()):
-                put(db, "watermark", str(watermark))
+            if watermark is not None:
+                _move_watermark(db, run_id, watermark)
 
 
 def put(db: sqlite3.Connection, key: str, value: str) -> None:
@@ -74,20 +74,29 @@ def watermark(db: sqlite3.Connection) -> int | None:
 
 
 def listed_until(db: sqlite3.Connection, now: int) -> int | None:
-    """The same, as far as it can be believed: a watermark after `now` is of a clock that was set back since.
+    """The watermark, as far as it can be believed at `now`; 0 where none of those on record can be.
 
-    Then it is where the last run that ended well and began before `now` began, all stories until then were listed;
-    without such a run it is the clock that cannot be believed.
+    A run that began after now had a clock that was ahead, by which stories dated ahead may have moved the watermark: the
+    one before it counts.  What is listed once too often is unchanged; what is not listed would be lost.
     """
+    marks = _watermarks(db)
+    return next((mark for mark, began in reversed(marks) if began <= now), 0 if marks else None)
+
+
+def _watermarks(db: sqlite3.Connection) -> list[tuple[int, int]]:
+    """The last watermarks, each with when its run began."""
+    kept = get(db, "watermarks")
+    if kept is not None:
+        return [(mark, began) for mark, began in json.loads(kept)]
     mark = watermark(db)
-    if mark is None or mark <= now:
-        return mark
-    (began,) = db.execute(
-        "SELECT max(started_at) FROM runs WHERE status = 'done' AND command IN ('daily', 'backfill')"
-        " AND started_at <= ?",
-        (now,),
-    ).fetchone()
-    return mark if began is None else int(began)
+    return [] if mark is None else [(mark, mark)]  # of a version that kept one
+
+
+def _move_watermark(db: sqlite3.Connection, run_id: int, mark: int) -> None:
+    (began,) = db.execute("SELECT started_at FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    if mark > (listed_until(db, began) or 0):
+        put(db, "watermarks", json.dumps([*_watermarks(db), (mark, began)][-WATERMARKS:]))
+        put(db, "watermark", str(mark))
 
 
 def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
