@@ -1,44 +1,73 @@
 """What people see while a command is at work: log lines and progress, on stderr."""
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import click
 import stamina
 import structlog
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from daemon import run
+from daemon.errors import NeardupError
 
 LOG_EVERY_SECONDS = 30.0
+FIRST = ("timestamp", "level", "run", "event")
 
 err = Console(stderr=True, highlight=False)
 log = structlog.get_logger()
 
 
 def set_up_logging() -> None:
-    """Log lines to stderr: coloured on a terminal, key=value pairs otherwise."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
-    renderer: Any = (
-        structlog.dev.ConsoleRenderer()
+    """Log lines to stderr: coloured on a terminal, a JSON object each otherwise, as under systemd.
+
+    A line has `timestamp`, `level` and `event`; `run`, the id of the run it was written in; `story`, the id of the
+    story it is about; and what the event is told with.  There is none of a story that is well.
+    """
+    told: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _in_order,
+    ]
+    rendered: list[structlog.typing.Processor] = (
+        [structlog.dev.ConsoleRenderer()]
         if sys.stderr.isatty()
-        else structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event"))
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     )
     stamina.instrumentation.set_on_retry_hooks([])  # retries are counted, and told, where they are made
     structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
+        processors=[*told, *rendered],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+    of_libraries = logging.StreamHandler(sys.stderr)
+    of_libraries.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendered],
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *told],
+        )
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[of_libraries])
+
+
+def _in_order(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """What every line has comes first."""
+    return {**{key: line[key] for key in FIRST if key in line}, **line}
+
+
+def tell_why(error: NeardupError) -> None:
+    """The line that a command ends with: in the journal an object like the others."""
+    if "JOURNAL_STREAM" in os.environ and not sys.stderr.isatty():
+        log.error("failed", why=str(error), **({} if error.run is None else {"run": error.run}))
+    else:
+        click.echo(f"neardup: {error}", err=True)
 
 
 @contextmanager

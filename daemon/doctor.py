@@ -15,7 +15,7 @@ from daemon.core.html import Unreadable
 from daemon.errors import Fatal, Gone, NeardupError
 from daemon.fetch import path_of
 from daemon.index import Found, Index
-from daemon.ledger import columns, connect, now_ms, runs, stories, transaction, translated
+from daemon.ledger import columns, connect, damage, files, now_ms, runs, stories, transaction, translated
 from daemon.moments import rfc3339
 from daemon.reading import read_page
 from daemon.records import Banded, Change, Checkpoint, Language, Story
@@ -59,6 +59,8 @@ async def examine(config: Config) -> AsyncIterator[Finding]:
 
 
 async def _ledger(config: Config) -> str:
+    if config.ledger.path.exists() and not files.is_read_only(config.ledger.path):
+        damage.examine(config.ledger.path)
     db = connect(config.ledger.path)
     try:
         with transaction(db):
@@ -72,6 +74,7 @@ async def _ledger(config: Config) -> str:
 
 
 async def _index(config: Config) -> str:
+    connect(config.ledger.path).close()  # refuses what must not be written to, as an index in the same file would be
     index = await open_index(config)
     try:
         await _refuse_strangers(config, index)

@@ -7,6 +7,7 @@ class NeardupError(Exception):
     """Anything an operator can act on; its text is one clear line."""
 
     exit_code = 1
+    run: int | None = None  # the id of the run that it ended
 
 
 class Transient(NeardupError):

@@ -119,7 +119,7 @@ class Fetcher:
             assert document is not None  # without an ETag a page is always given
             return work(document)
 
-        return await retried("fetch", lambda: self.crew(fetch_and_work))
+        return await retried("fetch", lambda: self.crew(fetch_and_work), story=story.id)
 
 
 class Pages:

@@ -85,12 +85,12 @@ class Readers:
                     return await self._ask(path, etag)
 
         try:
-            read = await retried("fetch", lambda: ask(alone))
+            read = await retried("fetch", lambda: ask(alone), story=story.id)
         except Died:
             if alone:
                 raise
             RETRIES.labels("fetch", "crashed").inc()
-            read = await retried("fetch", lambda: ask(True))
+            read = await retried("fetch", lambda: ask(True), story=story.id)
         if read is not None:
             FETCH.observe(read.fetch)
             EXTRACT.observe(read.extract)

@@ -17,9 +17,13 @@ PATIENT_WAIT_SECONDS = 5.0  # asking costs a connection; a run that waits on for
 log = structlog.get_logger()
 
 
-async def retried(stage: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call()`, a few times with growing, jittered pauses.  Raises its last Transient."""
-    return await _retried(stage, call, log.warning, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
+async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | None = None) -> T:
+    """Await `call()`, a few times with growing, jittered pauses.  Raises its last Transient.
+
+    Log lines name the story that the call is about.
+    """
+    say = (log if story is None else log.bind(story=story)).warning
+    return await _retried(stage, call, say, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
 
 
 async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from daemon.app import App, extraction, open_fetcher, open_letters, open_source
 from daemon.breaker import Breaker
@@ -68,16 +69,18 @@ async def run_once(
     nothing up, and builds the index from the ledger at its end: a sweep, owed from then on, finds the pairs.
     Raises Transient where the ledger is in use or the index away at start, Misuse for a daily Athena run
     without a watermark, Stopped where `stop` came first, StoreDown, and Fatal for what somebody has to mend.
+    From its start on, log lines name the run.
     """
     if app.config.export.path is not None:
         check_format(app.config.export.path_format)  # before hours of work
     with only_one(app.config.ledger.path, command):
         await get_ready(app, stop, refingerprint=refingerprint, fresh=fresh)
-        mark = await app.ledger.do(runs.watermark)
+        mark = await app.ledger.do(runs.listed_until, now_ms())
         if command == "daily" and since is None:
             since = _looking_back(app.config, mark)
         covers = letters is None and (since is None or (mark is not None and since <= mark))
         run_id = await app.ledger.do(runs.begin, command)
+        bind_contextvars(run=run_id)
         RUNNING.labels(command).set(1)
         run = _Run(app, command, run_id, stop, watch, fresh=fresh, letters=letters)
         try:
@@ -85,8 +88,11 @@ async def run_once(
         except BaseException as error:  # noqa: BLE001 - put on record and raised again
             RUN_FAILURES.labels(command).inc()
             cause = _cause(error)
-            why = str(cause) if isinstance(cause, NeardupError) else repr(cause)
-            await app.ledger.do(runs.finish, run_id, "failed", counts=run.counts.as_dict(), error=why)
+            why = repr(cause)
+            if isinstance(cause, NeardupError):
+                cause.run, why = run_id, str(cause)
+            with suppress(NeardupError):  # it may be the ledger that failed; then the next run marks this one crashed
+                await app.ledger.do(runs.finish, run_id, "failed", counts=run.counts.as_dict(), error=why)
             raise cause from None
         finally:
             RUNNING.labels(command).set(0)
@@ -202,6 +208,7 @@ class _Run:
                 verifier.finish()
                 over.set()
         finally:
+            writer.tell_of_caps()
             fetcher.crew.close()
             readers.close()
         return ended

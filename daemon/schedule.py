@@ -63,12 +63,15 @@ def parse_schedule(value: object) -> Schedule:
 def due(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:
     """When to run next, given when a run last ended well; `now` where one was missed.
 
-    Times are aware.  A wall-clock time that a clock change skips or repeats counts once.
+    Times are aware.  A wall-clock time that a clock change skips or repeats counts once.  A success that lies after
+    `now` is of a clock that was set back since, and tells nothing.
     """
+    if last_success is None or last_success > now:
+        return now
     if isinstance(schedule, timedelta):
-        return now if last_success is None else max(last_success + schedule, now)
+        return max(last_success + schedule, now)
     previous, following = _slots(schedule, now)
-    return now if last_success is None or last_success < previous else following
+    return now if last_success < previous else following
 
 
 def _slots(schedule: Daily, now: datetime) -> tuple[datetime, datetime]:

@@ -1,17 +1,20 @@
 """The daemon: daily runs on a schedule, /metrics and /healthz, systemd's notifications."""
 
 import asyncio
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import structlog
+from structlog.contextvars import unbind_contextvars
 
 from daemon.app import App, open_app
 from daemon.config import Config
 from daemon.errors import NeardupError, Stopped, Transient
 from daemon.gauges import refresh_gauges
 from daemon.http import served
-from daemon.ledger import runs
+from daemon.ledger import now_ms, runs
+from daemon.ledger.lock import only_daemon
 from daemon.metrics import RETRIES, WAITING
 from daemon.notify import notify, watchdog_seconds
 from daemon.run import Progress, run_once
@@ -38,8 +41,12 @@ class Service:
     async def run(self) -> None:
         """Serve until `stop` is set; a run under way is drained.
 
-        Raises Fatal for what somebody has to mend before any run can begin.
+        Raises Fatal for what somebody has to mend before any run can begin, Transient where the ledger has a daemon.
         """
+        with only_daemon(self._config.ledger.path):
+            await self._run()
+
+    async def _run(self) -> None:
         async with served(self._config.metrics.listen, self._health):
             beating = asyncio.create_task(self._beat(), name="watchdog")
             log.info("serving", listen=self._config.metrics.listen)
@@ -65,29 +72,31 @@ class Service:
                 await self._pause(OPEN_RETRY_SECONDS)
 
     async def _keep_schedule(self, app: App) -> None:
-        retry = RETRY_FIRST
-        not_before = datetime.now(UTC)
+        retry, not_before = RETRY_FIRST, time.monotonic()  # the other clock may be set back
         while not self._stop.is_set():
             await refresh_gauges(app)
             last = (await app.ledger.do(runs.last_success)).get("daily")
-            now = datetime.now(UTC)
+            now = datetime.fromtimestamp(now_ms() / 1000, UTC)
             success = datetime.fromtimestamp(last / 1000, UTC) if last else None
-            at = max(due(self._config.run.schedule, success, now), not_before)
-            if at > now:
-                self._say(f"next run at {at.astimezone():%Y-%m-%d %H:%M:%S %Z}")
-                await self._pause(min((at - now).total_seconds(), REFRESH_SECONDS))
+            ahead = (due(self._config.run.schedule, success, now) - now).total_seconds()
+            wait = max(ahead, not_before - time.monotonic())
+            if wait > 0:
+                self._say(f"next run at {(now + timedelta(seconds=wait)).astimezone():%Y-%m-%d %H:%M:%S %Z}")
+                await self._pause(min(wait, REFRESH_SECONDS))
                 continue
             try:
                 await self._run_daily(app)
-                retry, not_before, self._failure = RETRY_FIRST, now, None
+                retry, self._failure = RETRY_FIRST, None
             except Stopped:
                 return
             except NeardupError as error:
                 if not isinstance(error, Transient):  # what passes by itself is for the alert on the last success
                     self._failure = str(error)
                 log.error("the run failed", why=str(error), again_in=str(retry))
-                not_before = datetime.now(UTC) + retry
+                not_before = time.monotonic() + retry.total_seconds()
                 retry = min(2 * retry, RETRY_MAX)
+            finally:
+                unbind_contextvars("run")
 
     async def _run_daily(self, app: App) -> None:
         self._say("daily run")

@@ -11,12 +11,14 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
 import numpy as np
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from daemon.app import extraction, open_fetcher
 from daemon.config import Config
@@ -79,6 +81,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
         version = golden.version()
         await refuse_other_fingerprints(ledger, version)
         run_id = await ledger.do(runs.begin, "sweep")
+        bind_contextvars(run=run_id)
         work = _Sweep(config, ledger, version, stop, watch)
         RUNNING.labels("sweep").set(1)
         try:
@@ -89,7 +92,8 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
         except BaseException as error:
             RUN_FAILURES.labels("sweep").inc()
             why = str(error) if isinstance(error, NeardupError) else repr(error)
-            await ledger.do(runs.finish, run_id, "failed", counts=work.swept.as_dict(), error=why)
+            with suppress(NeardupError):  # it may be the ledger that failed
+                await ledger.do(runs.finish, run_id, "failed", counts=work.swept.as_dict(), error=why)
             raise
         finally:
             RUNNING.labels("sweep").set(0)

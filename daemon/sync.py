@@ -104,7 +104,8 @@ async def rebuild(
     """Clear the index and fill it from the ledger, with no read of the object store; the caller holds the lock.
 
     `progress` is told how many stories are in.  Cut short, the index has no mark, and the next run
-    begins again.  Returns the number of stories.
+    begins again.  Returns the number of stories.  Raises Fatal where there is no room for what is put
+    aside meanwhile.
     """
     last = await ledger.do(changes.last_seq)
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
@@ -113,11 +114,14 @@ async def rebuild(
     prefix = f"{ledger.path.name}-rebuild-"
     for left in ledger.path.parent.glob(f"{prefix}*"):  # by a rebuild that was killed
         shutil.rmtree(left, ignore_errors=True)
-    with TemporaryDirectory(prefix=prefix, dir=ledger.path.parent) as scratch:
-        async with aclosing(index.build(_pages(ledger), Path(scratch))) as built:
-            async for more in built:
-                done += more
-                progress(done)
+    try:
+        with TemporaryDirectory(prefix=prefix, dir=ledger.path.parent) as scratch:
+            async with aclosing(index.build(_pages(ledger), Path(scratch))) as built:
+                async for more in built:
+                    done += more
+                    progress(done)
+    except OSError as error:
+        raise Fatal(f"cannot put stories aside in {ledger.path.parent}: {error.strerror}") from error
     await index.apply([], last)
     INDEX_LAG.set(0)
     return done

@@ -6,6 +6,7 @@ The ledger commits first.  The index then catches up by the same replay that hea
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -31,6 +32,20 @@ from daemon.sync import catch_up
 from daemon.waiting import wait_for_index
 
 log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Caps:
+    """What max_bucket left out of the lookups of a language: how often, and the fullest bucket."""
+
+    times: int = 0
+    fullest: str = ""
+    members: int = 0
+
+    def add(self, times: int, bucket: str, members: int) -> None:
+        self.times += times
+        if members > self.members:
+            self.fullest, self.members = bucket, members
 
 
 class Writer:
@@ -63,7 +78,8 @@ class Writer:
         self._standing = standing
         self._checkpoint = checkpoint
         self._committed = committed
-        self._told: set[str] = set()
+        self._told: set[Language] = set()
+        self._caps: dict[Language, Caps] = {}
 
     async def write(self, batch: Sequence[Outcome], resume: int) -> None:
         """Record a batch of outcomes of distinct stories, and the position to resume from."""
@@ -116,19 +132,25 @@ class Writer:
             return {}
         groups = [(ids, banded) for banded, ids in alike.items()]
         found = await wait_for_index(self._ledger, "look_up", lambda: self._look_up(index, list(alike)))
-        self._tell_of_caps([banded.language for banded in alike], found)
+        self._count_caps([banded.language for banded in alike], found)
         held = await self._ledger.do(columns.held, *together(found))
         nominees = await asyncio.to_thread(nominate, groups, found, held, self._limits)
         return {one.story_id: one for one in nominees}
 
-    def _tell_of_caps(self, languages: Sequence[Language], found: Sequence[Found]) -> None:
-        """Count the lookups that met a bucket over max_bucket; name each bucket once a run."""
+    def _count_caps(self, languages: Sequence[Language], found: Sequence[Found]) -> None:
+        """Count the times that a lookup met a bucket over max_bucket, and keep the fullest."""
         for language, one in zip(languages, found, strict=True):
-            for bucket, members in one.capped.items():
-                CAPPED_BUCKETS.labels(language).inc()
-                if bucket not in self._told:
-                    self._told.add(bucket)
-                    log.warning("max_bucket reached", bucket=bucket, members=members)
+            if one.capped:
+                CAPPED_BUCKETS.labels(language).inc(len(one.capped))
+                fullest = max(one.capped, key=lambda bucket: one.capped[bucket])
+                self._caps.setdefault(language, Caps()).add(len(one.capped), fullest, one.capped[fullest])
+
+    def tell_of_caps(self) -> None:
+        """Tell what max_bucket left out in this run, a line a language."""
+        for language, caps in self._caps.items():
+            log.warning(
+                "max_bucket reached", language=language, times=caps.times, fullest=caps.fullest, members=caps.members
+            )
 
     async def _look_up(self, index: Index, probes: Sequence[Banded]) -> list[Found]:
         """Look up in an index that is known to be in step with the ledger."""
@@ -147,7 +169,8 @@ class Writer:
                     STORIES.labels(language, "skipped", outcome.reason).inc()
                 case DeadLettered():
                     STORIES.labels(language, "dead_lettered", outcome.reason).inc()
-                    log.warning("dead-lettered", story=outcome.story.key, reason=outcome.reason, why=outcome.error)
+                    story = outcome.story.id if isinstance(outcome.story, Story) else outcome.story.key
+                    log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
 
     def _measure_matches(
         self, fresh: Sequence[tuple[int, Banded]], nominees: Mapping[int, Nominee], left_out: Sequence[int]

@@ -40,7 +40,7 @@ def command(function: Callable[..., None]) -> click.Command:
         try:
             function(load(path), **options)
         except NeardupError as error:
-            click.echo(f"neardup: {error}", err=True)
+            console.tell_why(error)
             raise SystemExit(error.exit_code) from None
         except asyncio.CancelledError:
             raise click.Abort from None

@@ -1,8 +1,9 @@
-"""The commands that look after ledger and index: `status`, `doctor`, `reindex`, `forget`."""
+"""The commands that look after ledger and index: `status`, `doctor`, `backup`, `reindex`, `forget`."""
 
 import asyncio
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -13,6 +14,7 @@ from daemon.config import Config
 from daemon.doctor import examine
 from daemon.errors import Misuse
 from daemon.ledger import stories
+from daemon.ledger.backup import back_up
 from daemon.ledger.lock import only_one
 from daemon.signals import run_async
 from daemon.source.listed import id_of
@@ -48,6 +50,15 @@ def doctor(config: Config, as_json: bool) -> None:
 
     if not run_async(probe):
         raise SystemExit(1)
+
+
+@command
+@click.argument("path", type=click.Path(path_type=Path))
+@json_option
+def backup(config: Config, path: Path, as_json: bool) -> None:
+    """Copy the ledger to PATH, whole and checked, whoever is at work on it; a copy that is there is replaced."""
+    size = back_up(config.ledger.path, path)
+    click.echo(json.dumps({"bytes": size}) if as_json else f"{path}, {size:,} bytes, checked")
 
 
 @command

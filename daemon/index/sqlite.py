@@ -15,7 +15,8 @@ from typing import TypeVar
 
 from daemon.core.banding import BAND_BITS
 from daemon.core.columns import Columns
-from daemon.errors import Fatal, Transient
+from daemon.errors import Fatal
+from daemon.failures import failure
 from daemon.index import Bandings, Found, Mark, packed
 from daemon.index.bulk import Part, Spool, parts_of, put_aside
 from daemon.index.marks import layout, refuse_gap, strange
@@ -51,7 +52,9 @@ class SqliteIndex:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes, the ledger replays
             self._db.executescript(SCHEMA)
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
+            raise failure(error, f"cannot open the index in {path}") from error
+        except OSError as error:
             raise Fatal(f"cannot open the index in {path}: {error}") from error
 
     async def mark(self) -> Mark:
@@ -146,8 +149,7 @@ class SqliteIndex:
             try:
                 return _whole(self._db, work)
             except sqlite3.Error as error:
-                kind = Transient if isinstance(error, sqlite3.OperationalError) and "locked" in str(error) else Fatal
-                raise kind(f"the index failed: {error}") from error
+                raise failure(error, "the index failed") from error
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 

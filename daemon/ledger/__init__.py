@@ -1,8 +1,8 @@
 """The ledger: one SQLite file that is the durable truth.
 
 A write-ahead log keeps readers and the one writer out of each other's way; synchronous=FULL makes
-every committed batch survive a power cut.  The functions of this package take a connection and are
-synchronous; `Ledger` gives the pipeline one connection on one thread of its own.
+every committed batch survive a power cut: it syncs the log at each commit.  The functions of this package take a
+connection and are synchronous; `Ledger` gives the pipeline one connection on one thread of its own.
 """
 
 import asyncio
@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from daemon.errors import Fatal, Transient
+from daemon.errors import Fatal
+from daemon.failures import failure
+from daemon.ledger import damage, files
 from daemon.ledger.schema import LATEST, MIGRATIONS, UNRELEASED
 
 P = ParamSpec("P")
@@ -33,17 +35,22 @@ def now_ms() -> int:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the ledger for reading and writing, made or migrated where needed.  Raises Fatal."""
+    """Open the ledger for reading and writing, made or migrated where needed.  Raises Transient and Fatal."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if files.is_read_only(path.parent):
+            raise Fatal(f"cannot open the ledger {path}: its file system is read-only")
+        files.make(path)
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         _migrate(db, path)
-    except (sqlite3.Error, OSError) as error:
-        kind = Transient if "locked" in str(error) else Fatal
-        raise kind(f"cannot open the ledger {path}: {error}") from error
+        damage.refuse_damage(db, path)
+    except sqlite3.Error as error:
+        raise failure(error, f"cannot open the ledger {path}") from error
+    except OSError as error:
+        raise Fatal(f"cannot open the ledger {path}: {error.strerror}") from error
     return db
 
 
@@ -53,7 +60,7 @@ def read(path: Path) -> sqlite3.Connection:
         raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
     try:
         db = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro",
+            f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if _is_at_rest(path) else ''}",
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
@@ -62,8 +69,13 @@ def read(path: Path) -> sqlite3.Connection:
         db.execute(f"PRAGMA cache_size = -{READERS_CACHE_KIB}")
         _refuse_other_schemas(db.execute("PRAGMA user_version").fetchone()[0], path, may_migrate=False)
     except sqlite3.Error as error:
-        raise Fatal(f"cannot read the ledger {path}: {error}") from error
+        raise failure(error, f"cannot read the ledger {path}") from error
     return db
+
+
+def _is_at_rest(path: Path) -> bool:
+    """Whether nobody can write to it; SQLite would make a log beside it even to read."""
+    return files.is_read_only(path) and not path.with_name(f"{path.name}-wal").exists()
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
@@ -117,8 +129,7 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        kind = Transient if "locked" in str(error) else Fatal
-        raise kind(f"the ledger {path} failed: {error}") from error
+        raise failure(error, f"the ledger {path} failed") from error
 
 
 class Ledger:

@@ -7,6 +7,9 @@ from typing import Any
 from daemon.ledger import now_ms, transaction
 from daemon.records import Checkpoint
 
+BACKED_UP = "backed_up_at"
+WATERMARKS = 100  # that are kept, for a clock that was ahead for as many runs
+
 
 def begin(db: sqlite3.Connection, command: str) -> int:
     """Put a run on record; runs that never ended are marked as crashed."""
@@ -26,7 +29,7 @@ def finish(
     error: str | None = None,
     watermark: int | None = None,
 ) -> None:
-    """Close a run's record; one that is `done` moves the watermark, and a backfill drops its checkpoint."""
+    """Close a run's record; one that is `done` moves the watermark forward, and a backfill drops its checkpoint."""
     with transaction(db):
         db.execute(
             "UPDATE runs SET status = ?, ended_at = ?, error = ?, counts = ? WHERE run_id = ?",
@@ -38,8 +41,8 @@ def finish(
                 " 'backfill' = (SELECT command FROM runs WHERE run_id = ?)",
                 (run_id,),
             )
-            if watermark is not None and watermark > int(get(db, "watermark") or 0):
-                put(db, "watermark", str(watermark))
+            if watermark is not None:
+                _move_watermark(db, run_id, watermark)
 
 
 def put(db: sqlite3.Connection, key: str, value: str) -> None:
@@ -76,6 +79,32 @@ def watermark(db: sqlite3.Connection) -> int | None:
     return int(value) if value else None
 
 
+def listed_until(db: sqlite3.Connection, now: int) -> int | None:
+    """The watermark, as far as it can be believed at `now`; 0 where none of those on record can be.
+
+    A run that began after now had a clock that was ahead, by which stories dated ahead may have moved the
+    watermark: the one before it counts.  What is listed once too often is unchanged; what is not listed would be lost.
+    """
+    marks = _watermarks(db)
+    return next((mark for mark, began in reversed(marks) if began <= now), 0 if marks else None)
+
+
+def _watermarks(db: sqlite3.Connection) -> list[tuple[int, int]]:
+    """The last watermarks, each with when its run began."""
+    kept = get(db, "watermarks")
+    if kept is not None:
+        return [(mark, began) for mark, began in json.loads(kept)]
+    mark = watermark(db)
+    return [] if mark is None else [(mark, mark)]  # of a version that kept one
+
+
+def _move_watermark(db: sqlite3.Connection, run_id: int, mark: int) -> None:
+    (began,) = db.execute("SELECT started_at FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    if mark > (listed_until(db, began) or 0):
+        put(db, "watermarks", json.dumps([*_watermarks(db), (mark, began)][-WATERMARKS:]))
+        put(db, "watermark", str(mark))
+
+
 def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
     """Where the backfill that was cut short goes on."""
     value = get(db, "checkpoint")
@@ -97,8 +126,11 @@ def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
 
 
 def last_success(db: sqlite3.Connection) -> dict[str, int]:
-    """Command -> when it last ended well, in milliseconds."""
-    return dict(db.execute("SELECT command, max(ended_at) FROM runs WHERE status = 'done' GROUP BY command"))
+    """Command -> when it last ended well, in milliseconds by the clock of then."""
+    latest = "SELECT max(run_id) FROM runs WHERE status = 'done' GROUP BY command"
+    ended = dict(db.execute(f"SELECT command, ended_at FROM runs WHERE run_id IN ({latest})"))
+    copied = get(db, BACKED_UP)  # beside a run, and so no run
+    return ended if copied is None else ended | {"backup": int(copied)}
 
 
 def dead_letters(db: sqlite3.Connection) -> dict[str, int]:

@@ -80,6 +80,7 @@ async def flagged(folder: Path, batches: list[list[Outcome]], detection: Detecti
     )
     for batch in batches:
         await writer.write(batch, 0)
+    writer.tell_of_caps()
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
     assert await ledger.do(changes.last_seq) == (await index.mark()).applied, "the index is in step"
@@ -164,5 +165,7 @@ def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged(
         found = run([list(same[:30]), list(same[30:])], max_bucket=7)
     assert {n for pair in found for n in pair[:2]} == set(range(40)), "no story goes unseen"
     assert capped() > before
-    named = [line["bucket"] for line in logs if line["event"] == "max_bucket reached"]
-    assert len(named) == len(set(named)) == 37, "five blocks of the SimHash, 32 bands of the signature, each named once"
+    [told] = [line for line in logs if line["event"] == "max_bucket reached"]
+    assert (told["language"], told["times"]) == ("HINDI", capped() - before), "a line a language and run"
+    assert told["times"] >= 37, "five blocks of the SimHash, 32 bands of the signature"
+    assert (told["fullest"].split(":")[0], told["members"] > 7) == ("HINDI", True)

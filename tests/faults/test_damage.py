@@ -1,0 +1,150 @@
+"""A damaged ledger is refused at the start, told with the way out, and restored from a copy without loss."""
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daemon.errors import Fatal
+from daemon.ledger import connect, damage
+from tests.conftest import Neardup
+from tests.faults.test_disk import assert_told
+from tests.made import commit, made
+from tests.system.stories import generate
+from tests.system.test_backfill import configuration, state
+
+STORIES = 3_000
+PROBES = 16
+Make = Callable[..., Neardup]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger, closed."""
+    path = tmp_path_factory.mktemp("sound") / "ledger.db"
+    with closing(connect(path)) as db:
+        commit(db, *(made(n, n % 2500) for n in range(1, STORIES)), pairs={(n, n - 2500) for n in range(2501, STORIES)})
+    return path
+
+
+def copy_of(ledger: Path, folder: Path, which: str = "") -> tuple[Path, int, list[int]]:
+    """A ledger to damage, the size of its pages, and those of its pages that hold something."""
+    path = Path(shutil.copy(ledger, folder / "damaged.db"))
+    with closing(sqlite3.connect(path)) as db:
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+        pages = [number for (number,) in db.execute(f"SELECT pageno FROM dbstat {which}")]
+    return path, size, pages
+
+
+def overwrite(path: Path, size: int, page: int, what: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(what)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("damaged")
+
+
+@settings(max_examples=60, deadline=None)
+@given(chance=st.randoms(use_true_random=False), garbage=st.booleans())
+def test_a_page_that_is_lost_is_found_at_the_start(
+    sound: Path, folder: Path, chance: random.Random, garbage: bool
+) -> None:
+    path, size, pages = copy_of(sound, folder)
+    page = chance.choice(pages)
+    overwrite(path, size, page, chance.randbytes(size) if garbage else bytes(size))
+    with pytest.raises(Fatal, match="neardup doctor"):
+        connect(path)
+
+
+@settings(max_examples=30, deadline=None)
+@given(chance=st.randoms(use_true_random=False))
+def test_of_a_large_ledger_a_lost_stretch_is_found(sound: Path, folder: Path, chance: random.Random) -> None:
+    path, size, pages = copy_of(sound, folder, "WHERE name = 'stories' AND pagetype = 'leaf' ORDER BY path")
+    stretch = 2 * len(pages) // PROBES + 1
+    first = chance.randrange(len(pages) - stretch)
+    for page in pages[first : first + stretch]:
+        overwrite(path, size, page, bytes(size))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(damage, "SMALL_PAGES", 0)
+        patched.setattr(damage, "PROBES", PROBES)
+        connect(sound).close()
+        with pytest.raises(Fatal, match="neardup doctor"):
+            connect(path)
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 100_000])
+def test_a_ledger_that_is_cut_short_is_refused(sound: Path, folder: Path, size: int) -> None:
+    path, _, _ = copy_of(sound, folder)
+    with path.open("r+b") as file:
+        file.truncate(size)
+    with pytest.raises(Fatal, match="neardup doctor"):
+        connect(path)
+
+
+def rows_until(corpus: Path, name: str, count: int) -> Path:
+    """A manifest of the first so many stories, each updated a minute after the one before."""
+    head, *lines = (corpus / "manifest.csv").read_text(encoding="utf-8").splitlines()
+    path = corpus / name
+    rows = [
+        f"{story},{language},{published},2026-01-0{2 + n // 1440}T{n // 60 % 24:02}:{n % 60:02}:00Z"
+        for n, (story, language, published, _) in enumerate(line.split(",") for line in lines[:count])
+    ]
+    path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("index", ["sqlite:", "redis"])
+def test_a_copy_takes_the_place_of_a_damaged_ledger(
+    index: str, make_neardup: Make, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """An older ledger beside a newer index: the index is made anew, the stories since are listed again."""
+    url = request.getfixturevalue("redis_url") if index == "redis" else index
+    generate(tmp_path, 300)
+    some, everything = (rows_until(tmp_path, f"{count}.csv", count) for count in (150, 300))
+    undisturbed, neardup = (
+        make_neardup(configuration(tmp_path), "undisturbed"),
+        make_neardup(configuration(tmp_path, url)),
+    )
+    assert undisturbed("backfill", NEARDUP_SOURCE__MANIFEST=str(everything)).code == 0
+    neardup.env["NEARDUP_SOURCE__MANIFEST"] = str(some)
+    copy = neardup.folder / "copy.db"
+    assert neardup("backfill").code == 0
+    assert neardup("backup", str(copy)).code == 0
+    neardup.env["NEARDUP_SOURCE__MANIFEST"] = str(everything)
+    assert neardup("daily", "--json").facts["fingerprinted"] == 150
+
+    overwrite(neardup.ledger, 4096, 2, bytes(4096))
+    before = neardup.ledger.read_bytes()
+    for command in (["daily"], ["sweep"], ["backup", str(copy)], ["export"]):
+        assert_told(neardup(*command), "is damaged", "malformed")
+    told = neardup("doctor")
+    [line] = [line for line in told.out.splitlines() if line.startswith("FAIL ledger")]
+    assert (told.code, "to restore it, stop neardup, move" in line) == (1, True), told.out
+    assert neardup.ledger.read_bytes() == before, "a damaged ledger is left as it is"
+
+    for path in neardup.folder.glob("neardup.db*"):
+        path.rename(path.with_name(f"damaged-{path.name}"))
+    shutil.copy(copy, neardup.ledger)
+    restored = neardup("daily", "--json")
+    assert restored.code == 0, restored.err
+    assert restored.facts["fingerprinted"] == 150, "what came since is listed again"
+    assert without_index(neardup) == without_index(undisturbed)
+    status = neardup("status", "--json").facts["index"]
+    assert (status["lag"], status["stories"]) == (0, 300)
+    if index == "redis":
+        assert "the index has lost data, rebuilding it from the ledger" in restored.err
+
+
+def without_index(neardup: Neardup) -> dict[str, list[tuple[Any, ...]]]:
+    """The state less the buckets, which are as wide as their languages were large when they began."""
+    return {name: rows for name, rows in state(neardup).items() if name != "index"}

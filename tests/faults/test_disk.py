@@ -1,0 +1,156 @@
+"""A disk that is full, small or read-only: one clear line, nothing lost, and the next run ends as if it never had been.
+
+The full campaign (NEARDUP_CHAOS=N) fills the disk at N times as many places.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.ledger import connect
+from tests.conftest import ROOT, Ended, Neardup
+from tests.faults.disks import Disk, mounted
+from tests.servers import free_port
+from tests.system.stories import generate
+from tests.system.test_backfill import configuration, state
+from tests.system.test_service import Systemd, get
+
+STORIES = 600
+CHAOS = int(os.environ.get("NEARDUP_CHAOS", "1"))
+LEAST_KIB, MOST_KIB = 250, 1250  # where the disk is full: before the first batch, or some time after
+SIZES_KIB = [LEAST_KIB + (MOST_KIB - LEAST_KIB) * n // (3 * CHAOS) for n in range(3 * CHAOS)]
+IMPATIENT = (
+    "from datetime import timedelta; from daemon import service;"
+    " service.RETRY_FIRST = timedelta(seconds=0.2); from daemon.cli import main; main()"
+)
+Make = Callable[..., Neardup]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    generate(folder, STORIES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[object, ...]]]:
+    neardup = Neardup(tmp_path_factory.mktemp("undisturbed"), dict(os.environ))
+    neardup.configure(configuration(corpus))
+    assert neardup("backfill").code == 0
+    return state(neardup)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with mounted(tmp_path / "disk", f"{LEAST_KIB}k") as made:
+        yield made
+
+
+def on_disk(make: Make, corpus: Path, disk: Disk) -> tuple[Neardup, Path]:
+    """The command, its ledger on a disk; and where that is."""
+    neardup, ledger = make(configuration(corpus)), disk.folder / "neardup.db"
+    neardup.env["NEARDUP_LEDGER__PATH"] = str(ledger)
+    neardup.ledger.symlink_to(ledger)  # where `state` looks
+    return neardup, ledger
+
+
+def assert_told(ended: Ended, *words: str) -> None:
+    """One clear line at the end, behind log lines that are objects."""
+    *lines, last = ended.err.strip().splitlines()
+    assert (ended.code, "Traceback" in ended.err) == (1, False), ended.err
+    assert all(json.loads(line) for line in lines)
+    assert any(word in last for word in words), last
+
+
+@pytest.mark.parametrize("kib", SIZES_KIB)
+def test_a_full_disk_loses_nothing(
+    kib: int, corpus: Path, disk: Disk, make_neardup: Make, undisturbed: dict[str, list[tuple[object, ...]]]
+) -> None:
+    neardup, _ = on_disk(make_neardup, corpus, disk)
+    disk.remount(f"size={kib}k")
+    assert_told(neardup("backfill"), "disk is full; make room", "No space left on device")
+    disk.remount("size=16m")
+    again = neardup("backfill", "--json")
+    assert again.code == 0, again.err
+    assert state(neardup) == undisturbed
+    assert neardup("status", "--json").facts["index"]["lag"] == 0
+
+
+@pytest.mark.parametrize("kib", SIZES_KIB[:2])
+def test_files_that_may_not_grow_lose_nothing(
+    kib: int, corpus: Path, make_neardup: Make, undisturbed: dict[str, list[tuple[object, ...]]]
+) -> None:
+    """The same where no disk can be mounted: a limit on the size of files."""
+    neardup = make_neardup(configuration(corpus))
+    command = ["prlimit", f"--fsize={kib * 1024}", *neardup.command("backfill")]
+    full = subprocess.run(command, capture_output=True, text=True, env=neardup.env, cwd=ROOT, check=False)
+    assert_told(Ended(full.returncode, full.stdout, full.stderr), "disk I/O error", "File too large")
+    assert neardup("backfill").code == 0
+    assert state(neardup) == undisturbed
+
+
+def test_the_daemon_goes_on_by_itself_when_there_is_room(
+    corpus: Path, disk: Disk, make_neardup: Make, undisturbed: dict[str, list[tuple[object, ...]]]
+) -> None:
+    neardup, _ = on_disk(make_neardup, corpus, disk)
+    disk.remount("size=700k")
+    listen, systemd = f"127.0.0.1:{free_port()}", Systemd(neardup.folder / "notify.sock")
+    extra = {"NEARDUP_METRICS__LISTEN": listen, "NOTIFY_SOCKET": str(systemd.path)}
+    command = [sys.executable, "-c", IMPATIENT, "--config", str(neardup.folder / "config.toml"), "run"]
+    with subprocess.Popen(command, env=neardup.env | extra, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while "full" not in str(json.loads(get(listen, "healthz")[1])["last_failure"] if systemd.heard else ""):
+                systemd.wait_for("STATUS=")
+            assert get(listen, "healthz")[0] == 503
+            disk.remount("size=16m")
+            while get(listen, "healthz")[0] == 503:
+                systemd.wait_for("STATUS=")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+            assert process.stderr is not None
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
+            systemd.close()
+    assert state(neardup) == undisturbed
+    runs = neardup("status", "--json").facts["runs"]
+    assert runs.pop(0)["status"] == "done"
+    assert {run["status"] for run in runs} <= {"failed", "crashed"}
+
+
+def test_a_read_only_disk_is_told_and_read(corpus: Path, disk: Disk, make_neardup: Make) -> None:
+    neardup, ledger = on_disk(make_neardup, corpus, disk)
+    disk.remount("size=16m")
+    assert neardup("backfill").code == 0
+    before = ledger.read_bytes()
+    disk.remount("ro")
+    for command in (["backfill"], ["daily"], ["run"], ["sweep"], ["forget", "1"], ["reindex"]):
+        assert_told(neardup(*command), "read-only", "Read-only")
+    assert neardup("status", "--json").facts["stories"] == {"HINDI": STORIES}
+    assert len(neardup("compare", "0", "1").out) > 0, "what is read is read"
+    copy = neardup.folder / "copy.db"
+    assert neardup("backup", str(copy)).code == 0, "what is left can be brought away"
+    disk.remount("rw")
+    assert ledger.read_bytes() == before
+    assert neardup("daily").code == 0
+
+
+@pytest.mark.parametrize("command", [["backfill"], ["run"], ["status"], ["doctor"], ["backup", "copy.db"], ["export"]])
+def test_a_ledger_of_a_newer_neardup_is_left_as_it_is(neardup: Neardup, command: list[str]) -> None:
+    db = connect(neardup.ledger)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    before = neardup.ledger.read_bytes()
+    ended = neardup(*command)
+    if command == ["doctor"]:
+        assert (ended.code, "written by a newer neardup" in ended.out) == (1, True), ended.out
+    else:
+        assert_told(ended, "written by a newer neardup (schema 99")
+    assert neardup.ledger.read_bytes() == before
