@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.faults.agree import State, state_of
+from tests.faults.agree import INDEXES, State, state_of
 from tests.faults.driver import At, Driver
 from tests.faults.killed import MESSAGE, STATEMENT
 from tests.faults.lives import ACTS, Life
@@ -96,7 +96,7 @@ def campaign(driver: Driver, folder: Path, index: str, blows: int, *, url: str =
     calm: dict[bool, Undisturbed] = {}
     planned: dict[bool, list[tuple[str, At]]] = {False: [], True: []}
     for n, first in enumerate(range(0, blows, BLOWS_A_LIFE)):
-        fresh = bool(n % 2)
+        fresh = bool((n + INDEXES.index(index)) % 2)
         if fresh not in calm:
             calm[fresh] = undisturbed(driver, folder / f"undisturbed {fresh}", index, url, fresh=fresh)
         if not planned[fresh]:
