@@ -20,7 +20,8 @@ from tests.servers import redis_server
 
 FRESH = {"backfill": ("backfill", "--fresh")}
 BLOWS_A_LIFE = 26
-LATEST_SECONDS = 0.05  # after a point that was reached: about as long as a batch takes
+SOON = {STATEMENT: 60, MESSAGE: 8}  # after a point that was reached
+LATEST_SECONDS = 0.05  # likewise: about as long as a batch takes
 
 
 @dataclass(slots=True)
@@ -68,16 +69,15 @@ def undisturbed(driver: Driver, folder: Path, index: str, url: str, *, fresh: bo
 
 
 def instants(chance: random.Random, reached: dict[str, dict[str, int]]) -> list[tuple[str, At]]:
-    """Acts and instants in them, shuffled: every step by both its edges, and as many others, of all sorts."""
+    """Acts and instants in them, shuffled: each step's both edges, a little later, a statement or a message later."""
     out: list[tuple[str, At]] = []
     for act, counts in reached.items():
-        steps = [point for point in counts if point not in (STATEMENT, MESSAGE)]
-        for point in steps:
-            out.append((act, {"point": point, "nth": _one_of(chance, counts[point])}))
-            for other in (STATEMENT, MESSAGE, point):
-                if n := counts.get(other):
-                    seconds = chance.uniform(0, LATEST_SECONDS) if other is point else 0
-                    out.append((act, {"point": other, "nth": _one_of(chance, n), "seconds": seconds}))
+        for point, n in counts.items():
+            if point not in SOON:
+                at = {"point": point, "nth": _one_of(chance, n)}
+                out += [(act, at), (act, at | {"seconds": chance.uniform(0, LATEST_SECONDS)})]
+                later = [other for other in SOON if other in counts]
+                out += [(act, {"point": one, "nth": chance.randint(1, SOON[one]), "since": point}) for one in later]
     chance.shuffle(out)
     return out
 
@@ -116,7 +116,7 @@ def _live(life: Life, planned: list[tuple[str, At]], calm: Undisturbed, tally: T
             code = run.wait()
             if code == -9:
                 tally.kills += 1
-                tally.points[f"{act}: {at['point']}"] += 1
+                tally.points[f"{act}: {at['point']} since {at.get('since')}"] += 1
                 tally.in_flight.append(_in_flight(life, calm.states[act]))
             elif code:
                 tally.wrong.append(f"{life.index}, {act}, to be killed at {at}: ended with {code}: {run.said()}")
