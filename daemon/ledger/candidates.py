@@ -72,7 +72,7 @@ def _matches(db: sqlite3.Connection, story_id: int, most: int) -> int:
     )
     counted = " UNION ALL ".join(
         f"SELECT 1 FROM {table} t WHERE {side} = ?1 AND {holds}"
-        for table, holds in (("flags", "status = 'open'"), ("candidates", unsaid))
+        for table, holds in (("flags", "+status = 'open'"), ("candidates", unsaid))  # +: not by the index of all open
         for side in "ab"
     )
     return int(db.execute(f"SELECT count(*) FROM ({counted} LIMIT ?2)", (story_id, most)).fetchone()[0])

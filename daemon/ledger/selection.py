@@ -38,10 +38,12 @@ def conditions(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[
     """What a row of the table `flags` must fulfil, as SQL with its values."""
     numbers = [NUMBER_OF[language] for language in selection.languages]
     members = None if selection.cluster is None else json.dumps(sorted(members_of(db, selection.cluster)))
+    # What names stories is found by them (+), not by going through the index of all that has this status.
+    status = "status" if selection.cluster is None and selection.story is None else "+status"
     holding: list[tuple[str, list[object]]] = [("language IS NOT NULL", [])]
     holding += [
         (f"{column} IN ({', '.join('?' * len(values))})", list(values))
-        for column, values in (("status", selection.statuses), ("kind", selection.kinds), ("language", numbers))
+        for column, values in ((status, selection.statuses), ("kind", selection.kinds), ("language", numbers))
         if values
     ]
     holding += [
@@ -70,7 +72,7 @@ def members_of(db: sqlite3.Connection, story_id: int) -> set[int]:
     """The stories of the cluster that a story stands in, by the flags that join it with others; itself at the least."""
     rows = db.execute(
         "WITH RECURSIVE member(id) AS (VALUES (?) UNION SELECT iif(a = id, b, a) FROM member JOIN flags"
-        f" ON (a = id OR b = id) AND status IN ({', '.join('?' * len(JOINING))})) SELECT id FROM member",
+        f" ON (a = id OR b = id) AND +status IN ({', '.join('?' * len(JOINING))})) SELECT id FROM member",
         (story_id, *JOINING),
     )
     return {row[0] for row in rows}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config import Detection
-from daemon.ledger import candidates, connect, flags, stories, transaction, verdicts
+from daemon.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts
 from daemon.records import Fingerprinted, Kind, Language, Scores, Story, Verdict
 from daemon.replay import replay
 from daemon.verifier import BEFORE_ALL
@@ -141,3 +141,29 @@ def test_replay_says_what_moderators_would_have_lost_and_been_spared(db: sqlite3
     assert loose == {"real": 4, "lost": {}, "not_similar": 2, "spared": 0}
     assert strict == {"real": 4, "lost": {"plagiarism": 1, "quotation": 1}, "not_similar": 2, "spared": 2}
     assert stricter == {"real": 4, "lost": {"plagiarism": 1, "quotation": 2}, "not_similar": 2, "spared": 2}
+
+
+def test_what_a_nomination_and_a_cluster_cost_does_not_grow_with_the_flags(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, ALIKE, ALIKE)
+    judge_pending(db)
+
+    def steps() -> int:
+        """Of SQLite's machine, in hundreds, to nominate one pair and to find a cluster."""
+        taken = 0
+
+        def count() -> int:
+            nonlocal taken
+            taken += 1
+            return 0
+
+        db.set_progress_handler(count, 100)
+        nominate(db, 0, [1, 2])
+        assert clusters.around(db, 0) is not None
+        db.set_progress_handler(None, 0)
+        judge_pending(db)
+        return taken
+
+    few = steps()
+    for n in range(10, 2010, 2):
+        flagged(db, n, n + 1, Kind.EXACT)
+    assert steps() < 2 * few, "a query reads all flags: see its plan"

@@ -176,8 +176,7 @@ def test_a_page_needs_nothing_but_itself_and_names_languages(tmp_path: Path, lan
     path = tmp_path / "pairs.html"
     page(path, [pair(language=language, story_title=TEXTS[language], matched_title="<script>")])
     text = path.read_text(encoding="utf-8")
-    assert "<script" not in text
-    assert not re.findall(r"""(?:src|action|url)\s*[=(]|href=(?!"#)|@import""", text), "it asks for something"
+    assert not re.findall(r"""<script|(?:src|action|url)\s*[=(]|href=(?!"#)|@import""", text), "it asks for something"
     tree = LexborHTMLParser(text)
     [policy] = [node.attributes["content"] or "" for node in tree.css("meta[http-equiv=Content-Security-Policy]")]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
@@ -199,7 +198,7 @@ def test_a_page_says_the_figures_in_words(tmp_path: Path) -> None:
     text = " ".join(article.text().split())
     for words in (
         "Partial copy: a large part of one stands in the other", "12 % of A's word pairs stand in B; 81 % of B's in A",
-        "Jaccard similarity: 0.11", "At most 214 words in a row are the same", "17 of 128 bits differ",
+        "Jaccard similarity: 0.11", "The longest run of the same words has 214", "17 of 128 bits differ",
         "A was published 3 days before B", "Two different authors wrote them", "In a cluster of 3 stories around 1",
         "not similar", "Matches stories judged template",
     ):  # fmt: skip
@@ -207,15 +206,15 @@ def test_a_page_says_the_figures_in_words(tmp_path: Path) -> None:
 
 
 def test_a_page_that_does_not_show_all_says_so(tmp_path: Path) -> None:
-    for chosen, told in ((1, False), (50_000, True)):
-        page(tmp_path / "pairs.html", [pair()], chosen)
+    said = "The worst 1 of 50,000: choose fewer, or another format", "There is none."
+    for pairs, chosen, told in (
+        ([pair()], 1, (False, False)),
+        ([pair()], 50_000, (True, False)),
+        ([], 0, (False, True)),
+    ):
+        page(tmp_path / "pairs.html", pairs, chosen)
         text = (tmp_path / "pairs.html").read_text(encoding="utf-8")
-        assert ("The worst 1 of 50,000: choose fewer, or another format" in text) is told
-
-
-def test_a_page_without_pairs_says_so(tmp_path: Path) -> None:
-    page(tmp_path / "pairs.html", [])
-    assert "There is none." in (tmp_path / "pairs.html").read_text(encoding="utf-8")
+        assert tuple(words in text for words in said) == told
 
 
 def test_a_byte_order_mark_is_there_when_asked_for(tmp_path: Path) -> None:
@@ -245,7 +244,7 @@ def test_a_format_is_told_by_the_ending(target: str, want: Format | None) -> Non
     assert format_of(named) == want
 
 
-@pytest.mark.parametrize("target", ["s3://", "s3://bucket", "s3://bucket/", "s3:///key", "s3://b/k/", "s3://b/k?x#y"])
-def test_what_names_no_object_is_refused(target: str) -> None:
-    with pytest.raises(ValueError, match="not s3://BUCKET/KEY"):
-        target_of(target)
+def test_what_names_no_object_is_refused() -> None:
+    for target in ("s3://", "s3://bucket", "s3://bucket/", "s3:///key", "s3://b/k/", "s3://b/k?x#y"):
+        with pytest.raises(ValueError, match="not s3://BUCKET/KEY"):
+            target_of(target)
