@@ -21,6 +21,7 @@ SLOW_SECONDS = 5.0  # without an answer, that nobody would take for work
 
 log = structlog.get_logger()
 _why: dict[str, str] = {}
+_since: dict[str, int] = {}
 
 
 def waits() -> str | None:
@@ -43,11 +44,14 @@ async def wait_for_index(ledger: Ledger, stage: str, call: Callable[[], Awaitabl
             raise
 
     try:
-        return await patiently(stage, attempt)
+        answer = await patiently(stage, attempt)
     finally:
-        if INDEX in _why:
-            await _tell(ledger, None)
-            log.info("waits no more", what=INDEX, seconds=round(time.monotonic() - began, 1))
+        waited = INDEX in _why
+        await _tell(ledger, None)
+    if waited:
+        log.info("waits no more", what=INDEX, seconds=round(time.monotonic() - began, 1))
+        notify("STATUS=the index answers again")
+    return answer
 
 
 async def _noticed(ledger: Ledger, call: Callable[[], Awaitable[T]]) -> T:
@@ -68,13 +72,13 @@ async def _tell(ledger: Ledger, why: str | None) -> None:
     if _why.get(INDEX) == why:
         return
     if why is None:
-        del _why[INDEX]
-        notify("STATUS=the index answers again")
+        del _why[INDEX], _since[INDEX]
     else:
         if INDEX not in _why:
             log.warning("waiting", what=INDEX, why=why)
         _why[INDEX] = why
+        _since.setdefault(INDEX, now_ms())
         notify(f"STATUS={waits()}")
     WAITING.labels(INDEX).set(why is not None)
-    said = why and json.dumps({"pid": os.getpid(), "what": INDEX, "why": why, "since": now_ms()})
+    said = why and json.dumps({"pid": os.getpid(), "what": INDEX, "why": why, "since": _since[INDEX]})
     await ledger.do(runs.put, "waiting", said or "")

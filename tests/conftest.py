@@ -11,8 +11,12 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import settings
 
 from tests.servers import Aws, moto_server, redis_cluster, redis_server
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no defect
+settings.load_profile("untimed")
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "daemon" / "samples"

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.faults.agree import State, state_of
+from tests.faults.agree import INDEXES, State, state_of
 from tests.faults.driver import At, Driver
 from tests.faults.killed import MESSAGE, STATEMENT
 from tests.faults.lives import ACTS, Life
@@ -20,7 +20,8 @@ from tests.servers import redis_server
 
 FRESH = {"backfill": ("backfill", "--fresh")}
 BLOWS_A_LIFE = 26
-LATEST_SECONDS = 0.3  # after a point that was reached: about as long as what matters takes
+SOON = {STATEMENT: 60, MESSAGE: 8}  # after a point that was reached
+LATEST_SECONDS = 0.05  # likewise: about as long as a batch takes
 
 
 @dataclass(slots=True)
@@ -68,18 +69,22 @@ def undisturbed(driver: Driver, folder: Path, index: str, url: str, *, fresh: bo
 
 
 def instants(chance: random.Random, reached: dict[str, dict[str, int]]) -> list[tuple[str, At]]:
-    """Acts and instants in them, shuffled: every step by both its edges, and as many others, of all sorts."""
+    """Acts and instants in them, shuffled: each step's both edges, a little later, a statement or a message later."""
     out: list[tuple[str, At]] = []
     for act, counts in reached.items():
-        steps = [point for point in counts if point not in (STATEMENT, MESSAGE)]
-        for point in steps:
-            out.append((act, {"point": point, "nth": chance.randint(1, counts[point])}))
-            for other in (STATEMENT, MESSAGE, point):
-                if n := counts.get(other):
-                    seconds = chance.uniform(0, LATEST_SECONDS) if other is point else 0
-                    out.append((act, {"point": other, "nth": chance.randint(1, n), "seconds": seconds}))
+        for point, n in counts.items():
+            if point not in SOON:
+                at = {"point": point, "nth": _one_of(chance, n)}
+                out += [(act, at), (act, at | {"seconds": chance.uniform(0, LATEST_SECONDS)})]
+                later = [other for other in SOON if other in counts]
+                out += [(act, {"point": one, "nth": chance.randint(1, SOON[one]), "since": point}) for one in later]
     chance.shuffle(out)
     return out
+
+
+def _one_of(chance: random.Random, n: int) -> int:
+    """1 to n, the first ones more often: what is killed again has less before it than it had."""
+    return 1 + int(n * chance.random() ** 2)
 
 
 def campaign(driver: Driver, folder: Path, index: str, blows: int, *, url: str = "") -> Tally:
@@ -91,7 +96,7 @@ def campaign(driver: Driver, folder: Path, index: str, blows: int, *, url: str =
     calm: dict[bool, Undisturbed] = {}
     planned: dict[bool, list[tuple[str, At]]] = {False: [], True: []}
     for n, first in enumerate(range(0, blows, BLOWS_A_LIFE)):
-        fresh = bool(n % 2)
+        fresh = bool((n + INDEXES.index(index)) % 2)
         if fresh not in calm:
             calm[fresh] = undisturbed(driver, folder / f"undisturbed {fresh}", index, url, fresh=fresh)
         if not planned[fresh]:
@@ -111,7 +116,7 @@ def _live(life: Life, planned: list[tuple[str, At]], calm: Undisturbed, tally: T
             code = run.wait()
             if code == -9:
                 tally.kills += 1
-                tally.points[f"{act}: {at['point']}"] += 1
+                tally.points[f"{act}: {at['point']} since {at.get('since')}"] += 1
                 tally.in_flight.append(_in_flight(life, calm.states[act]))
             elif code:
                 tally.wrong.append(f"{life.index}, {act}, to be killed at {at}: ended with {code}: {run.said()}")

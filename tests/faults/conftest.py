@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.faults.driver import Driver, driving
-from tests.faults.table import HEAD, Row
+from tests.faults.table import Row, table
 
 ROWS = pytest.StashKey[list[Row]]()
 
@@ -25,4 +25,4 @@ def tell(request: pytest.FixtureRequest) -> Callable[[Row], None]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     rows = config.stash.get(ROWS, [])
     if rows:
-        terminalreporter.write_line("\n".join(["", *HEAD, *map(str, sorted(rows))]))
+        terminalreporter.write_line("\n".join(["", *table(rows)]))

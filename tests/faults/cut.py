@@ -18,12 +18,20 @@ class Cutter(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, target: str, budgets: list[int]) -> None:
+    def __init__(self, target: str) -> None:
         super().__init__(("127.0.0.1", 0), _Cut)
         self.target = target
         self.lock = threading.Lock()
-        self.budgets = budgets
+        self.budgets: list[int] = []
         self.cuts = 0
+        self.live: list[socket.socket] = []
+
+    def begin(self, budgets: list[int]) -> None:
+        """End the connections that live, and those that come as they are told."""
+        with self.lock:
+            self.budgets, ending, self.live = budgets, self.live, []
+        for one in ending:
+            end(one)
 
     @property
     def url(self) -> str:
@@ -36,6 +44,7 @@ class _Cut(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         with self.server.lock:
             budget = self.server.budgets.pop(0) if self.server.budgets else None
+            self.server.live.append(self.request)
         with socket.socket(socket.AF_UNIX) as other:
             other.connect(self.server.target)
             there = None if budget is None or budget < 0 else budget
@@ -54,14 +63,18 @@ class _Cut(socketserver.BaseRequestHandler):
             if not left:
                 with self.server.lock:
                     self.server.cuts += 1
-        for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        end(source)
+        end(sink)
+
+
+def end(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
-def cutting(target: str, budgets: list[int]) -> Iterator[Cutter]:
-    with Cutter(target, budgets) as server:
+def cutting(target: str) -> Iterator[Cutter]:
+    with Cutter(target) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         try:
             yield server

@@ -30,7 +30,6 @@ from daemon.index.redis_index import RedisIndex
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import changes, connect, flags, runs, stories, verdicts
 from daemon.records import Verdict
-from daemon.review import export
 
 STEPS: dict[str, list[tuple[Any, str]]] = {
     "begin a run": [(runs, "begin")],
@@ -50,7 +49,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "forget": [(stories, "forget")],
     "judge": [(verdicts, "judge")],
     "undo": [(verdicts, "undo")],
-    "export": [(export, "write_file")],
+    "export": [(run, "export_after_run"), (sweep, "export_after_run")],
     "finish a run": [(runs, "finish")],
     "prune": [(changes, "prune")],
 }

@@ -36,7 +36,9 @@ class Life:
         at = "sqlite:" if index == "sqlite" else url
         layout = f'layout = "{index}"\n' if index != "sqlite" else ""
         config = embedded(self._manifest, folder / "stories", at).replace("[ledger]", f"{layout}[ledger]")
-        (folder / "config.toml").write_text(config, encoding="utf-8")
+        (folder / "config.toml").write_text(
+            f'{config}[export]\npath = "flags.jsonl"\nformat = "jsonl"\n', encoding="utf-8"
+        )
         if url:
             with redis.Redis.from_url(url) as client:
                 client.flushall()

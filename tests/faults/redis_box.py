@@ -48,8 +48,9 @@ class Box:
 
 
 class Fault:
-    """What is done to a Redis and undone; `said` is what a run tells that waits for it."""
+    """What is done to a Redis and undone; `told` is its name, `said` what a run tells that waits for it."""
 
+    told: str
     said = "does not answer"
 
     def prepare(self, box: Box) -> None:
@@ -63,6 +64,8 @@ class Fault:
 
 
 class RestartedWithItsData(Fault):
+    told = "stopped, started with its data"
+
     def strike(self, box: Box) -> None:
         box.do("SAVE")
         box.stop()
@@ -72,6 +75,8 @@ class RestartedWithItsData(Fault):
 
 
 class RestartedEmpty(Fault):
+    told = "stopped, started without its data"
+
     def strike(self, box: Box) -> None:
         box.stop()
         box.forget()
@@ -81,6 +86,8 @@ class RestartedEmpty(Fault):
 
 
 class RestartedFromAnOlderSnapshot(RestartedEmpty):
+    told = "stopped, started from an older snapshot"
+
     def prepare(self, box: Box) -> None:
         box.do("SAVE")
 
@@ -89,6 +96,7 @@ class RestartedFromAnOlderSnapshot(RestartedEmpty):
 
 
 class Full(Fault):
+    told = "out of memory"
     said = "used memory > 'maxmemory'"
 
     def strike(self, box: Box) -> None:
@@ -99,6 +107,7 @@ class Full(Fault):
 
 
 class Loading(Fault):
+    told = "loading"
     said = "loading the dataset"
 
     def strike(self, box: Box) -> None:
@@ -113,6 +122,7 @@ class Loading(Fault):
 
 
 class ReadOnly(Fault):
+    told = "read-only after a failover"
     said = "read only replica"
 
     def strike(self, box: Box) -> None:
@@ -123,6 +133,7 @@ class ReadOnly(Fault):
 
 
 class Slow(Fault):
+    told = "stands still"
     said = "no answer for 5 seconds"
 
     def strike(self, box: Box) -> None:
@@ -133,6 +144,7 @@ class Slow(Fault):
 
 
 class OtherPassword(Fault):
+    told = "password changed"
     said = "refuses the login"
 
     def strike(self, box: Box) -> None:

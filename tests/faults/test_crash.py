@@ -36,7 +36,7 @@ def test_killed_anywhere_and_run_again_all_is_as_if_nothing_had_happened(
         tally = campaign(driver, tmp_path, index, BLOWS, url=url)
     tell(tally.row(f"SIGKILL, {index}"))
     assert tally.wrong == [], "\n".join(tally.wrong[:20])
-    assert tally.kills > BLOWS // 2, f"most are to strike: {tally.points}"
+    assert tally.kills >= BLOWS // 3, f"many are to hit: {tally.points}"
 
 
 class Moderator:

@@ -168,4 +168,4 @@ def test_whatever_is_lost_before_whichever_message_is_noticed_and_healed(
     times = asyncio.run(play())
     assert times > 5, "something is to be lost"
     what = "all data lost" if loss.wholly else "back to an older state"
-    tell(Row(f"Redis: {what} between messages of a {work.__name__}, {layout}", times, 0, 0, 0, ()))
+    tell(Row(f"Redis: {what} between two messages", times, 0, 0, 0, ()))

@@ -22,7 +22,7 @@ ZONES = [
 ]
 zones = st.sampled_from([zone for zone in ZONES if isinstance(zone, ZoneInfo)])
 moments = st.datetimes(datetime(2015, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
-dailies = st.builds(Daily, st.times().map(lambda at: at.replace(microsecond=0)), zones)
+dailies = st.builds(Daily, st.times().map(lambda at: at.replace(microsecond=0, fold=0)), zones)
 intervals = st.timedeltas(timedelta(seconds=1), timedelta(days=30))
 lags = st.timedeltas(timedelta(0), timedelta(days=4))
 
