@@ -74,15 +74,6 @@ def test_letters_are_listed_retried_and_dropped(with_letters: tuple[Neardup, End
     assert neardup("dead-letters").out == "No dead letters.\n"
 
 
-def test_a_retry_moves_no_watermark(with_letters: tuple[Neardup, Ended]) -> None:
-    neardup, _ = with_letters
-    before = neardup("status", "--json").facts["watermark"]
-    assert neardup("retry").code == 0
-    after = neardup("status", "--json").facts
-    assert after["watermark"] == before is not None
-    assert after["runs"][0]["command"] == "retry"
-
-
 def test_what_fails_again_is_counted_and_stays(with_letters: tuple[Neardup, Ended], proxy: Proxy) -> None:
     neardup, _ = with_letters
     proxy.plan({PATHS[0]: [Fault.DENIED]})
