@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stamina
@@ -115,9 +116,22 @@ class Bed:
         """What law 8 compares."""
         return state(Neardup(self.folder, {}))
 
-    def run(self, command: str, letters: Choice | None = None) -> Summary:
-        async def once() -> Summary:
-            async with open_app(load(self.folder / "config.toml")) as app:
-                return await run_once(app, command, asyncio.Event(), letters=letters)
+    async def once(self, command: str, letters: Choice | None = None) -> Summary:
+        async with open_app(load(self.folder / "config.toml")) as app:
+            return await run_once(app, command, asyncio.Event(), letters=letters)
 
-        return asyncio.run(once())
+    def run(self, command: str, letters: Choice | None = None) -> Summary:
+        return asyncio.run(self.once(command, letters))
+
+
+def listed_letters(neardup: Neardup, *arguments: str) -> dict[str, Any]:
+    """What `dead-letters --json` gives."""
+    ended = neardup("dead-letters", "--json", *arguments)
+    assert ended.code == 0, ended.err
+    return ended.facts
+
+
+def over_s3(neardup: Neardup) -> Neardup:
+    """The command, with credentials that any of our stores takes."""
+    neardup.env.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
+    return neardup

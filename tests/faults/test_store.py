@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
@@ -81,6 +81,7 @@ class Trouble:
     breaker_share: float
 
 
+GONE_FOR_A_MOMENT = {path: [Fault.NONE, Fault.NOT_FOUND] for path in PATHS}  # just when pairs are verified
 troubles = st.builds(
     Trouble, st.sampled_from(["backfill", "daily"]), mixtures, of_all, st.sampled_from([0.05, 1.0, 1.0])
 )
@@ -88,6 +89,7 @@ troubles = st.builds(
 
 @settings(deadline=None, max_examples=8 * CHAOS, suppress_health_check=list(HealthCheck))
 @given(troubles)
+@example(Trouble("backfill", GONE_FOR_A_MOMENT, {}, 1.0))
 def test_any_mixture_of_faults_costs_no_story(proxy: Proxy, undisturbed: State, trouble: Trouble) -> None:
     with TemporaryDirectory() as folder:
         bed = Bed(Path(folder))
@@ -219,7 +221,8 @@ def test_an_outage_opens_the_breaker(neardup: Neardup, proxy: Proxy, undisturbed
     assert status["watermark"] is None
     assert sum(status["dead_letters"].values()) < STORIES - 20, "not all the rest was dead-lettered"
     proxy.plan({})
-    assert neardup("backfill", "--json").facts["status"] == "done"
     assert neardup("retry", "--json").facts["dead_lettered"] == {}
+    assert neardup("status", "--json").facts["watermark"] is None, "that is for those who list all"
+    assert neardup("backfill", "--json").facts["status"] == "done"
     assert Bed(neardup.folder).state() == undisturbed
     assert json.loads(neardup("dead-letters", "--json").out) == {"by_reason": {}, "dead_letters": []}

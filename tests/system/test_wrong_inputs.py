@@ -142,6 +142,7 @@ def test_wrong_rows_and_pages_are_named_outcomes(make_neardup: Make, tmp_path: P
     assert facts["fingerprinted"] == 2, "the good page and the UTF-16 one"
     assert facts["skipped"] == {"empty": 1, "missing": 1, "not_text": 1, "too_large": 1, "too_short": 1, "unchanged": 1}
     assert facts["dead_lettered"] == {"bad_id": 2, "bad_language": 1, "bad_path": 1}
-    assert neardup("status", "--json").facts["dead_letters"] == facts["dead_lettered"]
+    on_record = neardup("status", "--json").facts["dead_letters"]
+    assert on_record == facts["dead_lettered"] | {"missing": 1}, "a missing page may come yet"
     told = [json.dumps(line) for line in ended.err.splitlines() if "dead-lettered" in line]
     assert len(told) == 4, "each dead letter is told in a line"

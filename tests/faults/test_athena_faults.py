@@ -1,0 +1,230 @@
+"""Whatever Athena does: what is listed is what it would have listed, or the run ends with one line and passes nothing
+by, and the next one makes up for it.
+"""
+
+import csv
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from botocore.config import Config as BotoConfig
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.errors import Fatal, Misuse, NeardupError, Transient
+from daemon.ledger import read, runs
+from daemon.source import athena as athena_module
+from daemon.source.athena import QueryFailed, _whole
+from daemon.source.rows import csv_rows
+from tests.conftest import COMMON, SAMPLES
+from tests.faults.bed import BUCKET, CHAOS, Bed, State, configuration, in_this_process
+from tests.faults.proxy import Fault, Proxy, proxied
+from tests.servers import REGION, Aws, free_port
+from tests.shell.test_athena import AthenaStub
+
+CONFIG = f"""
+[source]
+kind = "athena"
+database = "db"
+output = "s3://results/neardup/"
+backfill_sql = "SELECT * FROM stories"
+daily_sql = "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)"
+[content]
+url = "s3://{BUCKET}/"
+endpoint = "{{endpoint}}"
+region = "{REGION}"
+path_style = true
+"""
+RESULT = "/results/neardup/query-0.csv"
+with (SAMPLES / "manifest.csv").open(encoding="utf-8") as _file:
+    ROWS = list(csv.DictReader(_file))
+STORIES = len(ROWS)
+
+
+class Athena(AthenaStub):
+    """The stub, with a listing of the samples; `cut` is how much of a result it leaves."""
+
+    def __init__(self, aws: Aws) -> None:
+        super().__init__(aws)
+        self.rows, self.columns, self.cut = ROWS, list(ROWS[0]), 1.0
+
+    def _csv(self, query: dict[str, Any]) -> bytes:
+        whole = super()._csv(query)
+        return whole[: int(len(whole) * self.cut)]
+
+
+@pytest.fixture(autouse=True)
+def _here(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with in_this_process():
+        monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
+        monkeypatch.setattr(athena_module, "RETRIES", BotoConfig(retries={"mode": "standard", "max_attempts": 2}))
+        monkeypatch.setattr("daemon.fetch.REQUEST_TIMEOUT", timedelta(seconds=5))  # moto is slow
+        yield
+
+
+@pytest.fixture
+def proxy(aws: Aws) -> Iterator[Proxy]:
+    """Moto's S3, with the pages of the samples, behind the proxy."""
+    for bucket in ("results", BUCKET):
+        aws.bucket(bucket)
+    put = aws.client("s3").put_object
+    for path in (SAMPLES / "stories").rglob("*.html"):
+        put(Bucket=BUCKET, Key=path.relative_to(SAMPLES / "stories").as_posix(), Body=path.read_bytes())
+    with proxied(aws.endpoint) as made:
+        yield made
+
+
+@pytest.fixture
+async def athena(aws: Aws, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Athena]:
+    made, port = Athena(aws), free_port()
+    app = web.Application()
+    app.add_routes([web.post("/", made.answer)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", f"http://127.0.0.1:{port}")
+    yield made
+    await runner.cleanup()
+
+
+def bed_of(folder: Path, proxy: Proxy) -> Bed:
+    folder.mkdir()
+    bed = Bed(folder)
+    bed.configure(CONFIG.format(endpoint=proxy.endpoint) + COMMON.format(index="sqlite:"))
+    return bed
+
+
+@pytest.fixture
+async def undisturbed(tmp_path: Path) -> State:
+    """The samples by their manifest and files."""
+    (tmp_path / "undisturbed").mkdir()
+    bed = Bed(tmp_path / "undisturbed")
+    files = configuration("http://unused").replace(f"s3://{BUCKET}/", f"file:{SAMPLES}/stories")
+    bed.configure(files)
+    await bed.once("backfill")
+    return bed.state()
+
+
+def watermark(bed: Bed) -> int | None:
+    with closing(read(bed.ledger)) as db:
+        return runs.watermark(db)
+
+
+@pytest.mark.parametrize("seed", range(3 * CHAOS))
+async def test_rows_repeated_and_out_of_order_change_nothing(
+    seed: int, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State
+) -> None:
+    chance = random.Random(seed)
+    older = [row | {"updated_at": "2024-06-01T00:00:00Z", "title": "before"} for row in chance.sample(ROWS, 20)]
+    rows = ROWS + older + chance.choices(ROWS, k=40)
+    chance.shuffle(rows)
+    plain, mixed = bed_of(tmp_path / "plain", proxy), bed_of(tmp_path / "mixed", proxy)
+    await plain.once("backfill")
+    athena.rows = rows
+    counts = (await mixed.once("backfill")).counts
+    assert counts.listed == len(rows)
+    assert mixed.state() == plain.state() == undisturbed
+    assert watermark(mixed) == watermark(plain) is not None
+    with closing(read(mixed.ledger)) as db:
+        assert not db.execute("SELECT id FROM stories WHERE title = 'before'").fetchall(), "an older row came last"
+
+
+@pytest.mark.parametrize("command", ["backfill", "daily"])
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ({"throttled": 99}, Transient, "TooManyRequestsException"),
+        ({"ends": "FAILED", "retryable": True, "reason": "GENERIC_INTERNAL_ERROR"}, Transient, "GENERIC_INTERNAL"),
+        ({"ends": "FAILED", "reason": "SYNTAX_ERROR"}, Fatal, "failed: SYNTAX_ERROR"),
+        ({"ends": "CANCELLED", "reason": "Query cancelled by user"}, Fatal, "cancelled: Query cancelled"),
+        ({"cut": 0.5}, Transient, "ends early"),
+        ({"cut": 0.0}, Transient, "ends early"),
+    ],
+    ids=str,
+)
+async def test_a_query_that_ends_badly_passes_nothing_by(  # noqa: PLR0917
+    command: str,
+    fault: dict[str, Any],
+    error: type[NeardupError],
+    words: str,
+    athena: Athena,
+    proxy: Proxy,
+    tmp_path: Path,
+    undisturbed: State,
+) -> None:
+    bed = bed_of(tmp_path / "bed", proxy)
+    if command == "daily":
+        athena.rows = ROWS[:30]
+        await bed.once("backfill")
+        athena.rows = [row | {"updated_at": "2026-02-01T00:00:00Z"} for row in ROWS]
+    before = watermark(bed) if command == "daily" else None
+    well = dict(vars(athena))
+    vars(athena).update(fault)
+    with pytest.raises(error, match=words) as raised:
+        await bed.once(command)
+    assert "\n" not in str(raised.value)
+    assert watermark(bed) == before
+    vars(athena).update({name: well[name] for name in fault})
+    summary = await bed.once(command)
+    assert (summary.status, summary.counts.listed) == ("done", STORIES), "all of it, by another query"
+    assert bed.state() == undisturbed
+
+
+@pytest.mark.parametrize("fault", [Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE])
+async def test_a_result_that_breaks_off_on_its_way_is_read_again(
+    fault: Fault, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State
+) -> None:
+    bed = bed_of(tmp_path / "bed", proxy)
+    proxy.plan({RESULT: [Fault.NONE, fault, fault, Fault.NONE, fault]})  # the first is a HEAD
+    assert (await bed.once("backfill")).counts.fingerprinted == STORIES
+    assert proxy.injected[fault] == 3
+    assert bed.state() == undisturbed
+
+
+class Bytes:
+    """A result in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self.size = len(data)
+        self._data = data
+
+    async def __call__(self, start: int, end: int) -> bytes:
+        return self._data[start:end]
+
+
+@given(st.data())
+async def test_a_result_cut_anywhere_is_noticed(data: st.DataObject) -> None:
+    lines = ['"id","language","title"'] + [f'"{n}","hi","शीर्षक, ""{n}"""' for n in range(10)]
+    whole = "".join(f"{line}\n" for line in lines).encode()
+    cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    try:
+        reader = await _whole(Bytes(cut), "q")
+    except QueryFailed:
+        return
+    assert cut.endswith(b"\n"), "only between two rows nobody can tell"
+    assert [row.error async for row in csv_rows(reader, "q")] == [None] * (cut.count(b"\n") - 1)
+
+
+@pytest.mark.parametrize("column", ["id", "language"])
+async def test_a_column_that_must_be_there(column: str, athena: Athena, proxy: Proxy, tmp_path: Path) -> None:
+    bed = bed_of(tmp_path / "bed", proxy)
+    athena.columns = [name for name in athena.columns if name != column]
+    with pytest.raises(Misuse, match=f"no column {column}"):
+        await bed.once("backfill")
+    assert watermark(bed) is None
+
+
+async def test_a_renamed_column_is_told(
+    athena: Athena, proxy: Proxy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bed = bed_of(tmp_path / "bed", proxy)
+    athena.rows = [{("modified" if name == "updated_at" else name): row[name] for name in row} for row in ROWS]
+    athena.columns = list(athena.rows[0])
+    assert (await bed.once("backfill")).counts.fingerprinted == STORIES
+    said = capsys.readouterr().out
+    assert "columns that mean nothing here" in said and "modified" in said and "updated_at" in said

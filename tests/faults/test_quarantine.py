@@ -1,0 +1,203 @@
+"""A page that kills is read twice and then no more, and nobody who was in hand beside it pays for it."""
+
+import csv
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+import stamina
+
+from daemon.ledger import dead_letters
+from daemon.ledger.in_flight import SUSPICIOUS_NS, InFlight
+from tests.conftest import ROOT, SAMPLES, Neardup, embedded
+from tests.faults.bed import BUCKET, PATHS, Bed, configuration, listed_letters, over_s3, served_samples
+from tests.faults.proxy import Fault, Proxy
+
+Make = Callable[..., Neardup]
+STORIES = len(PATHS)
+KILLER = 4104000
+# Runs at the start of every process that finds it on its path: the page of this story ends the one that parses it.
+SITECUSTOMIZE = """
+import os, signal, sys
+if any("daemon.reading" in word for word in sys.orig_argv):
+    from daemon import reading
+    parse = reading.read_page
+    def read_page(document, *others):
+        if b"POISON" in document.body:
+            {crime}
+        return parse(document, *others)
+    reading.read_page = read_page
+"""
+DIES = "os.kill(os.getpid(), signal.SIGKILL)"
+RAISES = "raise RecursionError('too deep')"
+
+
+@pytest.fixture
+def poisoned(make_neardup: Make, tmp_path: Path) -> Callable[[str], Neardup]:
+    """The samples as files, one of them poison."""
+
+    def make(crime: str) -> Neardup:
+        pages = tmp_path / "pages"
+        for path in (SAMPLES / "stories").rglob("*.html"):
+            copy = pages / path.relative_to(SAMPLES / "stories")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+        page = pages / "TAMIL" / f"{KILLER}.html"
+        page.write_bytes(page.read_bytes() + b"<!-- POISON -->")
+        (tmp_path / "site").mkdir()
+        (tmp_path / "site" / "sitecustomize.py").write_text(SITECUSTOMIZE.format(crime=crime))
+        neardup = make_neardup(embedded(stories=pages))
+        neardup.env["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "site"), str(ROOT)])
+        return neardup
+
+    return make
+
+
+def cure(neardup: Neardup) -> None:
+    """The program that is no longer killed by it."""
+    neardup.env["PYTHONPATH"] = str(ROOT)
+
+
+def test_a_page_that_kills_is_quarantined_and_its_neighbours_are_read(
+    poisoned: Callable[[str], Neardup], make_neardup: Make
+) -> None:
+    neardup = poisoned(DIES)
+    ended = neardup("backfill", "--json")
+    assert ended.facts["fingerprinted"] == STORIES - 1, ended.err
+    assert ended.facts["dead_lettered"] == {"quarantined": 1}
+    assert ended.err.count("a reading process died") == 2, "read twice, and then no more"
+    again = neardup("backfill", "--json")
+    assert again.facts["dead_lettered"] == {"quarantined": 1}, "it stays in quarantine"
+    assert "a reading process died" not in again.err
+    assert neardup("retry", "--json").facts["listed"] == 0, "it is left alone by a retry that does not name it"
+    named = neardup("retry", str(KILLER), "--json")
+    assert named.facts["dead_lettered"] == {"quarantined": 1}
+    assert named.err.count("a reading process died") == 1, "suspects are read alone, and that settles it"
+    cure(neardup)
+    assert neardup("retry", "--reason", "quarantined", "--json").facts["fingerprinted"] == 1
+    assert listed_letters(neardup) == {"by_reason": {}, "dead_letters": []}
+    whole = make_neardup(embedded(), "whole")
+    assert whole("backfill").code == 0
+    assert Bed(neardup.folder).state() == Bed(whole.folder).state()
+
+
+def test_an_edited_story_leaves_quarantine(poisoned: Callable[[str], Neardup], tmp_path: Path) -> None:
+    neardup = poisoned(DIES)
+    assert neardup("backfill", "--json").facts["dead_lettered"] == {"quarantined": 1}
+    with (SAMPLES / "manifest.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    edited = tmp_path / "edited.csv"
+    with edited.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        later = "2026-01-01T00:00:00Z"
+        writer.writerows(row | {"updated_at": later} for row in rows if row["id"] == str(KILLER))
+    page = tmp_path / "pages" / "TAMIL" / f"{KILLER}.html"
+    page.write_bytes(page.read_bytes().replace(b"POISON", b"cured"))
+    ended = neardup("daily", "--json", NEARDUP_SOURCE__MANIFEST=str(edited))
+    assert ended.facts["fingerprinted"] == 1, ended.err
+    assert listed_letters(neardup)["by_reason"] == {}
+
+
+def test_a_story_whose_processing_raises_is_tried_twice(poisoned: Callable[[str], Neardup]) -> None:
+    neardup = poisoned(RAISES)
+    ended = neardup("backfill", "--json")
+    assert (ended.facts["fingerprinted"], ended.facts["dead_lettered"]) == (STORIES - 1, {"crashed": 1})
+    assert ended.err.count("RecursionError: too deep") >= 2
+    [letter] = listed_letters(neardup)["dead_letters"]
+    assert (letter["key"], letter["error"]) == (str(KILLER), "RuntimeError: RecursionError: too deep")
+    cure(neardup)
+    assert neardup("retry", "--json").facts["fingerprinted"] == 1
+
+
+# A story that was in flight when the daemon died.
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[Proxy]:
+    with served_samples() as made_proxy:
+        yield made_proxy
+
+
+@pytest.fixture
+def served(proxy: Proxy, make_neardup: Make) -> Neardup:
+    return over_s3(make_neardup(configuration(proxy.endpoint)))
+
+
+HELD = f"/{BUCKET}/TAMIL/{KILLER}.html"
+
+
+@contextmanager
+def at_work(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
+    command = neardup.command("backfill")
+    with subprocess.Popen(command, cwd=neardup.folder, env=neardup.env, stderr=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def kill_in_flight(neardup: Neardup, proxy: Proxy) -> None:
+    """SIGKILL for the daemon once the held story has been in flight for long enough to be suspected."""
+    before = proxy.asked[HELD]
+
+    @stamina.retry(on=AssertionError, timeout=60, wait_initial=0.05, wait_max=0.05, attempts=None)
+    def wait_for_suspicion() -> None:
+        assert proxy.asked[HELD] > before
+        words = memoryview((neardup.folder / "neardup.db.reading").read_bytes()).cast("Q")
+        held = zip(words[1::2], words[2::2], strict=True)
+        assert any(who == KILLER + 1 and words[0] - since >= SUSPICIOUS_NS for who, since in held)
+
+    with at_work(neardup) as process:
+        wait_for_suspicion()
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(30) == -signal.SIGKILL
+
+
+def test_a_story_in_flight_at_two_deaths_of_the_daemon_is_quarantined(served: Neardup, proxy: Proxy) -> None:
+    proxy.plan({HELD: [Fault.SILENT, Fault.SILENT]})
+    kill_in_flight(served, proxy)
+    kill_in_flight(served, proxy)
+    ended = served("backfill", "--json")
+    assert ended.facts["dead_lettered"] == {"quarantined": 1}, ended.err
+    [letter] = listed_letters(served)["dead_letters"]
+    assert (letter["key"], letter["reason"]) == (str(KILLER), "quarantined")
+    assert "2 deaths of the daemon" in str(letter["error"])
+    assert sum(served("status", "--json").facts["stories"].values()) == STORIES - 1, "and nobody else"
+    assert served("retry", str(KILLER), "--json").facts["fingerprinted"] == 1
+    assert served("backfill", "--json").facts["dead_lettered"] == {}
+
+
+def test_a_story_in_flight_at_one_death_is_read(served: Neardup, proxy: Proxy) -> None:
+    proxy.plan({HELD: [Fault.SILENT]})
+    kill_in_flight(served, proxy)
+    ended = served("backfill", "--json")
+    assert ended.facts["dead_lettered"] == {}, ended.err
+    assert sum(served("status", "--json").facts["stories"].values()) == STORIES
+    with closing(sqlite3.connect(served.ledger)) as db:
+        assert dead_letters.suspects(db) == {}, "it had its outcome"
+    assert not (served.folder / "neardup.db.reading").exists()
+
+
+def test_who_had_just_come_is_no_suspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, ledger = [0], tmp_path / "neardup.db"
+    monkeypatch.setattr("daemon.ledger.in_flight.time.monotonic_ns", lambda: clock[0])
+    largest = 2**63 - 1
+    with ExitStack() as stack:
+        died = InFlight(ledger, 4)
+        stack.enter_context(died.reading(0))
+        with died.reading(7):
+            pass
+        clock[0] += SUSPICIOUS_NS // 2
+        stack.enter_context(died.reading(largest))
+        clock[0] += SUSPICIOUS_NS // 2
+        died.beat()
+        held = ledger.with_name("neardup.db.reading").read_bytes()
+    assert InFlight(ledger, 4).left == [], "who has been read is not there"
+    for data, most, left in ((held, 2, [0]), (held + b"xyz", 9, [0]), (held[:-3], 9, []), (b"", 1, [])):
+        ledger.with_name("neardup.db.reading").write_bytes(data)
+        assert InFlight(ledger, most).left == left
+        assert InFlight(ledger, most).left == [], "once for one death"
