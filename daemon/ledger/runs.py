@@ -76,8 +76,8 @@ def watermark(db: sqlite3.Connection) -> int | None:
 def listed_until(db: sqlite3.Connection, now: int) -> int | None:
     """The watermark, as far as it can be believed at `now`; 0 where none of those on record can be.
 
-    A run that began after now had a clock that was ahead, by which stories dated ahead may have moved the watermark: the
-    one before it counts.  What is listed once too often is unchanged; what is not listed would be lost.
+    A run that began after now had a clock that was ahead, by which stories dated ahead may have moved the watermark:
+    the one before it counts.  What is listed once too often is unchanged; what is not listed would be lost.
     """
     marks = _watermarks(db)
     return next((mark for mark, began in reversed(marks) if began <= now), 0 if marks else None)
