@@ -1,6 +1,7 @@
 """The gauges that are read off the ledger and the index."""
 
 import asyncio
+import shutil
 import sqlite3
 from contextlib import suppress
 
@@ -10,6 +11,8 @@ from daemon.ledger import candidates, changes, memory, runs, verdicts
 from daemon.metrics import (
     CANDIDATES_PENDING,
     DEAD_LETTERS,
+    DISK_FREE,
+    DISK_SIZE,
     IN_CONTEXT,
     INDEX_LAG,
     INDEX_STORIES,
@@ -29,6 +32,9 @@ EVERY_SECONDS = 60.0
 
 async def refresh_gauges(app: App) -> None:
     """Set them.  Raises Transient where the index does not answer."""
+    disk = shutil.disk_usage(app.config.ledger.path.parent)
+    DISK_FREE.set(disk.free)
+    DISK_SIZE.set(disk.total)
     for language, n in (await app.index.sizes()).items():
         INDEX_STORIES.labels(language).set(n)
     for name, n in (await _largest_buckets(app)).items():

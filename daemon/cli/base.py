@@ -16,7 +16,11 @@ from daemon.errors import Misuse, NeardupError
 from daemon.source.listed import moment
 
 config_option = click.option(
-    "--config", "config_path", type=click.Path(path_type=Path), metavar="PATH", help="The configuration.  [config.toml]"
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, readable=False),  # what cannot be read is told by who reads it
+    metavar="PATH",
+    help="The configuration.  [config.toml]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Facts as JSON on stdout.")
 

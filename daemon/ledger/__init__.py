@@ -56,9 +56,9 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def read(path: Path) -> sqlite3.Connection:
     """Open the ledger for reading only.  Raises Fatal, also where there is none yet."""
-    if not path.exists():
-        raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
     try:
+        if not path.exists():
+            raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
         db = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if _is_at_rest(path) else ''}",
             uri=True,
@@ -70,6 +70,8 @@ def read(path: Path) -> sqlite3.Connection:
         _refuse_other_schemas(db.execute("PRAGMA user_version").fetchone()[0], path, may_migrate=False)
     except sqlite3.Error as error:
         raise failure(error, f"cannot read the ledger {path}") from error
+    except OSError as error:
+        raise Fatal(f"cannot read the ledger {path}: {error.strerror}") from error
     return db
 
 

@@ -49,12 +49,6 @@ def put(db: sqlite3.Connection, key: str, value: str) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
-def waiting(db: sqlite3.Connection, pid: int) -> dict[str, Any] | None:
-    """What the process of that id waits for, why, and since when in milliseconds; None where it does not."""
-    told = json.loads(get(db, "waiting") or "{}")
-    return dict(told) if told.get("pid") == pid else None
-
-
 def owe_sweep(db: sqlite3.Connection, *, owed: bool) -> None:
     """Put on record that stories were written without lookups, or that a sweep has found their pairs since."""
     if owed:
@@ -82,8 +76,8 @@ def watermark(db: sqlite3.Connection) -> int | None:
 def listed_until(db: sqlite3.Connection, now: int) -> int | None:
     """The watermark, as far as it can be believed at `now`; 0 where none of those on record can be.
 
-    A run that began after now had a clock that was ahead, by which stories dated ahead may have moved the
-    watermark: the one before it counts.  What is listed once too often is unchanged; what is not listed would be lost.
+    A run that began after now had a clock that was ahead, by which stories dated ahead may have moved the watermark:
+    the one before it counts.  What is listed once too often is unchanged; what is not listed would be lost.
     """
     marks = _watermarks(db)
     return next((mark for mark, began in reversed(marks) if began <= now), 0 if marks else None)

@@ -22,8 +22,8 @@ def test_the_second_names_the_first_and_takes_over_when_it_has_died(neardup: Nea
         first.send_signal(signal.SIGKILL)
         first.wait()
         (neardup.folder / "notify.sock").unlink()
-        with running(neardup, f"127.0.0.1:{free_port()}") as (second, its_systemd):
-            its_systemd.wait_for("STATUS=next run at")
+        with running(neardup, f"127.0.0.1:{free_port()}") as (second, beside):
+            beside.wait_for("STATUS=next run at")
             second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0
 

@@ -4,7 +4,6 @@ none is asked for that does not exist; the files agree with one another and with
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,20 +19,14 @@ from daemon import metrics
 from daemon.config import Config, load
 from daemon.core.banding import Banding
 from daemon.index.redis import open_redis
-from daemon.plan.project import DAEMON, sweep_bytes
 from daemon.records import Language
-from tests.bench.scale_corpus import PLATFORM
 from tests.conftest import ROOT
 from tests.servers import redis_server
 
 DEPLOY = ROOT / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"
-UNITS = ("neardup.service", "neardup-backfill.service")
-CONFIG_PATH = "/etc/neardup/config.toml"
 SAMPLES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 TARGET_LABELS = {"job", "instance", "le"}
-
-each_unit = pytest.mark.parametrize("unit", UNITS)
 
 
 def run(*command: str | Path) -> str:
@@ -49,12 +42,6 @@ def text_of(name: str) -> str:
 
 def read_yaml(name: str) -> Any:
     return yaml.safe_load(text_of(f"prometheus/{name}"))
-
-
-def settings(unit: str) -> dict[str, str]:
-    """The settings of a unit; of one that is given twice, the last."""
-    lines = text_of(unit).splitlines()
-    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 
 @pytest.fixture
@@ -176,56 +163,6 @@ def test_the_dashboard_s_panels_have_titles_and_do_not_overlap(dashboard: dict[s
             assert cell not in taken, f"{title!r} lies on {taken[cell]!r}"
             taken[cell] = title
     assert {"datasource", "language"} <= {variable["name"] for variable in dashboard["templating"]["list"]}
-
-
-@each_unit
-def test_systemd_finds_a_unit_without_fault(unit: str, tmp_path: Path) -> None:
-    copy = tmp_path / unit  # the program is not installed here; all else is as it is
-    text = text_of(unit)
-    copy.write_text(re.sub(r"(?m)^ExecStart=.*$", f"ExecStart={shutil.which('true')}", text), encoding="utf-8")
-    said = run("systemd-analyze", "verify", copy)
-    faults = [line for line in said.splitlines() if unit in line]
-    assert not faults, "\n".join(faults)
-
-
-@each_unit
-def test_a_unit_is_hardened(unit: str) -> None:
-    run("systemd-analyze", "security", "--offline=true", "--threshold=20", DEPLOY / unit)
-
-
-def test_the_units_differ_in_their_work_only() -> None:
-    daemon, backfill = [text_of(unit).partition("# Hardening")[2] for unit in UNITS]
-    assert backfill.strip() == daemon.partition("[Install]")[0].strip(), "the units are not hardened alike"
-    for key in ("User", "Group", "StateDirectory", "StateDirectoryMode", "EnvironmentFile"):
-        first, second = [settings(unit)[key] for unit in UNITS]
-        assert first == second, f"{key} differs: {first}, {second}"
-
-
-def test_a_backfill_may_have_the_memory_of_its_sweep() -> None:
-    allowed = int(settings("neardup-backfill.service")["MemoryMax"].removesuffix("G")) * 2**30
-    assert allowed > sweep_bytes(PLATFORM) + DAEMON, "the kernel would kill it when all stories are fingerprinted"
-
-
-def test_sysusers_makes_the_units_user(tmp_path: Path) -> None:
-    (tmp_path / "etc").mkdir()
-    run("systemd-sysusers", f"--root={tmp_path}", DEPLOY / "neardup.sysusers.conf")
-    users = [line.split(":") for line in (tmp_path / "etc" / "passwd").read_text().splitlines()]
-    groups = [line.partition(":")[0] for line in (tmp_path / "etc" / "group").read_text().splitlines()]
-    [home] = [user[5] for user in users if user[0] == settings(UNITS[0])["User"]]
-    assert home == f"/var/lib/{settings(UNITS[0])['StateDirectory']}"
-    assert settings(UNITS[0])["Group"] in groups
-
-
-@each_unit
-def test_a_unit_and_the_configuration_agree(unit: str, production: Config) -> None:
-    unit_settings = settings(unit)
-    assert f" --config {CONFIG_PATH} " in unit_settings["ExecStart"], unit_settings["ExecStart"]
-    assert CONFIG_PATH in text_of("config.production.toml")
-    state = Path("/var/lib") / unit_settings["StateDirectory"]
-    assert production.ledger.path.parent == state, f"only {state} can be written"
-    assert isinstance(production.export.path, Path)
-    assert production.export.path.parent == state, f"only {state} can be written"
-    assert production.run.shutdown_seconds < int(unit_settings["TimeoutStopSec"]), "killed before it has drained"
 
 
 def test_the_configuration_agrees_with_redis_prometheus_and_athena(production: Config) -> None:

@@ -1,0 +1,30 @@
+"""What a unit's SystemCallFilter lets through, and what the kernel has beside."""
+
+import subprocess
+from functools import cache
+
+
+@cache
+def members(name: str) -> frozenset[str]:
+    """The system calls of a set such as @system-service, or a single one."""
+    if not name.startswith("@"):
+        return frozenset({name})
+    said = subprocess.run(
+        ["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True
+    ).stdout
+    lines = [line.strip() for line in said.splitlines() if line.startswith("    ")]
+    return frozenset().union(*(members(line) for line in lines if line and not line.startswith("#")))
+
+
+def allowed(filters: list[str]) -> frozenset[str]:
+    """The calls that a unit's SystemCallFilter= lines, in their order, let through."""
+    names: frozenset[str] = frozenset()
+    for line in filters:
+        listed = frozenset().union(*(members(name) for name in line.removeprefix("~").split()))
+        names = names - listed if line.startswith("~") else names | listed
+    return names
+
+
+def forbidden(filters: list[str]) -> frozenset[str]:
+    """All other calls that are known."""
+    return members("@known") - allowed(filters)
