@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from daemon.app import App, extraction, open_fetcher, open_source
+from daemon.app import App, open_readers, open_source
 from daemon.coalesced import Coalesced
 from daemon.config import Config
 from daemon.errors import Misuse, NeardupError
@@ -18,7 +18,6 @@ from daemon.ledger import changes, now_ms, runs, stories, translated
 from daemon.ledger.lock import only_one
 from daemon.metrics import RUN_FAILURES, RUNNING, latencies, stage_seconds
 from daemon.pipeline import Pipeline
-from daemon.readers import Readers
 from daemon.ready import get_ready
 from daemon.records import Checkpoint, Known, Listed, Outcome, Story
 from daemon.review.export.write import check_format, export_after_run
@@ -142,10 +141,8 @@ class _Run:
     async def _process(self, since: int | None) -> bool:
         app, config = self._app, self._app.config
         source = open_source(config, self._began)
-        fetcher, extracting = open_fetcher(config), extraction(config)
-        texts = Texts(fetcher, extracting)
-        readers = Readers(config.content, extracting, config.run.workers)
-        verifier = Verifier(app.ledger, config.detection, app.version, texts, self._flagged)
+        readers = open_readers(config)
+        verifier = Verifier(app.ledger, config.detection, app.version, Texts(readers.shingled), self._flagged)
         writer = Writer(
             app.ledger,
             None if self._fresh else app.index,
@@ -179,13 +176,12 @@ class _Run:
                 group.create_task(verifier.run(), name="verifier")
                 group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
                 ended = await pipeline.run(self._noting_times(source, since))
-                readers.close()  # their memory is wanted
                 if self._fresh and ended:
+                    readers.close()  # their memory is wanted
                     await rebuild(app.index, app.ledger, app.version)
                 verifier.finish()
                 over.set()
         finally:
-            fetcher.crew.close()
             readers.close()
         return ended
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from daemon.core.html import Unreadable
-from daemon.errors import Fatal, Gone, Transient
+from daemon.errors import Crashed, Fatal, Gone, Transient
 from daemon.fetch import Forbidden, TooLarge
 from daemon.reading import Read
 from daemon.records import (
@@ -54,6 +54,8 @@ class Worker:
             outcome = Skipped(job, unreadable.reason)
         except Forbidden as error:
             outcome = DeadLettered(job, Dead.FORBIDDEN, str(error))
+        except Crashed as error:
+            outcome = DeadLettered(job, Dead.CRASHED, str(error))
         except Transient as error:
             outcome = DeadLettered(job, Dead.STORE_ERROR, str(error))
         except Fatal:
