@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from daemon.config import Config
 from daemon.core import golden
 from daemon.core.html import Extraction
-from daemon.fetch import Fetcher, open_range_reader
+from daemon.fetch import Fetcher, open_range_reader, open_store
 from daemon.index import Index
 from daemon.index.redis import open_redis
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import Ledger, connect, dead_letters, read
 from daemon.ledger.dead_letters import Choice
+from daemon.readers import Readers
 from daemon.records import Checkpoint
 from daemon.source import Source
 from daemon.source.athena import Athena
@@ -74,6 +75,12 @@ async def open_letters(app: App, choice: Choice) -> Source:
 
 def open_fetcher(config: Config) -> Fetcher:
     return Fetcher(config.content, config.run.workers)
+
+
+def open_readers(config: Config) -> Readers:
+    """Processes that read pages, started when the first is asked for.  Raises Fatal for a store that is not there."""
+    open_store(config.content.url, config.content)
+    return Readers(config.content, extraction(config), config.run.workers)
 
 
 def extraction(config: Config) -> Extraction:

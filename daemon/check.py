@@ -1,9 +1,10 @@
 """What would a text be flagged against?  Looks, and stores nothing."""
 
 import sqlite3
+from contextlib import closing
 from typing import Any
 
-from daemon.app import App, extraction, open_fetcher
+from daemon.app import App, extraction, open_readers
 from daemon.core.fingerprint import fingerprint
 from daemon.core.html import file_text
 from daemon.core.nominate import nominate, together
@@ -39,7 +40,8 @@ async def _check(app: App, body: bytes, language: Language) -> list[dict[str, An
     pairs = [
         Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in matches.values()
     ]
-    texts = await Texts(open_fetcher(app.config), extraction(app.config)).read((language, pair.b) for pair in pairs)
+    with closing(open_readers(app.config)) as readers:
+        texts = await Texts(readers.shingled).read((language, pair.b) for pair in pairs)
     mine = shingled(words)
     found = []
     for pair in pairs:

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daemon.app import extraction, open_fetcher
+from daemon.app import extraction, open_readers
 from daemon.config import Config
 from daemon.core import golden, verify
 from daemon.core.align import passages
 from daemon.core.fingerprint import fingerprint, text_hash
-from daemon.core.html import Unreadable, file_text, page_text
+from daemon.core.html import Unreadable, file_text
 from daemon.core.text import Located, located
 from daemon.core.verify import Limits, hash_rows, kind_of, shingled
-from daemon.errors import Fatal, Gone, Misuse
-from daemon.fetch import Fetcher, TooLarge, path_of
+from daemon.errors import Crashed, Fatal, Gone, Misuse
+from daemon.fetch import TooLarge, path_of
 from daemon.ledger import read, runs, stories, translated
 from daemon.moments import rfc3339
+from daemon.readers import Readers
 from daemon.reading import story_words
 from daemon.records import Kind, Language, Story
 from daemon.source.listed import id_of
@@ -66,9 +67,8 @@ async def both(config: Config, one: str, other: str) -> list[Told | Untold]:
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
         raise Misuse(f"{one} and {other} are one story")
     known = _known(config, [name for name in names if isinstance(name, int)])
-    return [
-        await tell(config, open_fetcher(config), known[n]) if isinstance(n, int) else _file(config, n) for n in names
-    ]
+    with closing(open_readers(config)) as readers:
+        return [await tell(config, readers, known[n]) if isinstance(n, int) else _file(config, n) for n in names]
 
 
 def limits_of(config: Config, a: Told, b: Told) -> Limits:
@@ -106,18 +106,17 @@ def described(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str,
     return known
 
 
-async def tell(config: Config, fetcher: Fetcher, known: Mapping[str, Any]) -> Told | Untold:
+async def tell(config: Config, readers: Readers, known: Mapping[str, Any]) -> Told | Untold:
     """A story that the ledger knows (a row of `described`), with its text as it is now.  Raises Transient."""
     story = Story(known["id"], Language(known["language"]), known["path"])
     try:
-        document = await fetcher.get(story)
-        text = page_text(document.body, document.content_type, extraction(config))
-        return Told(text, story_words(text), known)
+        text, words = await readers.story(story)
+        return Told(text, words, known)
     except Gone:
         return Untold(known, f"its page is gone: {path_of(config.content, story)}")
     except Unreadable as unreadable:
         return Untold(known, f"nothing to compare: {unreadable.reason}")
-    except (TooLarge, Forbidden) as error:
+    except (TooLarge, Forbidden, Crashed) as error:
         return Untold(known, str(error))
 
 

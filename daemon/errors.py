@@ -36,6 +36,21 @@ class Conflict(NeardupError):
     """Somebody else has judged meanwhile what was about to be judged."""
 
 
+class Interrupted(NeardupError):
+    """The process that read a page ended, and not of anything that is to be tried less often for it.
+
+    `over_it`: it was computing this very page.
+    """
+
+    def __init__(self, *, over_it: bool) -> None:
+        super().__init__("a reading process ended")
+        self.over_it = over_it
+
+
+class Crashed(NeardupError):
+    """Reading a page ends the process that reads it, each time."""
+
+
 class Gone(NeardupError):
     """What was asked for is not there, and asking again will not bring it."""
 

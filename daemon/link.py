@@ -1,7 +1,9 @@
 """The link to a reading process: pickles go there, and come back with their lengths in front."""
 
 import asyncio
+import os
 import pickle
+import signal
 import socket
 from contextlib import suppress
 from itertools import count
@@ -9,28 +11,28 @@ from typing import Any, cast
 
 import structlog
 
+from daemon.budget import NOBODY, Record, Watched, watched
 from daemon.config import Content
 from daemon.core import golden
-from daemon.core.html import Extraction
-from daemon.errors import Fatal, NeardupError, Transient
-from daemon.reading import LENGTH, Read
+from daemon.core.html import Extraction, Unreadable
+from daemon.errors import Fatal, Interrupted, NeardupError, Transient
+from daemon.reading import LENGTH
+from daemon.records import Skip
 
 log = structlog.get_logger()
-
-
-class Died(NeardupError):
-    """A reading process died while it had this page in hand, and maybe others."""
 
 
 class Link(asyncio.Protocol):
     """What a process was asked for, and what it answers; made by `linked`."""
 
-    def __init__(self, ours: socket.socket) -> None:
+    def __init__(self, ours: socket.socket, record: Record) -> None:
         self._socket = ours
+        self._record = record
+        self._process: Watched | None = None
         self._transport: asyncio.WriteTransport | None = None
-        self._partial = b""
+        self._received = bytearray()
         self._numbers = count()
-        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._asked: dict[int, tuple[str, asyncio.Future[Any]]] = {}  # by number: a path, and who waits
         self._version: str | None = None  # of the fingerprints that are made there, told when all is ready
         self.cpu_seconds = 0.0
         self.ended = False
@@ -41,15 +43,33 @@ class Link(asyncio.Protocol):
         """Pages that it was asked for and has not answered."""
         return len(self._asked)
 
-    async def ask(self, path: str, etag: str | None) -> Read | None:
-        """The page at a path; raises Died where the process dies meanwhile, Fatal where it never lived."""
+    async def ask(self, work: str, path: str, etag: str | None) -> Any:
+        """What `work` gives of the page at a path.
+
+        Raises what `work` and fetching raise; Unreadable for a page over its budget; Interrupted or Transient
+        where the process dies, Fatal where it never lived.
+        """
         if self.ended:
-            raise self._death()
+            raise self._death(NOBODY)
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
-        self._asked[number] = answer
-        self.send((number, path, etag))
-        read: Read | None = await answer
-        return read
+        self._asked[number] = path, answer
+        self.send((number, work, path, etag))
+        return await answer
+
+    def look(self) -> None:
+        """End the process if the page that it computes takes too much."""
+        if self._process is None or self.ended:
+            return
+        with suppress(OSError):  # it has ended by itself
+            over = self._process.over()
+            if over is None:
+                return
+            number = self._process.to_blame if over == "memory" else self._process.number
+            os.kill(self._process.pid, signal.SIGKILL)
+            if number in self._asked:
+                log.warning("a page takes too much to be read", page=self._asked[number][0], over=over)
+                self._answer(number, Unreadable(Skip.OVER_BUDGET))
+            self._end(number)
 
     def send(self, message: object) -> None:
         """Send a message, in the end."""
@@ -62,7 +82,8 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Some bytes of answers, not always whole ones."""
-        received, start = self._partial + data, 0
+        self._received += data
+        received, start = self._received, 0
         try:
             while not self.ended and len(received) >= (body := start + LENGTH.size):
                 end = body + LENGTH.unpack_from(received, start)[0]
@@ -73,7 +94,7 @@ class Link(asyncio.Protocol):
         except Exception:
             log.exception("a reading process gave an answer that cannot be read")
             self._end()
-        self._partial = received[start:]
+        del received[:start]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The process has ended."""
@@ -81,14 +102,18 @@ class Link(asyncio.Protocol):
 
     def _take(self, message: Any) -> None:
         if self._version is None:
-            self._version, compiled = message
+            pid, self._version, compiled = message
+            self._process = watched(pid, self._record)
             if self._version != golden.version():
                 self._end()
             if not compiled:
                 log.warning("this system forbids code compiled here: fingerprints take several times as long")
             return
         number, answer, self.cpu_seconds = message
-        waiting = self._asked.pop(number)
+        self._answer(number, answer)
+
+    def _answer(self, number: int, answer: Any) -> None:
+        _, waiting = self._asked.pop(number)
         if waiting.done():  # whoever awaited it was cancelled
             return
         if isinstance(answer, Exception):
@@ -101,34 +126,42 @@ class Link(asyncio.Protocol):
         self._unwanted = not self.ended
         self._end()
 
-    def _end(self) -> None:
-        """Once; whoever waits is told that the process died, or never came to life."""
+    def _end(self, computed: int | None = None) -> None:
+        """Once; whoever waits is told that the process died, or never came to life.
+
+        The page that it died over is `computed`, or the one on record.
+        """
         if self.ended:
             return
         self.ended = True
         if self._asked and not self._unwanted and self._version is not None:
-            log.warning("a reading process died, what it had in hand is read one by one", pages=len(self._asked))
+            log.warning("a reading process died, what it had in hand is read again", pages=len(self._asked))
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # at once, and not when the loop comes to it
         if self._transport is not None:
             self._transport.abort()
         asked, self._asked = self._asked, {}
-        for waiting in asked.values():
+        computed = self._record.number if computed is None else computed
+        for number, (_, waiting) in asked.items():
             if not waiting.done():
-                waiting.set_exception(self._death())
+                waiting.set_exception(self._death(number, computed))
 
-    def _death(self) -> NeardupError:
+    def _death(self, number: int, computed: int = NOBODY) -> NeardupError:
         match self._version:
             case None:
                 return Fatal("a reading process did not start; what it said is above")
             case version if version != golden.version():
                 return Fatal("the program was replaced while it ran; start it again")
-        return Transient("no more is read", "closed") if self._unwanted else Died("a reading process died")
+        if self._unwanted:
+            return Transient("no more is read", "closed")
+        if computed == NOBODY:
+            return Transient("a reading process ended", "crashed")
+        return Interrupted(over_it=number == computed)
 
 
-async def linked(ours: socket.socket, content: Content, extraction: Extraction) -> Link:
+async def linked(ours: socket.socket, record: Record, content: Content, extraction: Extraction) -> Link:
     """The link to the process at the other end of a socket, which is told what to read, and how."""
-    link = Link(ours)
+    link = Link(ours, record)
     await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=ours)
     link.send((content, extraction))
     return link

@@ -47,9 +47,7 @@ LARGEST_BUCKET = Gauge("neardup_largest_bucket", "Members of the largest band bu
 DISK_FREE = Gauge("neardup_ledger_disk_free_bytes", "Room on the file system of the ledger")
 DISK_SIZE = Gauge("neardup_ledger_disk_size_bytes", "Size of the file system of the ledger")
 DEAD_LETTERS = Gauge("neardup_dead_letters", "Dead letters on record", ["reason"])
-LAST_SUCCESS = Gauge(
-    "neardup_last_success_timestamp_seconds", "When a run, or a backup, last ended well", ["command"]
-)
+LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run, or a backup, last ended well", ["command"])
 RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
 WAITING = Gauge("neardup_waiting", "1 while a run waits for what does not answer, or refuses", ["what"])
 RUNNING = Gauge("neardup_running", "1 while a run is under way", ["command"])

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Self
 
-from daemon.errors import NeardupError
+from daemon.errors import Crashed, NeardupError
 from daemon.ledger import Ledger, dead_letters
 from daemon.ledger.in_flight import InFlight
-from daemon.link import Died
 from daemon.reading import Read
 from daemon.records import Story
 
@@ -62,5 +61,5 @@ class Quarantine:
         suspected = deaths > 0 or held is not None
         try:
             return await self._read(story, etag, alone=suspected, record=self._in_flight.reading)
-        except Died as error:
+        except Crashed as error:
             raise Quarantined("reading processes died of it, the last time with nothing else in flight") from error

@@ -9,25 +9,29 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
+from typing import Any
 
+from daemon.budget import LOOK_SECONDS, Record, new_record
 from daemon.concurrency import Concurrency
 from daemon.config import Content
 from daemon.core.html import Extraction
-from daemon.errors import Fatal
+from daemon.core.verify import Shingled
+from daemon.errors import Crashed, Fatal, Interrupted
 from daemon.fetch import path_of
-from daemon.link import Died, Link, linked
+from daemon.link import Link, linked
 from daemon.metrics import RETRIES, STAGE_SECONDS
-from daemon.reading import Read
+from daemon.reading import Read, page_shingled, page_story, read_page
 from daemon.records import Story
 from daemon.retry import retried
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCH, EXTRACT, FINGERPRINT = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
+STRIKES = 2  # processes that die over a page, before it is given up: the first may have died of something else
 GRACE_SECONDS = 1.0  # for native code to give the interpreter back
 # Arrays are small here; a pool of threads for large ones only takes memory, and is nothing to fork with.
 ALONE = {"OPENBLAS_NUM_THREADS": "1"}
 
-Record = Callable[[int], AbstractContextManager[None]]
+OnRecord = Callable[[int], AbstractContextManager[None]]
 
 
 def _off_the_record(_: int) -> AbstractContextManager[None]:
@@ -44,6 +48,7 @@ class Readers:
         self._processes = min(PROCESSES, most)
         self._groups: list[_Group] = []
         self._starting = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
 
     @property
     def cpu_seconds(self) -> float:
@@ -67,45 +72,77 @@ class Readers:
                 self._groups.remove(group)
             if missing := self._processes - len(self._links):
                 self._groups.append(await _started(*self._setting, missing))
+                self._watching = self._watching or asyncio.create_task(self._watch(), name="budgets")
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for link in self._links:
+                link.look()
 
     async def read(
-        self, story: Story, etag: str | None, *, alone: bool = False, record: Record = _off_the_record
+        self, story: Story, etag: str | None, *, alone: bool = False, record: OnRecord = _off_the_record
     ) -> Read | None:
         """A story's page, read, on `record` while it is in flight; None where it still has this ETag.
 
-        A page that was in hand when a process died is read again `alone`, with nothing else in flight.  Raises Died
-        where a process dies of that, too; Unreadable, Gone, TooLarge, Forbidden, and Transient when the attempts are
-        used up; Fatal where no process can read.
+        A page is read `alone` when nothing else may be in flight.  Raises Unreadable, Gone, TooLarge, Forbidden,
+        Crashed, and Transient when the attempts are used up; Fatal where no process can read.
         """
-        path = path_of(self._content, story)
-
-        async def ask(alone: bool) -> Read | None:
-            async with self.concurrency.alone() if alone else self.concurrency.slot():
-                with record(story.id):
-                    return await self._ask(path, etag)
-
-        try:
-            read = await retried("fetch", lambda: ask(alone), story=story.id)
-        except Died:
-            if alone:
-                raise
-            RETRIES.labels("fetch", "crashed").inc()
-            read = await retried("fetch", lambda: ask(True), story=story.id)
+        read: Read | None = await self._read(read_page.__name__, story, etag, alone=alone, record=record)
         if read is not None:
             FETCH.observe(read.fetch)
             EXTRACT.observe(read.extract)
             FINGERPRINT.observe(read.fingerprinting)
         return read
 
-    async def _ask(self, path: str, etag: str | None) -> Read | None:
+    async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
+        """The hash of a story's text, and the text to be compared.  Raises as `read` does."""
+        told: tuple[bytes, Shingled] = await self._read(page_shingled.__name__, story)
+        return told
+
+    async def story(self, story: Story) -> tuple[str, list[bytes]]:
+        """A story's text, and the words of that.  Raises as `read` does."""
+        told: tuple[str, list[bytes]] = await self._read(page_story.__name__, story)
+        return told
+
+    async def _read(
+        self,
+        work: str,
+        story: Story,
+        etag: str | None = None,
+        *,
+        alone: bool = False,
+        record: OnRecord = _off_the_record,
+    ) -> Any:
+        """What `work` gives of a story's page; the end of a process is counted against the page it was over."""
+        path, strikes = path_of(self._content, story), 0
+
+        async def ask() -> Any:
+            async with self.concurrency.alone() if alone else self.concurrency.slot():
+                with record(story.id):
+                    return await self._ask(work, path, etag)
+
+        while True:
+            try:
+                return await retried("fetch", ask, story=story.id)
+            except Interrupted as interrupted:
+                strikes += interrupted.over_it
+                if strikes == STRIKES:
+                    raise Crashed(f"{strikes} reading processes died of it") from None
+                RETRIES.labels("fetch", "crashed").inc()
+
+    async def _ask(self, work: str, path: str, etag: str | None) -> Any:
         links = self._links
         if len(links) < self._processes:
             await self._complete()
             links = self._links or self._groups[-1].links  # which tell why they ended
-        return await min(links, key=lambda link: link.under_way).ask(path, etag)
+        return await min(links, key=lambda link: link.under_way).ask(work, path, etag)
 
     def close(self) -> None:
         """End the processes; what they have under way is lost."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         while self._groups:
             self._groups.pop().end()
 
@@ -132,14 +169,16 @@ async def _started(content: Content, extraction: Extraction, size: int) -> _Grou
     """So many processes.  Raises Fatal where the system starts no more."""
     with ExitStack() as stack:
         pairs = [socket.socketpair() for _ in range(size)]
-        theirs = [stack.enter_context(other).fileno() for _, other in pairs]
+        theirs = [(stack.enter_context(other).fileno(), new_record()) for _, other in pairs]
+        for _, record in theirs:
+            stack.callback(os.close, record)
         # not -m: what that module defines would be sent under the name of __main__
         # -P: the working directory is nobody's to import from
         command = [sys.executable, "-P", "-c", f"from daemon.reading import main; main({theirs})"]
         try:
             first = subprocess.Popen(  # noqa: ASYNC220, S603 - this program, and it takes a millisecond
                 command,
-                pass_fds=theirs,
+                pass_fds=[descriptor for link in theirs for descriptor in link],
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr,
                 env=os.environ | ALONE,
@@ -147,4 +186,6 @@ async def _started(content: Content, extraction: Extraction, size: int) -> _Grou
             )
         except OSError as error:
             raise Fatal(f"no process to read pages can be started: {error.strerror}") from error
-    return _Group(first, [await linked(ours, content, extraction) for ours, _ in pairs])
+        records = [Record(record) for _, record in theirs]
+    links = [await linked(ours, record, content, extraction) for (ours, _), record in zip(pairs, records, strict=True)]
+    return _Group(first, links)

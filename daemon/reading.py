@@ -14,17 +14,19 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
+from daemon.budget import Record
 from daemon.config import Content
 from daemon.core import golden
-from daemon.core.fingerprint import fingerprint_text
+from daemon.core.fingerprint import fingerprint_text, text_hash
 from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.text import tokens
+from daemon.core.verify import Shingled, shingled
 from daemon.errors import NeardupError
 from daemon.fetch import Document, Pages
 from daemon.garbage import collect_seldom
@@ -34,7 +36,7 @@ MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, non
 
 LENGTH = struct.Struct("!I")  # in front of each answer
 
-Request = tuple[int, str, str | None]  # a number to answer to, a page's path, the ETag it had
+Request = tuple[int, str, str, str | None]  # a number to answer to, one of WORKS, a page's path, the ETag it had
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,20 @@ def read_page(document: Document, extraction: Extraction, fetch: float = 0.0) ->
     return Read(made, document.etag, fetch, extracted - began, time.perf_counter() - extracted)
 
 
+def page_shingled(document: Document, extraction: Extraction, _: float = 0.0) -> tuple[bytes, Shingled]:
+    """A page -> the hash of its story's text, and the text to be compared.  Raises Unreadable."""
+    words = tokens(page_text(document.body, document.content_type, extraction))
+    if not words:
+        raise Unreadable(Skip.EMPTY)
+    return text_hash(words), shingled(words)
+
+
+def page_story(document: Document, extraction: Extraction, _: float = 0.0) -> tuple[str, list[bytes]]:
+    """A page -> its story's text, and the words of that.  Raises Unreadable."""
+    text = page_text(document.body, document.content_type, extraction)
+    return text, story_words(text)
+
+
 def story_words(text: str) -> list[bytes]:
     """A story's text -> its words, normalised.  Raises Unreadable where they are too few for a fingerprint."""
     words = tokens(text)
@@ -71,17 +87,24 @@ def story_words(text: str) -> list[bytes]:
     return words
 
 
+WORKS: dict[str, Callable[[Document, Extraction, float], Any]] = {
+    work.__name__: work for work in (read_page, page_shingled, page_story)
+}
+
+
 class _Reading:
     """Answers the requests that come over a link, as many at a time as come."""
 
-    def __init__(self, link: socket.socket, content: Content, extraction: Extraction) -> None:
+    def __init__(self, link: socket.socket, record: Record, content: Content, extraction: Extraction) -> None:
         self._link = link
+        self._record = record
+        self._computing = threading.Lock()  # one page at a time, so that it is known which takes too much
         self._pages = Pages(content)
         self._extraction = extraction
         self._waiting: SimpleQueue[Request] = SimpleQueue()
         self._lock = threading.Lock()
         self._sending = threading.Lock()  # not the other: both ends would wait for each other
-        self._under_way = self._threads = 0
+        self._under_way = self._threads = self._held = 0
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer requests until there are no more.  Raises EOFError."""
@@ -102,29 +125,49 @@ class _Reading:
 
     def _work(self) -> None:
         while True:
-            number, path, etag = self._waiting.get()
-            answer = self._read(path, etag)
+            number, work, path, etag = self._waiting.get()
+            answer = self._answer(number, work, path, etag)
             with self._lock:
                 self._under_way -= 1
             self.send((number, answer, time.process_time()))
 
-    def _read(self, path: str, etag: str | None) -> Read | Exception | None:
+    def _answer(self, number: int, work: str, path: str, etag: str | None) -> Any:
         began = time.perf_counter()
         try:
             document = self._pages.get(path, etag)
             fetched = time.perf_counter() - began
-            return None if document is None else read_page(document, self._extraction, fetched)
+            return None if document is None else self._computed(number, work, document, fetched)
         except (NeardupError, Unreadable) as error:  # raised again where the page was asked for
             return error
         except BaseException as error:  # noqa: BLE001 - a panic of obstore's is one; some cannot be sent
             traceback.print_exc()
             return RuntimeError(f"{type(error).__name__}: {error}")
 
+    def _computed(self, number: int, work: str, document: Document, fetched: float) -> Any:
+        self._hold(len(document.body))
+        try:
+            with self._computing:
+                self._record.begin(number)
+                try:
+                    return WORKS[work](document, self._extraction, fetched)
+                except MemoryError:
+                    os._exit(1)  # with the page on record; what is left of the process cannot be relied on
+                finally:
+                    self._record.end()
+        finally:
+            self._hold(-len(document.body))
 
-def main(descriptors: Sequence[int]) -> None:
+    def _hold(self, size: int) -> None:
+        with self._lock:
+            self._held += size
+            self._record.hold(self._held)
+
+
+def main(links: Sequence[tuple[int, int]]) -> None:
     """Serve whoever started this process over each of these links, by a process each, and end with it.
 
-    The first thing told is the version of the fingerprints made here, and whether by compiled code.
+    A link is the descriptors of a socket and of a `Record`.  The first thing told is this process's id, the
+    version of the fingerprints made here, and whether by compiled code.
     """
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all of a service: who started it decides when it ends
         signal.signal(number, signal.SIG_IGN)
@@ -133,26 +176,26 @@ def main(descriptors: Sequence[int]) -> None:
     except RuntimeError as error:
         sys.exit(f"neardup: {error}")
     collect_seldom()
-    mine, forked = _fork(descriptors)
+    (mine, record), forked = _fork(links)
     with suppress(EOFError, OSError), socket.socket(fileno=mine) as link, link.makefile("rb") as requests:
-        reading = _Reading(link, *pickle.load(requests))  # noqa: S301 - of the process that started this one
-        reading.send((golden.version(), compiled))
+        reading = _Reading(link, Record(record), *pickle.load(requests))  # noqa: S301 - of the process that started this one
+        reading.send((os.getpid(), golden.version(), compiled))
         reading.serve(requests)
     for child in forked:
         os.waitpid(child, 0)
     os._exit(0)  # threads may be waiting for the store
 
 
-def _fork(descriptors: Sequence[int]) -> tuple[int, list[int]]:
-    """Become a process for each descriptor; which is this one's, and the ids of those that it forked."""
-    mine, forked = descriptors[0], list[int]()
-    for other in descriptors[1:]:
+def _fork(links: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], list[int]]:
+    """Become a process for each link; which is this one's, and the ids of those that it forked."""
+    mine, forked = links[0], list[int]()
+    for other in links[1:]:
         if child := os.fork():
             forked.append(child)
         else:
             mine, forked = other, []
             break
-    for other in descriptors:
+    for other in links:
         if other != mine:  # or the end of its process would go unnoticed
-            os.close(other)
+            os.close(other[0])
     return mine, forked

@@ -45,6 +45,7 @@ class Skip(StrEnum):
     NOT_TEXT = "not_text"  # a picture, an archive, ... under a page's name
     NO_BODY = "no_body"  # nothing on the page matches extract.body
     TOO_SHORT = "too_short"
+    OVER_BUDGET = "over_budget"  # reading it takes more time or memory than a page may
 
 
 class Dead(StrEnum):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from daemon.app import App, extraction, open_fetcher, open_letters, open_source
+from daemon.app import App, open_letters, open_readers, open_source
 from daemon.breaker import Breaker
 from daemon.coalesced import Coalesced
 from daemon.config import Config
@@ -22,7 +22,6 @@ from daemon.ledger.lock import only_one
 from daemon.metrics import RUN_FAILURES, RUNNING, latencies, stage_seconds
 from daemon.pipeline import Pipeline
 from daemon.quarantine import Quarantine
-from daemon.readers import Readers
 from daemon.ready import get_ready
 from daemon.records import Checkpoint, Known, Listed, Outcome, Story
 from daemon.review.export.write import check_format, export_after_run
@@ -164,10 +163,8 @@ class _Run:
     async def _process(self, since: int | None) -> bool:
         app, config = self._app, self._app.config
         source = await open_letters(app, self._letters) if self._letters else open_source(config, self._began)
-        fetcher, extracting = open_fetcher(config), extraction(config)
-        texts = Texts(fetcher, extracting)
-        readers = Readers(config.content, extracting, config.run.workers)
-        verifier = Verifier(app.ledger, config.detection, app.version, texts, self._flagged)
+        readers = open_readers(config)
+        verifier = Verifier(app.ledger, config.detection, app.version, Texts(readers.shingled), self._flagged)
         writer = Writer(
             app.ledger,
             None if self._fresh else app.index,
@@ -202,14 +199,13 @@ class _Run:
                 group.create_task(verifier.run(), name="verifier")
                 group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
                 ended = await pipeline.run(self._noting_times(source, since))
-                readers.close()  # their memory is wanted
                 if self._fresh and ended:
+                    readers.close()  # their memory is wanted
                     await wait_for_index(app.ledger, "build", lambda: rebuild(app.index, app.ledger, app.version))
                 verifier.finish()
                 over.set()
         finally:
             writer.tell_of_caps()
-            fetcher.crew.close()
             readers.close()
         return ended
 

@@ -20,7 +20,7 @@ import numpy as np
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from daemon.app import extraction, open_fetcher
+from daemon.app import open_readers
 from daemon.config import Config
 from daemon.core import golden
 from daemon.core.pairs import Portion
@@ -111,7 +111,8 @@ class _Sweep:
         self._watch = watch
         self._progress = Progress()
         self._behind = 0  # stories of the languages that are done
-        texts = Texts(open_fetcher(config), extraction(config))
+        self._readers = open_readers(config)
+        texts = Texts(self._readers.shingled)
         self._verifier = Verifier(ledger, config.detection, version, texts, self._flagged)
         self.swept = Swept(now_ms())
 
@@ -124,6 +125,7 @@ class _Sweep:
                     ended = await self._sweep()
                 finally:
                     watching.cancel()
+                    self._readers.close()
         except TimeoutError:
             log.warning("not drained in time; the next run does what is left")
             ended = False

@@ -1,18 +1,16 @@
 """The texts of stories, read again from the object store; bounded, since many stories share a match."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Literal
 
 import structlog
 from cachetools import LRUCache
 
-from daemon.core.fingerprint import text_hash
-from daemon.core.html import Extraction, Unreadable, page_text
-from daemon.core.text import tokens
-from daemon.core.verify import Shingled, shingled
+from daemon.core.html import Unreadable
+from daemon.core.verify import Shingled
 from daemon.errors import Fatal, Gone, Transient
-from daemon.fetch import Document, Fetcher, TooLarge
+from daemon.fetch import TooLarge
 from daemon.records import Language, Side, Story
 from daemon.store_errors import Forbidden
 
@@ -26,11 +24,10 @@ log = structlog.get_logger()
 
 
 class Texts:
-    """Reads the texts of one run's candidates."""
+    """Reads the texts of one run's candidates; `ask` gives the hash of a story's text, and the text."""
 
-    def __init__(self, fetcher: Fetcher, extraction: Extraction) -> None:
-        self._fetcher = fetcher
-        self._extraction = extraction
+    def __init__(self, ask: Callable[[Story], Awaitable[tuple[bytes, Shingled]]]) -> None:
+        self._ask = ask
         self._reads = asyncio.Semaphore(READS)
         self._cache: LRUCache[bytes, Shingled] = LRUCache(CACHE_BYTES, _size)
 
@@ -68,7 +65,7 @@ class Texts:
     async def _read(self, story: Story, key: bytes) -> Shingled | Silence | None:
         try:
             async with self._reads:
-                found = await self._fetcher.read(story, lambda document: _hashed(document, self._extraction))
+                found, text = await self._ask(story)
         except (Gone, TooLarge, Unreadable):
             return None
         except (Transient, Forbidden) as error:
@@ -77,15 +74,9 @@ class Texts:
         except Fatal:
             raise
         except Exception:
-            log.exception("a text could not be parsed", story=story.id)
+            log.exception("a text could not be read", story=story.id)
             return None
-        return found[1] if found is not None and found[0] == key else None
-
-
-def _hashed(document: Document, extraction: Extraction) -> tuple[bytes, Shingled] | None:
-    """A page's text hash and text; None where it has no word.  Raises Unreadable."""
-    words = tokens(page_text(document.body, document.content_type, extraction))
-    return (text_hash(words), shingled(words)) if words else None
+        return text if found == key else None
 
 
 def _size(text: Shingled) -> int:

@@ -43,6 +43,7 @@ NOISE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff]")
 NOISE_SHARE = 0.02
 QUIET = bytes({*range(256)} - {*range(0x09), *range(0x0E, 0x20), 0x7F, 0xC2, 0xEF, *b"<"})  # begin no noise in UTF-8
 MANY_TAGS = 4096  # a page of more takes long to parse: never twice
+MOST_TAGS = 100_000  # a page of more is no story: each takes half a kilobyte of memory
 BROKEN = "\ufffd"
 
 
@@ -79,13 +80,20 @@ def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> 
         # Where nothing is broken, it was UTF-8: decoding the markup as well would tell nothing more.
         if BROKEN not in text or decode(body, content_type) == body.decode("utf-8", "replace"):
             return text
-    return visible_text(decode(body, content_type), extraction)
+    return _text_of(decode(body, content_type), extraction)
 
 
 def file_text(body: bytes, extraction: Extraction) -> str:
     """The bytes of a page or of a plain text -> the text of its story.  Raises Unreadable."""
     text = decode(body, None)
-    return visible_text(text, extraction) if MARKUP.search(text) else text
+    return _text_of(text, extraction) if MARKUP.search(text) else text
+
+
+def _text_of(html: str, extraction: Extraction) -> str:
+    """The text of a page that may have any number of tags."""
+    if html.count("<") > MOST_TAGS:
+        raise Unreadable(Skip.OVER_BUDGET)
+    return visible_text(html, extraction)
 
 
 def decode(body: bytes, content_type: str | None) -> str:

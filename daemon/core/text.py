@@ -13,6 +13,7 @@ What each code point becomes is in `letters`.
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from daemon.core.letters import (
     FIRST,
     SECOND,
     SEPARATOR,
+    TABLE_END,
     ZWJ,
     Codes,
     entries,
@@ -52,6 +54,9 @@ LEADING = (
 PICTURES = (0xA9, 0xAE)
 PICTURES_BEGIN = 0x203C
 MARKS = {"Mn", "Mc", "Me", "Cn"}  # a code point not assigned yet may be a mark of a later Unicode
+
+LONG = 10_000  # characters, of which marks alone are put in order within a tenth of a second
+TOWER = 100  # so many marks on one letter are not writing
 
 Offsets = npt.NDArray[np.intp]
 
@@ -81,7 +86,7 @@ def tokens(text: str) -> list[bytes]:
     """Text -> its words, normalised, as UTF-8, in reading order."""
     settled = _settled(text)
     if not settled:
-        text = unicodedata.normalize("NFC", text)
+        text = nfc(text)
     if chr(ZWJ) in text:
         text = CHILLU_SEQUENCE.sub(lambda found: CHILLU[found[1]], text)
     codes = _mapped(text)
@@ -89,13 +94,13 @@ def tokens(text: str) -> list[bytes]:
         codes = _mapped(text.casefold())
     folded: str = codes[codes != DROPPED].tobytes().decode("utf-32-le")
     if not settled:
-        folded = unicodedata.normalize("NFC", folded)
+        folded = nfc(folded)
     return folded.encode().split()
 
 
 def located(text: str) -> Located:
     """Text -> the places of `tokens(text)`, in order: the tokens of each word's stretch are that token alone."""
-    text = unicodedata.normalize("NFC", text)
+    text = nfc(text)
     codes = codes_of(text)
     mapped = table().take(codes, mode="clip")
     parts = mapped == SEPARATOR
@@ -108,6 +113,27 @@ def located(text: str) -> Located:
     picture = (after >= PICTURES_BEGIN) | np.isin(after, PICTURES)
     joined = np.isin(before, LEADING) | np.isin(after, [*HANGING, *marks]) | (before == ZWJ) & picture
     return Located(text, starts, ends, np.concatenate(([0], gaps[~joined] + 1, [len(text)])))
+
+
+def nfc(text: str) -> str:
+    """A text in NFC, in time that grows with its length: the library's grows with the square of a run of marks."""
+    if len(text) > LONG:
+        text = _towers().sub(lambda tower: _ordered(tower[0]), text)
+    return unicodedata.normalize("NFC", text)
+
+
+@cache
+def _towers() -> re.Pattern[str]:
+    """Many code points on end that are, or begin with, marks that have an order."""
+    marks = (chr(code) for code in range(TABLE_END) if unicodedata.category(chr(code))[0] == "M")
+    ordered = "".join(c for c in marks if unicodedata.combining(unicodedata.normalize("NFD", c)[0]))
+    return re.compile(f"[{ordered}]{{{TOWER},}}")
+
+
+def _ordered(tower: str) -> str:
+    """Marks in the canonical order (Unicode, D109)."""
+    marks = "".join(unicodedata.normalize("NFD", mark) for mark in tower)
+    return "".join(sorted(marks, key=unicodedata.combining))
 
 
 def _settled(text: str) -> bool:

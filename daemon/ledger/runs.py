@@ -49,6 +49,12 @@ def put(db: sqlite3.Connection, key: str, value: str) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
+def waiting(db: sqlite3.Connection, pid: int) -> dict[str, Any] | None:
+    """What the process of that id waits for, why, and since when in milliseconds; None where it does not."""
+    told = json.loads(get(db, "waiting") or "{}")
+    return dict(told) if told.get("pid") == pid else None
+
+
 def owe_sweep(db: sqlite3.Connection, *, owed: bool) -> None:
     """Put on record that stories were written without lookups, or that a sweep has found their pairs since."""
     if owed:

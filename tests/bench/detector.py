@@ -16,11 +16,11 @@ from typing import Any
 import click
 import uvloop
 
-from daemon.app import App, extraction, open_app, open_fetcher
+from daemon.app import App, open_app
 from daemon.config import Config, load
 from daemon.console import set_up_logging
 from daemon.core import golden
-from daemon.core.fingerprint import fingerprint_text
+from daemon.core.fingerprint import fingerprint_text, text_hash
 from daemon.core.nominate import worth_comparing
 from daemon.core.text import tokens
 from daemon.core.verify import Shingled, shingled
@@ -48,15 +48,15 @@ NOMINATED, VERIFIED, BACKFILL = "neardup, nominated", "neardup, verified", "near
 Results = dict[str, Detected]
 
 
-class Given(Texts):
+def given(documents: Iterable[Document]) -> Texts:
     """The documents' texts, at hand instead of in an object store."""
+    texts = {document.id: document.text for document in documents}
 
-    def __init__(self, config: Config, documents: Iterable[Document]) -> None:
-        super().__init__(open_fetcher(config), extraction(config))
-        self._given = {document.id: document.text for document in documents}
+    async def ask(story: Story) -> tuple[bytes, Shingled]:
+        words = tokens(texts[story.id])
+        return text_hash(words), shingled(words)
 
-    async def _read(self, story: Story, key: bytes) -> Shingled | None:
-        return shingled(tokens(self._given[story.id]))
+    return Texts(ask)
 
 
 async def from_texts(config: Config, corpus: Path) -> Results:
@@ -74,7 +74,7 @@ async def from_texts(config: Config, corpus: Path) -> Results:
                 await writer.write(made[at : at + config.run.batch], 0)
         found.index_bytes = await _index_bytes(app)
         nominated = replace(found, pairs=await app.ledger.do(_pairs, "candidates"), cpu=dict(found.cpu))
-        verifier = Verifier(app.ledger, config.detection, app.version, Given(config, documents), lambda news: None)
+        verifier = Verifier(app.ledger, config.detection, app.version, given(documents), lambda news: None)
         with found.stage("verify"):
             await verifier.drain()
         found.pairs = await app.ledger.do(_pairs, "flags")

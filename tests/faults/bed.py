@@ -16,15 +16,16 @@ from typing import Any
 import pytest
 import stamina
 
-from daemon import fetch, run
+from daemon import app, fetch
 from daemon.app import open_app
 from daemon.config import Content, load
 from daemon.core.html import Extraction
+from daemon.core.verify import Shingled
 from daemon.crew import Crew
-from daemon.fetch import Pages, path_of
+from daemon.fetch import Document, Pages, path_of
 from daemon.ledger.dead_letters import Choice
-from daemon.readers import Record
-from daemon.reading import Read, read_page
+from daemon.readers import OnRecord
+from daemon.reading import Read, page_shingled, read_page
 from daemon.records import Story
 from daemon.retry import ATTEMPTS, retried
 from daemon.run import run_once
@@ -76,12 +77,20 @@ class Threads:
         self._extraction = extraction
 
     async def read(
-        self, story: Story, etag: str | None, *, alone: bool = False, record: Record = lambda _: nullcontext()
+        self, story: Story, etag: str | None, *, alone: bool = False, record: OnRecord = lambda _: nullcontext()
     ) -> Read | None:
-        path = path_of(self._content, story)
         with record(story.id):
-            document = await retried("fetch", lambda: self._crew(lambda: self._pages.get(path, etag)))
+            document = await self._fetch(story, etag)
         return None if document is None else read_page(document, self._extraction)
+
+    async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
+        document = await self._fetch(story, None)
+        assert document is not None
+        return page_shingled(document, self._extraction)
+
+    async def _fetch(self, story: Story, etag: str | None) -> Document | None:
+        path = path_of(self._content, story)
+        return await retried("fetch", lambda: self._crew(lambda: self._pages.get(path, etag)))
 
     def close(self) -> None:
         self._crew.close()
@@ -94,7 +103,7 @@ def in_this_process() -> Iterator[None]:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
         patch.delenv("NEARDUP_CHAOS", raising=False)  # no key of the configuration
-        patch.setattr(run, "Readers", Threads)
+        patch.setattr(app, "Readers", Threads)
         patch.setattr(fetch, "REQUEST_TIMEOUT", timedelta(seconds=TIMEOUT_SECONDS))
         yield
 

@@ -34,8 +34,10 @@ def table(rows: Iterable[Row]) -> list[str]:
     out = list(HEAD)
     for fault, some in groupby(sorted(rows), lambda row: row.fault):
         each = list(some)
-        numbers = (
-            sum(getattr(row, name) for row in each) for name in ("injected", "in_flight", "lost", "flagged_twice")
+        injected, in_flight, lost, twice = (
+            sum(numbers)
+            for numbers in zip(*((r.injected, r.in_flight, r.lost, r.flagged_twice) for r in each), strict=True)
         )
-        out.append(str(Row(fault, *numbers, tuple(chain.from_iterable(row.seconds for row in each)))))
+        seconds = tuple(chain.from_iterable(row.seconds for row in each))
+        out.append(str(Row(fault, injected, in_flight, lost, twice, seconds)))
     return out

@@ -99,7 +99,8 @@ def test_a_line_of_a_run_names_it_and_one_about_a_story_names_that(troubled: tup
         assert sorted(re.sub(":.*", "", story) for story in letters) == sorted([str(unread), "row"])
         tried = [line["story"] for line in lines if line["event"] == "trying again"]
         assert set(tried) == {unread}
-    first = Counter(line["language"] for line in lines_of(troubled_again(neardup)) if line["event"] == "max_bucket reached")
+    again = lines_of(troubled_again(neardup))
+    first = Counter(line["language"] for line in again if line["event"] == "max_bucket reached")
     assert len(first) > 1
     assert set(first.values()) == {1}, f"a line a language: {first}"
 

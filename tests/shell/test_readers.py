@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import stamina
 
+from daemon.budget import Record, new_record
 from daemon.config import Content
 from daemon.core import golden
 from daemon.core.fingerprint import fingerprint
@@ -22,7 +23,7 @@ from daemon.core.html import Extraction, Unreadable
 from daemon.core.text import tokens
 from daemon.errors import Fatal, Gone, NeardupError, Transient
 from daemon.fetch import TooLarge
-from daemon.link import Died, linked
+from daemon.link import linked
 from daemon.readers import PROCESSES, Readers
 from daemon.reading import LENGTH
 from daemon.records import Language, Skip, Story
@@ -108,8 +109,8 @@ async def test_a_process_that_dies_loses_nobody_s_page(tmp_path: Path) -> None:
 async def test_what_a_process_fails_by_is_told_apart() -> None:
     async def asked_of(*messages: bytes) -> None:
         ours, theirs = socket.socketpair()
-        link = await linked(ours, Content(url="file:/nowhere"), Extraction())
-        asking = asyncio.create_task(link.ask("HINDI/1.html", None))
+        link = await linked(ours, Record(new_record()), Content(url="file:/nowhere"), Extraction())
+        asking = asyncio.create_task(link.ask("read_page", "HINDI/1.html", None))
         await asyncio.sleep(0)
         theirs.sendall(b"".join(LENGTH.pack(len(message)) + message for message in messages))
         theirs.close()
@@ -118,18 +119,18 @@ async def test_what_a_process_fails_by_is_told_apart() -> None:
         except NeardupError as error:
             assert link.ended, "pages would go on to a process that is of no use"
             with pytest.raises(type(error)):
-                await link.ask("HINDI/2.html", None)
+                await link.ask("read_page", "HINDI/2.html", None)
             raise
 
-    ready = pickle.dumps((golden.version(), True))
-    with pytest.raises(Died):
+    ready = pickle.dumps((os.getpid(), golden.version(), True))
+    with pytest.raises(Transient, match="ended"):
         await asked_of(ready)
-    with pytest.raises(Died):
+    with pytest.raises(Transient, match="ended"):
         await asked_of(ready, b"no pickle")
     with pytest.raises(Fatal, match="did not start"):
         await asked_of()
     with pytest.raises(Fatal, match="replaced"):
-        await asked_of(pickle.dumps(("another version", True)))
+        await asked_of(pickle.dumps((os.getpid(), "another version", True)))
 
 
 async def test_nothing_is_imported_from_where_the_run_was_started(

@@ -98,8 +98,6 @@ def test_a_unit_and_the_configuration_agree(unit: str, production: Config) -> No
     assert CONFIG_PATH in text_of("config.production.toml")
     state = Path("/var/lib") / unit_settings["StateDirectory"].split()[0]
     assert production.ledger.path.parent == state, f"only {state} can be written"
-    assert production.export.path is not None
+    assert isinstance(production.export.path, Path)
     assert production.export.path.parent == state, f"only {state} can be written"
     assert production.run.shutdown_seconds < int(unit_settings["TimeoutStopSec"]), "killed before it has drained"
-
-

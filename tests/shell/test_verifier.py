@@ -18,6 +18,7 @@ from daemon.core.text import tokens
 from daemon.errors import Transient
 from daemon.fetch import Document, Fetcher
 from daemon.ledger import Ledger, candidates, flags, stories
+from daemon.reading import page_shingled
 from daemon.records import Fingerprinted, Language, Story
 from daemon.texts import Texts
 from daemon.verifier import Verifier
@@ -58,7 +59,7 @@ class Desk:
         (folder / "pages").mkdir()
         self.ledger = Ledger(folder / "ledger.db")
         self.store = Store(folder / "pages")
-        texts = Texts(self.store, Extraction("", ()))
+        texts = Texts(lambda story: self.store.read(story, lambda document: page_shingled(document, Extraction())))
         self.verifier = Verifier(self.ledger, Detection(), "v", texts, lambda news: None)
 
     async def add(self, language: Language, *listed: tuple[int, list[str]]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from daemon.app import open_fetcher
+from daemon.app import open_readers
 from daemon.config import Config
 from daemon.errors import Misuse
 from daemon.http import listening
@@ -42,8 +42,8 @@ async def open_desk(config: Config, listen: str) -> AsyncIterator[Desk]:
     is_private = is_loopback(listen.rpartition(":")[0])
     if not is_private and not token:
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
-    with closing(Connections(config.ledger.path)) as ledger:
-        yield Desk(config, ledger, open_fetcher(config), Keys.of(token), is_private)
+    with closing(Connections(config.ledger.path)) as ledger, closing(open_readers(config)) as readers:
+        yield Desk(config, ledger, readers, Keys.of(token), is_private)
 
 
 def application(desk: Desk) -> web.Application:

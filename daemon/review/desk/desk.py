@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from daemon.config import Config
-from daemon.fetch import Fetcher
+from daemon.readers import Readers
 from daemon.review.desk.connections import Connections
 from daemon.review.desk.sessions import Keys
 
@@ -19,7 +19,7 @@ class Desk:
 
     config: Config
     ledger: Connections
-    fetcher: Fetcher
+    readers: Readers
     keys: Keys
     is_private: bool
     reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))

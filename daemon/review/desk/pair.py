@@ -90,7 +90,7 @@ async def _told(desk: Desk, known: dict[str, Any]) -> Told | Untold:
     """A story with its text; a store that does not answer in time is no reason to show nothing."""
     try:
         async with desk.reads, asyncio.timeout(READ_SECONDS):
-            return await tell(desk.config, desk.fetcher, known)
+            return await tell(desk.config, desk.readers, known)
     except TimeoutError:
         return Untold(known, "the store takes too long to answer")
     except NeardupError as error:

@@ -8,12 +8,12 @@ from typing import Any
 
 import structlog
 
-from daemon.app import open_fetcher
+from daemon.app import open_readers
 from daemon.compare import Told, Untold, evidence, limits_of, tell
 from daemon.config import Config
 from daemon.errors import Transient
-from daemon.fetch import Fetcher
 from daemon.ledger import read, stories, translated
+from daemon.readers import Readers
 from daemon.review.evidence import Pair as Passage
 from daemon.review.evidence import shared
 
@@ -41,11 +41,11 @@ async def copied_in(config: Config, pairs: Mapping[int, tuple[int, int]]) -> dic
     known = {story: dict(row) for story, row in rows.items()}
     left = list(pairs.items())
     found: dict[int, Copied] = {}
-    fetcher = open_fetcher(config)
+    readers = open_readers(config)
     try:
         while left:
             some, left = left[:PAIRS_AT_ONCE], left[PAIRS_AT_ONCE:]
-            told = await _told(config, fetcher, known, [story for _, pair in some for story in pair])
+            told = await _told(config, readers, known, [story for _, pair in some for story in pair])
             for flag_id, (a, b) in some:
                 copied = await asyncio.to_thread(_copied, config, told.get(a), told.get(b))
                 if copied is not None:
@@ -53,15 +53,15 @@ async def copied_in(config: Config, pairs: Mapping[int, tuple[int, int]]) -> dic
     except Transient as error:
         log.warning("the texts are away: an export without passages", why=str(error))
     finally:
-        fetcher.crew.close()
+        readers.close()
     return found
 
 
 async def _told(
-    config: Config, fetcher: Fetcher, known: Mapping[int, Mapping[str, Any]], ids: Sequence[int]
+    config: Config, readers: Readers, known: Mapping[int, Mapping[str, Any]], ids: Sequence[int]
 ) -> dict[int, Told | Untold]:
     wanted = [story for story in dict.fromkeys(ids) if story in known]
-    return dict(zip(wanted, await asyncio.gather(*(tell(config, fetcher, known[n]) for n in wanted)), strict=True))
+    return dict(zip(wanted, await asyncio.gather(*(tell(config, readers, known[n]) for n in wanted)), strict=True))
 
 
 def _copied(config: Config, a: Told | Untold | None, b: Told | Untold | None) -> Copied | None:
