@@ -17,7 +17,7 @@ run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
 	$(BIN)/neardup backfill
 
 test: $(VENV)/test.stamp tools check  ## every check and every test
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
