@@ -111,13 +111,7 @@ class Fetcher:
         """
 
         def fetch_and_work() -> R:
-            path = path_of(self._content, story)
-            try:
-                document = self._pages.get(path)
-            except Gone:  # such a page was there when it was listed or fingerprinted: it must be said twice
-                document = self._pages.get(path)
-            assert document is not None  # without an ETag a page is always given
-            return work(document)
+            return work(self._pages.get_once_more(path_of(self._content, story)))
 
         return await retried("fetch", lambda: self.crew(fetch_and_work), story=story.id)
 
@@ -143,6 +137,18 @@ class Pages:
         if attributes.get("Content-Encoding", "").lower() == "gzip":
             body = _gunzip(body, self._max_bytes)
         return Document(body, attributes.get("Content-Type"), result.meta["e_tag"])
+
+    def get_once_more(self, path: str) -> Document:
+        """A page that was there when it was listed or fingerprinted: that it is gone must be said twice.
+
+        Raises as `get` does.
+        """
+        try:
+            document = self.get(path)
+        except Gone:
+            document = self.get(path)
+        assert document is not None  # without an ETag a page is always given
+        return document
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:

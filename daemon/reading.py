@@ -134,7 +134,8 @@ class _Reading:
     def _answer(self, number: int, work: str, path: str, etag: str | None) -> Any:
         began = time.perf_counter()
         try:
-            document = self._pages.get(path, etag)
+            first = work == read_page.__name__
+            document = self._pages.get(path, etag) if first else self._pages.get_once_more(path)
             fetched = time.perf_counter() - began
             return None if document is None else self._computed(number, work, document, fetched)
         except (NeardupError, Unreadable) as error:  # raised again where the page was asked for

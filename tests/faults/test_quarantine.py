@@ -31,7 +31,7 @@ if any("daemon.reading" in word for word in sys.orig_argv):
         if b"POISON" in document.body:
             {crime}
         return parse(document, *others)
-    reading.read_page = read_page
+    reading.WORKS["read_page"] = read_page
 """
 DIES = "os.kill(os.getpid(), signal.SIGKILL)"
 RAISES = "raise RecursionError('too deep')"
