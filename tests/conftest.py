@@ -89,7 +89,7 @@ class Neardup:
     def __call__(self, *arguments: str, config: Path | None = None, **env: str) -> Ended:
         command = self.command(*arguments, config=config)
         done = subprocess.run(
-            command, capture_output=True, text=True, cwd=self.folder, env=self.env | env, timeout=120, check=False
+            command, capture_output=True, text=True, cwd=self.folder, env=self.env | env, timeout=300, check=False
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -56,9 +56,11 @@ def dashboard() -> dict[str, Any]:
 
 async def test_redis_takes_the_configuration_and_the_daemon_is_content(tmp_path: Path) -> None:
     conf = tmp_path / "redis.conf"
-    conf.write_text(text_of("redis.conf").replace("/var/lib/redis", str(tmp_path)))
+    (tmp_path / "redis.acl").write_text(text_of("redis.acl"))
+    here = text_of("redis.conf").replace("/var/lib/redis", str(tmp_path)).replace("/etc/redis", str(tmp_path))
+    conf.write_text(here)
     sock = tmp_path / "redis.sock"
-    overrides = ("--port", "0", "--unixsocket", str(sock))
+    overrides = ("--unixsocket", str(sock))
     with redis_server(tmp_path, "--include", str(conf), *overrides) as url, redis.Redis.from_url(url) as client:
         said = {**client.config_get("max*"), **client.config_get("set-max-*"), **client.config_get("append*")}
         assert said["maxmemory-policy"] == "noeviction", said

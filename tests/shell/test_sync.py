@@ -93,7 +93,7 @@ def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2), (3, 3))
         await catch_up(index, ledger, "v")
-        with pytest.raises(InterruptedError):
+        with pytest.raises(KeyboardInterrupt):
             await rebuild(index, ledger, "v", interrupt)
         assert (await index.mark()).applied is None
         told: list[int] = []
@@ -104,7 +104,7 @@ def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
         ledger.close()
 
     def interrupt(done: int) -> None:
-        raise InterruptedError
+        raise KeyboardInterrupt
 
     asyncio.run(play())
     assert not list(tmp_path.glob("*-rebuild-*")), "scratch files are left behind"

@@ -1,0 +1,78 @@
+"""What deploy/redis.acl grants is enough for every command, and no more than they and the runbook use."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.conftest import ROOT, SAMPLES, Neardup, embedded
+from tests.servers import redis_server
+
+Make = Callable[[str, str], Neardup]
+ACL = (ROOT / "deploy" / "redis.acl").read_text(encoding="ascii")
+PAGE = str(SAMPLES / "stories" / "TAMIL" / "4104000.html")
+COMMANDS = (
+    ("backfill",),
+    ("daily",),
+    ("check", PAGE, "--language", "TAMIL"),
+    ("sweep",),
+    ("reindex",),
+    ("forget", "4104006"),
+    ("daily",),
+    ("report", "-o", "report.html"),
+    ("status",),
+    ("doctor",),
+    ("backfill", "--fresh"),
+)
+OF_ALL_CLIENTS = {"ping", "unwatch", "discard"}
+
+
+def granted() -> set[str]:
+    return set(re.findall(r" \+([a-z|]+)", ACL))
+
+
+def of_the_runbook() -> set[str]:
+    """What an operator types into redis-cli."""
+    runbook = (ROOT / "deploy" / "RUNBOOK.md").read_text(encoding="utf-8")
+    typed = [line.split(".sock ")[1].split() for line in runbook.splitlines() if line.startswith("redis-cli")]
+    return {words[0] if words[0] in granted() else "|".join(words[:2]) for words in typed}
+
+
+def test_every_command_works_with_what_is_granted_and_all_of_it_is_used(tmp_path: Path, make_neardup: Make) -> None:
+    used = set[str]()
+    for layout in ("documented", "compact"):
+        folder = tmp_path / f"redis {layout}"
+        folder.mkdir()
+        (folder / "redis.acl").write_text(ACL, encoding="ascii")
+        options = ("--aclfile", "redis.acl", "--set-max-intset-entries", "1000000", "--dir", str(folder))
+        with redis_server(folder, *options) as url, redis.Redis.from_url(url) as client:
+            neardup = make_neardup(embedded(index=url), layout)
+            for command in COMMANDS:
+                ended = neardup(*command, NEARDUP_INDEX__LAYOUT=layout)
+                assert ended.code == 0, f"{command}: {ended.err}"
+            used |= {name.removeprefix("cmdstat_") for name in client.info("commandstats")}
+    assert granted() - OF_ALL_CLIENTS - of_the_runbook() <= used, "more is granted than is used"
+    assert of_the_runbook() <= granted(), "the runbook asks for what is not granted"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "FLUSHALL",
+        "CONFIG SET maxmemory 1",
+        "DEBUG SLEEP 0",
+        "SHUTDOWN",
+        "KEYS *",
+        "ACL LIST",
+        "SCRIPT LOAD x",
+        "SUBSCRIBE x",
+    ],
+)
+def test_nothing_else_is_granted(command: str, tmp_path: Path) -> None:
+    (tmp_path / "redis.acl").write_text(ACL, encoding="ascii")
+    options = ("--aclfile", "redis.acl", "--dir", str(tmp_path))
+    denied = pytest.raises(redis.exceptions.NoPermissionError)
+    with redis_server(tmp_path, *options) as url, redis.Redis.from_url(url) as client, denied:
+        client.execute_command(*command.split())
