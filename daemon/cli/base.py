@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+import structlog
 
 from daemon import __version__, console
 from daemon.config import load
 from daemon.errors import Misuse, NeardupError
+from daemon.exposed import exposed
 from daemon.source.listed import moment
+
+log = structlog.get_logger()
 
 config_option = click.option(
     "--config",
@@ -42,7 +46,10 @@ def command(function: Callable[..., None]) -> click.Command:
     def with_config(config_path: Path | None, **options: Any) -> None:
         path = config_path or click.get_current_context().obj or Path("config.toml")
         try:
-            function(load(path), **options)
+            config = load(path)
+            for key in exposed(path):
+                log.warning("others can read a secret: chmod o-r, or a variable", file=str(path), key=key)
+            function(config, **options)
         except NeardupError as error:
             console.tell_why(error)
             raise SystemExit(error.exit_code) from None
