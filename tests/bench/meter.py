@@ -54,14 +54,16 @@ def _peak_of_all(over: threading.Event) -> float:
 
 def pss_mb_of_all(pid: int) -> float:
     """The memory of a process and its children now, in MiB, pages that they share counted once."""
-    return sum(map(_pss_mb, (str(pid), *_descendants(pid))))
+    return sum(map(_pss_mb, (str(pid), *descendants(pid))))
 
 
-def _descendants(pid: int) -> Iterator[str]:
+def descendants(pid: int) -> Iterator[str]:
+    """The ids of a process's children, and of theirs."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in children.read_text(encoding="ascii").split():
-            yield child
-            yield from _descendants(int(child))
+        with suppress(OSError):  # a thread that has ended
+            for child in children.read_text(encoding="ascii").split():
+                yield child
+                yield from descendants(int(child))
 
 
 def _pss_mb(pid: str) -> float:

@@ -1,0 +1,109 @@
+"""Secrets come in by the environment, and come out nowhere, whatever fails: not in lines, files, `status` or `ps`."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bench.meter import descendants
+from tests.conftest import Neardup
+from tests.faults.bed import configuration, served_samples
+from tests.faults.proxy import Fault, Proxy
+from tests.servers import free_port, redis_server
+
+Make = Callable[[str], Neardup]
+SECRETS = ("hidden-aws-key", "hidden-redis-password", "hidden-review-token", "hidden-webhook")
+COMMANDS = (("backfill",), ("status",), ("status", "--json"), ("doctor",), ("dead-letters",), ("retry",), ("daily",))
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with served_samples() as made:
+        yield made
+
+
+@pytest.fixture
+def redis_path(tmp_path: Path) -> Iterator[Path]:
+    with redis_server(tmp_path, "--requirepass", "hidden-redis-password") as url:
+        yield Path(url.removeprefix("unix://"))
+
+
+@pytest.fixture
+def neardup(make_neardup: Make, proxy: Proxy, redis_path: Path) -> Neardup:
+    made = make_neardup(configuration(proxy.endpoint))
+    made.env.update(
+        {
+            "AWS_ACCESS_KEY_ID": "known",
+            "AWS_SECRET_ACCESS_KEY": "hidden-aws-key",
+            "NEARDUP_INDEX__URL": f"unix://:hidden-redis-password@{redis_path}",
+            "NEARDUP_REVIEW__TOKEN": "hidden-review-token",
+            "NEARDUP_EXPORT__WEBHOOK": f"http://127.0.0.1:{free_port()}/hidden-webhook",
+        }
+    )
+    return made
+
+
+def assert_hidden(said: str) -> None:
+    assert not [secret for secret in SECRETS if secret in said], said
+
+
+def assert_hidden_in_files(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert_hidden(path.read_bytes().decode("latin-1"))
+
+
+def well(neardup: Neardup, _: Proxy) -> None:
+    """All but the webhook answers."""
+
+
+def refused_by_the_store(_: Neardup, proxy: Proxy) -> None:
+    proxy.always = lambda _: Fault.DENIED
+
+
+def refused_by_redis(neardup: Neardup, _: Proxy) -> None:
+    neardup.env["NEARDUP_INDEX__URL"] = neardup.env["NEARDUP_INDEX__URL"].replace(":hidden-", ":no-hidden-")
+
+
+def without_redis(neardup: Neardup, _: Proxy) -> None:
+    neardup.env["NEARDUP_INDEX__URL"] = f"redis://:hidden-redis-password@127.0.0.1:{free_port()}"
+
+
+def with_a_wrong_url(neardup: Neardup, _: Proxy) -> None:
+    neardup.env["NEARDUP_INDEX__URL"] = "redi://:hidden-redis-password@127.0.0.1"
+
+
+def with_a_short_token(neardup: Neardup, _: Proxy) -> None:
+    neardup.env["NEARDUP_EXPORT__WEBHOOK"] = "hidden-webhook"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [well, refused_by_the_store, refused_by_redis, without_redis, with_a_wrong_url, with_a_short_token],
+)
+def test_no_command_tells_a_secret(trouble: Callable[[Neardup, Proxy], None], neardup: Neardup, proxy: Proxy) -> None:
+    trouble(neardup, proxy)
+    codes = set()
+    for command in COMMANDS:
+        ended = neardup(*command)
+        assert "Traceback" not in ended.err, ended.err
+        assert_hidden(ended.out + ended.err)
+        codes.add(ended.code)
+    assert codes - {0} or trouble is well, "nothing failed"
+    assert_hidden_in_files(neardup.folder)
+
+
+def test_ps_shows_no_secret(neardup: Neardup) -> None:
+    shown = set[str]()
+    command, quiet = neardup.command("backfill"), subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=neardup.folder, env=neardup.env, stderr=quiet) as run:
+        while run.poll() is None:
+            for pid in (str(run.pid), *descendants(run.pid)):
+                try:
+                    shown.add((Path("/proc") / pid / "cmdline").read_text(encoding="utf-8"))
+                except OSError:
+                    continue
+    assert run.returncode == 0
+    assert any("daemon.reading" in line for line in shown), "its reading processes were not seen"
+    assert_hidden("".join(shown))
