@@ -33,7 +33,7 @@ def _full(unit: str | bytes, size: int = MOST - 10_000) -> bytes:
 
 
 def _mixed_marks() -> bytes:
-    return "".join(random.Random(1).choices("\u0301\u0316\u0327\u031b\u0323", k=MOST // 2 - 10)).encode()
+    return "".join(random.Random(1).choices("\u0301\u0316\u0327\u031b\u0323", k=MOST // 8)).encode()
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ CASES = {
     "words of a letter": Hostile(lambda: _full("a "), {READ, OVER}),
     "one word": Hostile(lambda: _full("क"), {SHORT}),
     "marks alone": Hostile(lambda: _full("\u0301"), {SHORT, OVER}),
-    "marks out of order": Hostile(_mixed_marks, {SHORT, OVER}),
+    "marks out of order": Hostile(_mixed_marks, {SHORT}),
     "towers of marks": Hostile(lambda: _full("a" + "\u0301\u0316" * 200 + " ", MOST // 4), {READ}),
     "joiners alone": Hostile(lambda: _full("\u200d"), {EMPTY}),
     "NULs alone": Hostile(lambda: bytes(MOST), {NOT_TEXT}),
@@ -84,8 +84,8 @@ CASES = {
 
 ONE = gzip.compress(b"")
 GZIPPED = {  # as Content-Encoding: gzip
-    "a gzip bomb": Hostile(lambda: gzip.compress(bytes(1_000_000_000), 1), {LARGE}),
-    "a gzip bomb in a gzip bomb": Hostile(lambda: gzip.compress(gzip.compress(bytes(1_000_000_000), 1)), {NOT_TEXT}),
+    "a gzip bomb": Hostile(lambda: gzip.compress(bytes(200_000_000), 1), {LARGE}),
+    "a gzip bomb in a gzip bomb": Hostile(lambda: gzip.compress(gzip.compress(bytes(200_000_000), 1)), {NOT_TEXT}),
     "members without a byte": Hostile(lambda: ONE * (MOST // len(ONE)), {EMPTY}),
     "a gzip bomb of members": Hostile(lambda: gzip.compress(b"word " * 100) * 11_000, {LARGE}),
     "half a gzip file": Hostile(lambda: gzip.compress(random.Random(1).randbytes(90_000))[:50_000], {NOT_TEXT}),

@@ -17,12 +17,12 @@ from daemon import budget
 from daemon.config import Content
 from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction, Unreadable
-from daemon.fetch import TooLarge
+from daemon.fetch import TooLarge, _gunzip
 from daemon.readers import Readers
 from daemon.records import LANGUAGES, Fingerprint, Language, Skip, Story
 from tests.conftest import SAMPLES, Neardup
 from tests.faults.bed import BUCKET, State, configuration, over_s3
-from tests.faults.hostile import CASES, ENCODED, GZIPPED, HONEST, LABELS, PEAK_BYTES, READ, Hostile, lie, watching
+from tests.faults.hostile import CASES, ENCODED, GZIPPED, HONEST, LABELS, MOST, PEAK_BYTES, READ, Hostile, lie, watching
 from tests.faults.table import CHAOS, Row
 from tests.servers import Aws
 from tests.system.test_backfill import state
@@ -44,7 +44,7 @@ def haste(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def reading(folder: Path, most: int = 8, max_bytes: int = 5_000_000) -> AsyncIterator[Readers]:
+async def reading(folder: Path, most: int = 8, max_bytes: int = MOST) -> AsyncIterator[Readers]:
     readers = Readers(Content(url=f"file:{folder}", max_bytes=max_bytes), Extraction(), most)
     try:
         async with asyncio.timeout(HANGS_SECONDS * CHAOS):
@@ -88,6 +88,13 @@ async def test_ten_million_words_of_a_letter_where_a_page_may_be_so_large(tmp_pa
         async with reading(tmp_path, max_bytes=BIG) as readers:
             assert named(await outcome(readers, "page.html")) in (READ, Skip.OVER_BUDGET)
     assert peaks.memory < PEAK_BYTES
+
+
+def test_gzip_members_without_a_byte_are_undone_within_the_budget() -> None:
+    """It is spent where no page is on record yet."""
+    body, began = GZIPPED["members without a byte"].page(), time.process_time()
+    assert _gunzip(body, MOST) == b""
+    assert time.process_time() - began < budget.CPU_SECONDS
 
 
 async def test_a_lie_about_the_charset_is_seen_through_or_ends_by_a_name(tmp_path: Path) -> None:
