@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import webencodings
+from webencodings.labels import LABELS as SPELLINGS
 
 from daemon.budget import cpu_seconds
 from daemon.config import Content
@@ -93,7 +94,7 @@ GZIPPED = {  # as Content-Encoding: gzip
     "a gzip file and more": Hostile(lambda: gzip.compress(f"<p>{PROSE}".encode()) + b"more", {READ}),
 }
 
-LABELS = sorted({encoding.name for label in webencodings.LABELS if (encoding := webencodings.lookup(label))})
+LABELS = sorted({encoding.name for label in SPELLINGS if (encoding := webencodings.lookup(label))})
 HONEST = ("utf-8", "utf-8-sig", "utf-16")  # told by their bytes, whatever is declared
 ENCODED = (*HONEST, "utf-16-le", "utf-16-be", "utf-32", "utf-7", "cp1252", "iso-2022-jp", "gb18030", "koi8-r")
 
