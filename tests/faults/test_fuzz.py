@@ -88,6 +88,7 @@ mutations = st.one_of(
     st.tuples(st.just("flip"), places, st.integers(0, 7)),
     st.tuples(st.just("cut"), places),
     st.tuples(st.just("recode"), places, st.sampled_from(ENCODED)),
+    st.tuples(st.just("decompose"), places),
 )
 Mutation = tuple[Any, ...]
 
@@ -109,6 +110,8 @@ def mutated(page: bytes, mutation: Mutation) -> bytes:
             after = bytes([byte ^ 1 << bit for byte in after[:1]]) + after[1:]
         case "recode", [encoding]:
             after = after.decode("utf-8", "replace").encode(encoding, "replace")
+        case "decompose", _:
+            after = unicodedata.normalize("NFD", after.decode("utf-8", "replace")).encode()
         case _:
             after = b""
     return before + after
