@@ -6,7 +6,7 @@ BIN     := $(VENV)/bin
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check chaos bench bench-detection bench-candidates bench-scale bench-desk lock clean tools
+.PHONY: help venv run test check chaos soak bench bench-detection bench-candidates bench-scale bench-desk lock clean tools
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -17,7 +17,7 @@ run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
 	$(BIN)/neardup backfill
 
 test: $(VENV)/test.stamp tools check  ## every check and every test
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
@@ -27,6 +27,9 @@ check: $(VENV)/test.stamp
 
 chaos: $(VENV)/test.stamp tools  ## every fault test in full, and the table of faults (NEARDUP_CHAOS=14)
 	NEARDUP_CHAOS=$(or $(NEARDUP_CHAOS),14) $(BIN)/pytest tests/faults
+
+soak: $(VENV)/test.stamp tools  ## 500,000 stories while store, Redis and the process fail (STORIES=n)
+	$(BIN)/python -m tests.faults.soak $(STORIES)
 
 bench: $(VENV)/test.stamp tools  ## microseconds a story, beside a plain reference flow
 	$(BIN)/python -m tests.bench.throughput

@@ -113,13 +113,7 @@ class Fetcher:
         """
 
         def fetch_and_work() -> R:
-            path = path_of(self._content, story)
-            try:
-                document = self._pages.get(path)
-            except Gone:  # such a page was there when it was listed or fingerprinted: it must be said twice
-                document = self._pages.get(path)
-            assert document is not None  # without an ETag a page is always given
-            return work(document)
+            return work(self._pages.get_once_more(path_of(self._content, story)))
 
         return await retried("fetch", lambda: self.crew(fetch_and_work), story=story.id)
 
@@ -151,6 +145,18 @@ class Pages:
             body = _gunzip(body, self._max_bytes)
             hold(len(body) - COPIES * self._max_bytes)
         return Document(body, attributes.get("Content-Type"), result.meta["e_tag"])
+
+    def get_once_more(self, path: str, hold: Callable[[int], None] = lambda _: None) -> Document:
+        """A page that was there when it was listed or fingerprinted: that it is gone must be said twice.
+
+        Raises as `get` does.
+        """
+        try:
+            document = self.get(path, hold=hold)
+        except Gone:
+            document = self.get(path, hold=hold)
+        assert document is not None  # without an ETag a page is always given
+        return document
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:

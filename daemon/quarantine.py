@@ -62,4 +62,4 @@ class Quarantine:
         try:
             return await self._read(story, etag, alone=suspected, record=self._in_flight.reading)
         except Crashed as error:
-            raise Quarantined("reading processes died of it, the last time with nothing else in flight") from error
+            raise Quarantined(str(error)) from error

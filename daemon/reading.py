@@ -140,7 +140,8 @@ class _Reading:
             self._hold(size)
 
         try:
-            document = self._pages.get(path, etag, hold)
+            first = work == read_page.__name__
+            document = self._pages.get(path, etag, hold) if first else self._pages.get_once_more(path, hold)
             fetched = time.perf_counter() - began
             return None if document is None else self._computed(number, work, document, fetched)
         except (NeardupError, Unreadable) as error:  # raised again where the page was asked for

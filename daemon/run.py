@@ -13,6 +13,7 @@ from daemon.app import App, open_letters, open_readers, open_source
 from daemon.breaker import Breaker
 from daemon.coalesced import Coalesced
 from daemon.config import Config
+from daemon.drain import drained
 from daemon.errors import Misuse, NeardupError
 from daemon.flow import limited_by, unwatch_flow, watch_flow
 from daemon.gauges import keep_gauges, refresh_gauges
@@ -144,21 +145,8 @@ class _Run:
     async def go(self, since: int | None, *, moves_watermark: bool) -> Summary:
         """List, process, verify and export; then close the run's record."""
         began = time.perf_counter()
-        try:
-            async with asyncio.timeout(None) as deadline:
-                watching = asyncio.create_task(self._limit(deadline))
-                try:
-                    ended = await self._process(since)
-                finally:
-                    watching.cancel()
-        except TimeoutError:
-            log.warning("not drained in time; the next run does what is left")
-            ended = False
+        ended = await drained(self._process(since), self._stop, self._app.config.run.shutdown_seconds)
         return await self._finish(time.perf_counter() - began, ended, moves_watermark=moves_watermark)
-
-    async def _limit(self, deadline: asyncio.Timeout) -> None:
-        await self._stop.wait()
-        deadline.reschedule(asyncio.get_running_loop().time() + self._app.config.run.shutdown_seconds)
 
     async def _process(self, since: int | None) -> bool:
         app, config = self._app, self._app.config

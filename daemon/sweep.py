@@ -25,6 +25,7 @@ from daemon.config import Config
 from daemon.core import golden
 from daemon.core.pairs import Portion
 from daemon.core.shortlist import MAX_STORIES, Held, Shortlist, nominated
+from daemon.drain import drained
 from daemon.errors import Fatal, NeardupError
 from daemon.ledger import Ledger, candidates, changes, columns, memory, now_ms, runs, transaction
 from daemon.ledger.lock import only_one
@@ -119,22 +120,11 @@ class _Sweep:
     async def go(self) -> None:
         """Sweep the languages that are left, as far as `stop` and run.shutdown_seconds allow."""
         try:
-            async with asyncio.timeout(None) as deadline:
-                watching = asyncio.create_task(self._limit(deadline))
-                try:
-                    ended = await self._sweep()
-                finally:
-                    watching.cancel()
-                    self._readers.close()
-        except TimeoutError:
-            log.warning("not drained in time; the next run does what is left")
-            ended = False
+            ended = await drained(self._sweep(), self._stop, self._config.run.shutdown_seconds)
+        finally:
+            self._readers.close()
         self.swept.status = "done" if ended else "stopped"
         self.swept.seconds = (now_ms() - self.swept.started_at) / 1000
-
-    async def _limit(self, deadline: asyncio.Timeout) -> None:
-        await self._stop.wait()
-        deadline.reschedule(asyncio.get_running_loop().time() + self._config.run.shutdown_seconds)
 
     async def _sweep(self) -> bool:
         """Whether it came to its end."""

@@ -48,8 +48,13 @@ def _peak_of_all(over: threading.Event) -> float:
     """Until it is over, every now and then: the memory of this process and its children, in MiB."""
     peak = 0.0
     while not over.wait(WATCH_SECONDS):
-        peak = max(peak, sum(map(_pss_mb, ("self", *_descendants(os.getpid())))))
+        peak = max(peak, pss_mb_of_all(os.getpid()))
     return peak
+
+
+def pss_mb_of_all(pid: int) -> float:
+    """The memory of a process and its children now, in MiB, pages that they share counted once."""
+    return sum(map(_pss_mb, (str(pid), *_descendants(pid))))
 
 
 def _descendants(pid: int) -> Iterator[str]:

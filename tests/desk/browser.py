@@ -1,5 +1,6 @@
 """A real browser in front of a real desk: Debian's Chromium, driven by playwright, and the command as a process."""
 
+import json
 import os
 import signal
 import subprocess
@@ -64,8 +65,8 @@ def serving(neardup: Neardup, *arguments: str, **env: str) -> Iterator[Desk]:
         try:
             assert process.stderr is not None
             first = process.stderr.readline()
-            assert "address=" in first, first + process.stderr.read()
-            desk = Desk(first.split("address=")[1].strip().rstrip("/"), neardup, process, [first])
+            assert "address" in first, f"it did not open: {first}"
+            desk = Desk(json.loads(first)["address"].rstrip("/"), neardup, process, [first])
             yield desk
             if process.poll() is None:
                 assert desk.end() == 0, desk.said

@@ -123,6 +123,6 @@ def test_nothing_of_them_is_logged(browser: Browser, attacked: Neardup, shots: P
         page.wait_for_url("**done=**")
         assert desk.end() == 0
         said = "".join(desk.said)
-    assert "verdict=not_similar" in said, "that somebody judged is logged"
+    assert '"verdict": "not_similar"' in said, "that somebody judged is logged"
     for secret in ("SECRET", "alert", "evil", "क", prose(0)[:20], "HYPERLINK", "GET", "Traceback"):
         assert secret not in said, f"{secret!r} is logged: {said}"

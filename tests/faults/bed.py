@@ -22,7 +22,7 @@ from daemon.config import Content, load
 from daemon.core.html import Extraction
 from daemon.core.verify import Shingled
 from daemon.crew import Crew
-from daemon.fetch import Document, Pages, path_of
+from daemon.fetch import Pages, path_of
 from daemon.ledger.dead_letters import Choice
 from daemon.readers import OnRecord
 from daemon.reading import Read, page_shingled, read_page
@@ -79,18 +79,15 @@ class Threads:
     async def read(
         self, story: Story, etag: str | None, *, alone: bool = False, record: OnRecord = lambda _: nullcontext()
     ) -> Read | None:
+        path = path_of(self._content, story)
         with record(story.id):
-            document = await self._fetch(story, etag)
+            document = await retried("fetch", lambda: self._crew(lambda: self._pages.get(path, etag)))
         return None if document is None else read_page(document, self._extraction)
 
     async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
-        document = await self._fetch(story, None)
-        assert document is not None
-        return page_shingled(document, self._extraction)
-
-    async def _fetch(self, story: Story, etag: str | None) -> Document | None:
         path = path_of(self._content, story)
-        return await retried("fetch", lambda: self._crew(lambda: self._pages.get(path, etag)))
+        document = await retried("fetch", lambda: self._crew(lambda: self._pages.get_once_more(path)))
+        return page_shingled(document, self._extraction)
 
     def close(self) -> None:
         self._crew.close()

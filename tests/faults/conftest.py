@@ -1,13 +1,14 @@
 """What the fault tests share: commands that can be struck, and a table of what was injected, printed at the end."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 
 import pytest
 
 from tests.faults.driver import Driver, driving
 from tests.faults.table import Row, table
 
-ROWS = pytest.StashKey[list[Row]]()
+FAULT = "fault"
 
 
 @pytest.fixture(scope="session")
@@ -17,12 +18,13 @@ def driver() -> Iterator[Driver]:
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Callable[[Row], None]:
+def tell(record_property: Callable[[str, object], None]) -> Callable[[Row], None]:
     """Puts a row into the table."""
-    return request.config.stash.setdefault(ROWS, []).append
+    return lambda row: record_property(FAULT, asdict(row))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    rows = config.stash.get(ROWS, [])
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    passed = terminalreporter.stats.get("passed", [])
+    rows = [Row(**facts) for report in passed for name, facts in report.user_properties if name == FAULT]
     if rows:
         terminalreporter.write_line("\n".join(["", *table(rows)]))

@@ -1,5 +1,6 @@
 """Killed at any step, and run again, neardup ends as if nothing had happened: ledger, index, flags, exports."""
 
+import json
 import os
 import re
 import signal
@@ -50,7 +51,7 @@ class Moderator:
         with said.open(encoding="utf-8") as lines:
             told = next(line for line in lines if "the review desk is open" in line)
         said.unlink()
-        self._address = re.search(r"address=(http://[^/]+)", told)[1]  # type: ignore[index]
+        self._address = json.loads(told)["address"].rstrip("/")
         self._opener = build_opener(HTTPCookieProcessor(CookieJar()))
         self.send("/name", name="Asha")
 

@@ -1,5 +1,6 @@
 """What operators go by: log lines, and a runbook for every alert whose commands are commands."""
 
+import csv
 import json
 import re
 import shlex
@@ -77,7 +78,7 @@ def test_a_healthy_story_has_no_line(make_neardup: Make, tmp_path: Path) -> None
 
 @pytest.fixture
 def troubled(make_neardup: Make, tmp_path: Path) -> tuple[Neardup, int]:
-    """The samples with a row that is none, a page that cannot be read, and buckets of one; and that page's story."""
+    """The samples with a row that is none, and a page that cannot be read; and that page's story."""
     stories = Path(shutil.copytree(SAMPLES / "stories", tmp_path / "stories"))
     page = next(stories.rglob("*.html"))
     page.unlink()
@@ -85,7 +86,7 @@ def troubled(make_neardup: Make, tmp_path: Path) -> tuple[Neardup, int]:
     manifest = tmp_path / "manifest.csv"
     rows = (SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()
     manifest.write_text("\n".join([*rows, "none," + "," * rows[0].count(",")]) + "\n", encoding="utf-8")
-    config = embedded(manifest=manifest, stories=stories) + "[detection]\nmax_bucket = 1\n"
+    config = embedded(manifest=manifest, stories=stories)
     return make_neardup(config), int(page.stem)
 
 
@@ -99,16 +100,20 @@ def test_a_line_of_a_run_names_it_and_one_about_a_story_names_that(troubled: tup
         assert sorted(re.sub(":.*", "", story) for story in letters) == sorted([str(unread), "row"])
         tried = [line["story"] for line in lines if line["event"] == "trying again"]
         assert set(tried) == {unread}
-    again = lines_of(troubled_again(neardup))
-    first = Counter(line["language"] for line in again if line["event"] == "max_bucket reached")
-    assert len(first) > 1
-    assert set(first.values()) == {1}, f"a line a language: {first}"
 
 
-def troubled_again(neardup: Neardup) -> str:
-    """What a run says that looks everything up."""
-    neardup.ledger.unlink()
-    return neardup("backfill").err
+def test_full_buckets_are_told_once_a_language(make_neardup: Make, tmp_path: Path) -> None:
+    with (SAMPLES / "manifest.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    lines = ["id,language,path"]
+    for copy in range(3):
+        lines += [f"{copy}{row['id']},{row['language']},{row['language']}/{row['id']}.html" for row in rows]
+    manifest = tmp_path / "manifest.csv"
+    manifest.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    neardup = make_neardup(embedded(manifest=manifest) + "[detection]\nmax_bucket = 1\n")
+    ended = neardup("backfill", NEARDUP_RUN__BATCH="16")
+    told = Counter(line["language"] for line in lines_of(ended.err) if line["event"] == "max_bucket reached")
+    assert told == Counter({row["language"] for row in rows}), ended.err
 
 
 def test_on_a_terminal_lines_are_for_people(troubled: tuple[Neardup, int]) -> None:

@@ -31,7 +31,7 @@ if any("daemon.reading" in word for word in sys.orig_argv):
         if b"POISON" in document.body:
             {crime}
         return parse(document, *others)
-    reading.read_page = read_page
+    reading.WORKS["read_page"] = read_page
 """
 DIES = "os.kill(os.getpid(), signal.SIGKILL)"
 RAISES = "raise RecursionError('too deep')"
@@ -77,7 +77,7 @@ def test_a_page_that_kills_is_quarantined_and_its_neighbours_are_read(
     assert neardup("retry", "--json").facts["listed"] == 0, "it is left alone by a retry that does not name it"
     named = neardup("retry", str(KILLER), "--json")
     assert named.facts["dead_lettered"] == {"quarantined": 1}
-    assert named.err.count("a reading process died") == 1, "suspects are read alone, and that settles it"
+    assert named.err.count("a reading process died") == 2, "two tries settle it"
     cure(neardup)
     assert neardup("retry", "--reason", "quarantined", "--json").facts["fingerprinted"] == 1
     assert listed_letters(neardup) == {"by_reason": {}, "dead_letters": []}

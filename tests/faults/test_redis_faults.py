@@ -124,7 +124,7 @@ def test_a_run_waits_for_a_redis_that_fails_says_so_and_goes_on(
         run.systemd.wait_for("STATUS=the index answers again")
         took = time.monotonic() - began
         assert run.process.wait() == 0, run.process.said()
-    told = [line for line in run.process.said().splitlines() if "event=waiting" in line]
+    told = [line for line in run.process.said().splitlines() if '"event": "waiting"' in line]
     assert len(told) == 1, f"once, and not at each attempt: {told}"
     stage.assert_as_if_nothing_had_happened(life)
     stage.tell(Row(f"Redis: {fault.told}", 1, flying, 0, 0, (took,)))

@@ -1,0 +1,273 @@
+"""A soak: a backfill and a burst of new stories in real processes, with faults injected all along.
+
+    python -m tests.faults.soak [STORIES]
+
+Four fifths of the stories are backfilled, the rest come at once in a daily run.  Meanwhile the store fails at some
+of its answers, Redis at one thing after the other, and the process is killed now and then; what was dead-lettered is
+retried when all is well again.  Every 50th story is a copy, so the flags are known.
+"""
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from zlib import crc32
+
+from daemon.errors import Transient
+from daemon.ledger import read
+from daemon.records import LANGUAGES
+from tests.bench.meter import pss_mb_of_all
+from tests.bench.nginx import nginx
+from tests.conftest import Neardup
+from tests.faults.agree import given, index_faults
+from tests.faults.bed import BUCKET, configuration
+from tests.faults.proxy import Fault, Proxy, proxied
+from tests.faults.redis_box import FAULTS, Box, OtherPassword, Slow
+from tests.faults.table import Row, table
+
+STORIES = 500_000
+BACKFILLED = 0.8
+COPY_EVERY, COPY_OF = 50, 25  # a copy's original is so many stories before it
+WORDS, VOCABULARY = 100, 20_000
+ONE_FAULT_IN = 100  # answers of the store
+ONE_SILENCE_IN = 50_000  # which takes a timeout of half a minute
+ONE_LETTER_IN = 2_000  # stories whose page is not to be had before all is well
+PASSING = (Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE, Fault.WRONG_ETAG)
+PASSING_OF_REDIS = [fault for fault in FAULTS if fault is not OtherPassword]  # which at a start is somebody's to mend
+REDIS_SECONDS = 2.0  # a fault of Redis's lasts
+RESTART_SECONDS = 1.0
+TENTHS = 10
+
+
+@dataclass(slots=True)
+class Soaked:
+    """What a soak came to; memory in MiB, of the daemon and its children, at its peak in each tenth of the stories."""
+
+    listed: int
+    in_flight: int = 0
+    held: int = 0
+    expected: int = 0
+    given: Counter[tuple[int, int]] = field(default_factory=Counter)
+    store: Counter[Fault] = field(default_factory=Counter)
+    redis: Counter[str] = field(default_factory=Counter)
+    kills: int = 0
+    retried: int = 0
+    seconds: float = 0.0
+    memory_mb: list[float] = field(default_factory=lambda: [0.0] * TENTHS)
+    wrong: list[str] = field(default_factory=list)
+
+    def rows(self) -> list[Row]:
+        """Its lines of the table."""
+        injected = sum(self.store.values()) + sum(self.redis.values()) + self.kills
+        twice = sum(n - 1 for n in self.given.values() if n > 1)
+        return [
+            Row("soak: store, Redis and kills at once", injected, self.in_flight, self.listed - self.held, twice, ())
+        ]
+
+
+def write_stories(folder: Path, count: int) -> list[dict[str, str]]:
+    """So many pages below a folder, and the rows that list them."""
+    chance = random.Random(count)
+    vocabulary = [
+        "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 9))) for _ in range(VOCABULARY)
+    ]
+    for name in LANGUAGES:
+        (folder / name).mkdir(parents=True)
+    rows: list[dict[str, str]] = []
+    texts: list[str] = []
+    for n in range(count):
+        copy = n % COPY_EVERY == COPY_EVERY - 1
+        text = texts[n - COPY_OF] if copy else " ".join(chance.choices(vocabulary, k=WORDS))
+        texts.append(text)
+        language = rows[n - COPY_OF]["language"] if copy else str(LANGUAGES[n % len(LANGUAGES)])
+        path = f"{language}/{n + 1}.html"
+        (folder / path).write_text(f'<article><div class="story"><p>{text}</p></div></article>', encoding="ascii")
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_700_000_000 + n))
+        rows.append({"id": str(n + 1), "language": language, "title": f"Story {n + 1}", "updated_at": moment})
+    return rows
+
+
+def expected(count: int) -> set[tuple[int, int]]:
+    """The copies and their originals."""
+    return {(n + 1, n + 1 - COPY_OF) for n in range(COPY_EVERY - 1, count, COPY_EVERY)}
+
+
+def _failing(proxy: Proxy) -> None:
+    """From now on some of the store's answers are faults: which, is told by the path and how often it was asked for."""
+
+    def fault(path: str) -> Fault:
+        if crc32(path.encode()) % ONE_LETTER_IN == 0:
+            return Fault.INTERNAL
+        drawn = crc32(f"{path} {proxy.asked[path]}".encode())
+        if drawn % ONE_SILENCE_IN == 0:
+            return Fault.SILENT
+        return PASSING[drawn // ONE_FAULT_IN % len(PASSING)] if drawn % ONE_FAULT_IN == 0 else Fault.NONE
+
+    proxy.always = fault
+
+
+@contextmanager
+def _troubled(box: Box, every: float, told: Counter[str]) -> Iterator[None]:
+    """Meanwhile Redis has one fault after the other, each some seconds after the last."""
+    over = threading.Event()
+
+    def trouble() -> None:
+        n = 0
+        while not over.wait(every):
+            fault = PASSING_OF_REDIS[n % len(PASSING_OF_REDIS)]()
+            n += 1
+            fault.prepare(box)
+            fault.strike(box)
+            over.wait(3 * REDIS_SECONDS if isinstance(fault, Slow) else REDIS_SECONDS)
+            fault.mend(box)
+            told[fault.told] += 1
+
+    thread = threading.Thread(target=trouble, name="trouble")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _held(ledger: Path) -> int:
+    with suppress(Exception), closing(read(ledger)) as db:
+        return int(db.execute("SELECT coalesce(sum(stories), 0) FROM languages").fetchone()[0])
+    return 0
+
+
+@dataclass(slots=True)
+class _Soak:
+    neardup: Neardup
+    soaked: Soaked
+
+    def run(self, command: str, upto: int, kills: int) -> None:
+        """Run a command to its end, killed so many times on its way to a number of stories."""
+        begun = _held(self.neardup.ledger)
+        marks = [begun + (upto - begun) * (n + 1) // (kills + 1) for n in range(kills)]
+        out, err = (self.neardup.folder / f"{command}.{kind}" for kind in ("out", "err"))
+        while True:
+            with out.open("w") as stdout, err.open("a") as stderr:
+                process = subprocess.Popen(
+                    self.neardup.command(command, "--json"),
+                    cwd=self.neardup.folder,
+                    env=self.neardup.env,
+                    stdout=stdout,
+                    stderr=stderr,
+                )
+            if self._watched(process, marks):
+                continue
+            if process.returncode == Transient.exit_code:  # Redis is away at its start: systemd tries again
+                time.sleep(RESTART_SECONDS)
+                continue
+            if process.returncode:
+                self.soaked.wrong.append(f"{command} ended with {process.returncode}")
+                return
+            facts = json.loads(out.read_text(encoding="utf-8").splitlines()[-1])
+            told = facts["fingerprinted"] + sum(facts["skipped"].values()) + sum(facts["dead_lettered"].values())
+            if told != facts["listed"]:
+                self.soaked.wrong.append(f"{command} listed {facts['listed']} and tells of {told}")
+            return
+
+    def _watched(self, process: "subprocess.Popen[bytes]", marks: list[int]) -> bool:
+        """Until it ends; whether it was killed, at the first of the marks."""
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.5)
+            held = _held(self.neardup.ledger)
+            tenth = min(held * TENTHS // self.soaked.listed, TENTHS - 1)
+            self.soaked.memory_mb[tenth] = max(self.soaked.memory_mb[tenth], pss_mb_of_all(process.pid))
+            if marks and held >= marks[0] and process.poll() is None:
+                marks.pop(0)
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                self.soaked.kills += 1
+                self.soaked.in_flight += self._in_flight()
+                return True
+        return False
+
+    def _in_flight(self) -> int:
+        """Stories that were being read when it died."""
+        words = memoryview(self.neardup.ledger.with_name("neardup.db.reading").read_bytes()).cast("Q")
+        return sum(who > 0 for who in words[1::2])
+
+    def export(self) -> None:
+        ended = self.neardup("export", "--new", "--format", "jsonl")
+        assert ended.code == 0, ended.err
+        self.soaked.given += Counter((max(pair), min(pair)) for pair in given(ended.out).elements())
+
+
+def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
+    """Soak a ledger of its own, with so many kills, and so many seconds between two faults of Redis."""
+    rows = write_stories(folder / "stories", count)
+    soaked, first = Soaked(count, expected=len(expected(count))), int(count * BACKFILLED)
+    box = Box(folder / "redis")
+    try:
+        with nginx(folder / "stories", BUCKET, folder / "nginx") as (endpoint, _), proxied(endpoint) as proxy:
+            env = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
+            env |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+            neardup, manifest = Neardup(folder, env), folder / "manifest.csv"
+            neardup.configure(configuration(proxy.endpoint, manifest, box.url))
+            work, began = _Soak(neardup, soaked), time.monotonic()
+            _failing(proxy)
+            with _troubled(box, redis_every, soaked.redis):
+                for command, upto, share in (("backfill", first, kills - kills // 4), ("daily", count, kills // 4)):
+                    _list(manifest, rows[:upto])
+                    work.run(command, upto, share)
+                    work.export()
+            soaked.store = Counter({fault: n for fault, n in proxy.injected.items() if fault is not Fault.NONE})
+            proxy.plan({})
+            before = _held(neardup.ledger)
+            work.run("retry", count, 0)
+            work.export()
+            soaked.seconds = time.monotonic() - began
+            soaked.held = _held(neardup.ledger)
+            soaked.retried = soaked.held - before
+            _compare(work, box.url)
+    finally:
+        box.stop()
+    return soaked
+
+
+def _compare(work: _Soak, url: str) -> None:
+    soaked, pairs = work.soaked, expected(work.soaked.listed)
+    missing, others = pairs - soaked.given.keys(), soaked.given.keys() - pairs
+    soaked.wrong += [f"{pair} was not flagged" for pair in missing] + [f"{pair} was flagged" for pair in others]
+    if left := work.neardup("dead-letters", "--json").facts["by_reason"]:
+        soaked.wrong.append(f"dead letters are left: {left}")
+    soaked.wrong += index_faults(work.neardup.ledger, "documented", url)
+
+
+def _list(manifest: Path, rows: list[dict[str, str]]) -> None:
+    with manifest.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main() -> None:
+    """Soak, and tell."""
+    count = int(sys.argv[1]) if sys.argv[1:] else STORIES
+    with tempfile.TemporaryDirectory() as folder:
+        soaked = soak(Path(folder), count, kills=20, redis_every=20.0)
+    sys.stdout.write("\n".join(table(soaked.rows())) + "\n")
+    for name in ("listed", "held", "expected", "store", "redis", "kills", "retried", "seconds", "memory_mb"):
+        sys.stdout.write(f"{name}: {getattr(soaked, name)}\n")
+    sys.stdout.write("\n".join(soaked.wrong[:50]) + "\n")
+    sys.exit(bool(soaked.wrong or soaked.held != soaked.listed))
+
+
+if __name__ == "__main__":
+    main()

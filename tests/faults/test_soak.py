@@ -1,0 +1,18 @@
+"""A small soak: store, Redis and the process fail at once, and all comes out as if they had not."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.faults.soak import soak
+from tests.faults.table import Row
+
+
+def test_nothing_is_lost_or_flagged_twice(tmp_path: Path, tell: Callable[[Row], None]) -> None:
+    soaked = soak(tmp_path, 1_500, kills=3, redis_every=1.0)
+    assert soaked.wrong == []
+    assert soaked.held == soaked.listed
+    assert soaked.retried > 0, "no page was away until all was well: nothing was retried"
+    assert (soaked.kills, len(soaked.redis) > 1, len(soaked.store) > 4) == (3, True, True), soaked
+    [row] = soaked.rows()
+    assert (row.lost, row.flagged_twice) == (0, 0)
+    tell(row)
