@@ -17,7 +17,8 @@ PAGE_BYTES = 300_000_000  # three times what 5 MB of prose take
 LOOK_SECONDS = 0.05  # in which 30 MB are built up at most
 
 NOBODY = -1
-NUMBER, HELD = struct.Struct("q"), struct.Struct("8xq")  # each at its place
+WORD = struct.Struct("q")
+NUMBER_AT, HELD_AT, RECORD_BYTES = 0, 8, 16
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -25,36 +26,36 @@ class Record:
     """Which page a process computes, and what others hold, in memory that it shares with its owner."""
 
     def __init__(self, descriptor: int) -> None:
-        self._shared = mmap.mmap(descriptor, HELD.size)
+        self._shared = mmap.mmap(descriptor, RECORD_BYTES)
 
     def begin(self, number: int) -> None:
         """Its process computes this page, and will not begin another before `end`."""
-        NUMBER.pack_into(self._shared, 0, number)
+        WORD.pack_into(self._shared, NUMBER_AT, number)
 
     def end(self) -> None:
         """The page is computed."""
-        NUMBER.pack_into(self._shared, 0, NOBODY)
+        WORD.pack_into(self._shared, NUMBER_AT, NOBODY)
 
     def hold(self, size: int) -> None:
-        """Its process holds so many bytes of pages that it has fetched."""
-        HELD.pack_into(self._shared, 0, size)
+        """Its process holds so many bytes of pages, fetched or being fetched."""
+        WORD.pack_into(self._shared, HELD_AT, size)
 
     @property
     def number(self) -> int:
         """The page that is computed, or was when the process died; NOBODY between two."""
-        return int(NUMBER.unpack_from(self._shared)[0])
+        return int(WORD.unpack_from(self._shared, NUMBER_AT)[0])
 
     @property
     def held(self) -> int:
         """The bytes of pages that its process holds."""
-        return int(HELD.unpack_from(self._shared)[0])
+        return int(WORD.unpack_from(self._shared, HELD_AT)[0])
 
 
 def new_record() -> int:
     """The descriptor of a record of nobody."""
     descriptor = os.memfd_create("neardup")
-    os.pwrite(descriptor, NUMBER.pack(NOBODY), 0)
-    os.ftruncate(descriptor, HELD.size)
+    os.pwrite(descriptor, WORD.pack(NOBODY), 0)
+    os.ftruncate(descriptor, RECORD_BYTES)
     return descriptor
 
 
@@ -71,17 +72,21 @@ class Watched:
 
     def over(self) -> str | None:
         """What the process has too much of for one page, "time" or "memory"."""
-        memory, seconds, number = resident(self.pid), cpu_seconds(self.pid), self.record.number
+        memory, seconds, number = self._own(), cpu_seconds(self.pid), self.record.number
         if number != self.number:
             self.number, self.memory, self.seconds = number, memory, seconds
-        if memory - self.idle - self.record.held > PAGE_BYTES:
+        if memory - self.idle > PAGE_BYTES:
             return "memory"
         return "time" if number != NOBODY and seconds - self.seconds > CPU_SECONDS else None
 
     @property
     def to_blame(self) -> int:
-        """The page that made its memory grow; NOBODY where most of it was there before, or is other pages'."""
-        return self.number if resident(self.pid) - self.memory > PAGE_BYTES / 2 else NOBODY
+        """The page that made its memory grow; NOBODY where most of it was there before."""
+        return self.number if self._own() - self.memory > PAGE_BYTES / 2 else NOBODY
+
+    def _own(self) -> int:
+        """The process's memory but for the pages that it holds."""
+        return resident(self.pid) - self.record.held
 
 
 def watched(pid: int, record: Record) -> Watched:

@@ -29,6 +29,8 @@ R = TypeVar("R")
 Store = S3Store | LocalStore
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
+COPIES = 3  # of a page while it is fetched: as it came, put together, and as Python has it
+GUNZIP_STEP = 16_384  # bytes: each member costs a copy of what is left of its step, so never of the whole
 
 
 class TooLarge(NeardupError):
@@ -123,49 +125,62 @@ class Pages:
         self._store = open_store(content.url, content)
         self._max_bytes = content.max_bytes
 
-    def get(self, path: str, etag: str | None = None) -> Document | None:
-        """A page; None where it still has this ETag.  Raises Gone, TooLarge, Forbidden, Transient."""
+    def get(self, path: str, etag: str | None = None, hold: Callable[[int], None] = lambda _: None) -> Document | None:
+        """A page; None where it still has this ETag.  Raises Gone, TooLarge, Forbidden, Transient.
+
+        `hold` is told how many bytes of memory are taken for it: as many more, before they are.
+        """
         try:
             with translated():
                 result = self._store.get(path, options={"if_none_match": etag} if etag else None)
                 if result.meta["size"] > self._max_bytes:
                     raise TooLarge("larger than content.max_bytes")
+                hold(COPIES * result.meta["size"])
                 body = bytes(result.bytes())
         except NotModifiedError:
             return None
         attributes = result.attributes
         if attributes.get("Content-Encoding", "").lower() == "gzip":
+            hold(COPIES * self._max_bytes)
             body = _gunzip(body, self._max_bytes)
+            hold(len(body) - COPIES * self._max_bytes)
         return Document(body, attributes.get("Content-Type"), result.meta["e_tag"])
 
-    def get_once_more(self, path: str) -> Document:
+    def get_once_more(self, path: str, hold: Callable[[int], None] = lambda _: None) -> Document:
         """A page that was there when it was listed or fingerprinted: that it is gone must be said twice.
 
         Raises as `get` does.
         """
         try:
-            document = self.get(path)
+            document = self.get(path, hold=hold)
         except Gone:
-            document = self.get(path)
+            document = self.get(path, hold=hold)
         assert document is not None  # without an ETag a page is always given
         return document
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
     """All members; what is no whole gzip file is given back, for `extract` to say what it is."""
-    out, rest = b"", body
-    while rest:
-        inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        try:
-            out += inflater.decompress(rest, limit + 1 - len(out))
-        except zlib.error:
-            return out or body  # gzip, too, takes no notice of what stands behind its members
-        if len(out) > limit:
-            raise TooLarge("larger than content.max_bytes")
-        if not inflater.eof:
-            return body
-        rest = inflater.unused_data
-    return out
+    whole, member, inflater, inside = bytearray(), bytearray(), _inflater(), False
+    for start in range(0, len(body), GUNZIP_STEP):
+        rest = body[start : start + GUNZIP_STEP]
+        while rest:
+            inside = True
+            try:
+                member += inflater.decompress(rest, limit + 1 - len(whole) - len(member))
+            except zlib.error:
+                return bytes(whole) or body  # gzip, too, takes no notice of what stands behind its members
+            if len(whole) + len(member) > limit:
+                raise TooLarge("larger than content.max_bytes")
+            rest = inflater.unused_data
+            if inflater.eof:
+                whole += member
+                member, inflater, inside = bytearray(), _inflater(), False
+    return body if inside else bytes(whole)
+
+
+def _inflater() -> "zlib._Decompress":
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
 
 
 class RangeReader:

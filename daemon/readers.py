@@ -29,7 +29,8 @@ FETCH, EXTRACT, FINGERPRINT = map(STAGE_SECONDS.labels, ("fetch", "extract", "fi
 STRIKES = 2  # processes that die over a page, before it is given up: the first may have died of something else
 GRACE_SECONDS = 1.0  # for native code to give the interpreter back
 # Arrays are small here; a pool of threads for large ones only takes memory, and is nothing to fork with.
-ALONE = {"OPENBLAS_NUM_THREADS": "1"}
+# And what a large page took is given back, not kept for another: memory is how a page is judged.
+ALONE = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "1000000", "MALLOC_TRIM_THRESHOLD_": "10000000"}
 
 OnRecord = Callable[[int], AbstractContextManager[None]]
 

@@ -132,10 +132,16 @@ class _Reading:
             self.send((number, answer, time.process_time()))
 
     def _answer(self, number: int, work: str, path: str, etag: str | None) -> Any:
-        began = time.perf_counter()
+        began, held = time.perf_counter(), 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            held += size
+            self._hold(size)
+
         try:
             first = work == read_page.__name__
-            document = self._pages.get(path, etag) if first else self._pages.get_once_more(path)
+            document = self._pages.get(path, etag, hold) if first else self._pages.get_once_more(path, hold)
             fetched = time.perf_counter() - began
             return None if document is None else self._computed(number, work, document, fetched)
         except (NeardupError, Unreadable) as error:  # raised again where the page was asked for
@@ -143,20 +149,18 @@ class _Reading:
         except BaseException as error:  # noqa: BLE001 - a panic of obstore's is one; some cannot be sent
             traceback.print_exc()
             return RuntimeError(f"{type(error).__name__}: {error}")
+        finally:
+            self._hold(-held)
 
     def _computed(self, number: int, work: str, document: Document, fetched: float) -> Any:
-        self._hold(len(document.body))
-        try:
-            with self._computing:
-                self._record.begin(number)
-                try:
-                    return WORKS[work](document, self._extraction, fetched)
-                except MemoryError:
-                    os._exit(1)  # with the page on record; what is left of the process cannot be relied on
-                finally:
-                    self._record.end()
-        finally:
-            self._hold(-len(document.body))
+        with self._computing:
+            self._record.begin(number)
+            try:
+                return WORKS[work](document, self._extraction, fetched)
+            except MemoryError:
+                os._exit(1)  # with the page on record; what is left of the process cannot be relied on
+            finally:
+                self._record.end()
 
     def _hold(self, size: int) -> None:
         with self._lock:
