@@ -5,7 +5,6 @@ Pages are read by threads, for a process to start costs more than a run.
 
 import asyncio
 import csv
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -36,7 +35,6 @@ from tests.faults.proxy import Proxy, proxied
 from tests.system.test_backfill import state
 
 TIMEOUT_SECONDS = 0.25  # of a request: so long a fault that says nothing is waited for
-CHAOS = int(os.environ.get("NEARDUP_CHAOS", "1"))  # times as much as CI injects
 BUCKET = "stories"
 SERVED = """
 [source]

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from tests.faults.driver import Driver, driving
-from tests.faults.table import Row, table
+from tests.faults.table import Agree, Row, State, compared, table
 
 FAULT = "fault"
 
@@ -21,6 +21,17 @@ def driver() -> Iterator[Driver]:
 def tell(record_property: Callable[[str, object], None]) -> Callable[[Row], None]:
     """Puts a row into the table."""
     return lambda row: record_property(FAULT, asdict(row))
+
+
+@pytest.fixture
+def agree(tell: Callable[[Row], None]) -> Agree:
+    """Compares what a fault has left with what would be without it, and puts it into the table."""
+
+    def compare(fault: str, injected: int, in_flight: int, mine: State, theirs: State) -> None:
+        assert mine == theirs
+        tell(compared(fault, injected, in_flight, mine, theirs))
+
+    return compare
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

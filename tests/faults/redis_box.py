@@ -39,7 +39,7 @@ class Box:
         self._process.send_signal(number)
 
     def do(self, *command: object) -> Any:
-        with redis.Redis.from_url(self.url) as client:
+        with redis.Redis.from_url(self.url, socket_timeout=None) as client:  # SAVE takes as long as there is data
             return client.execute_command(*command)
 
     def forget(self) -> None:

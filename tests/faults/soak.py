@@ -10,7 +10,6 @@ retried when all is well again.  Every 50th story is a copy, so the flags are kn
 import csv
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -26,20 +25,18 @@ from zlib import crc32
 
 from daemon.errors import Transient
 from daemon.ledger import read
-from daemon.records import LANGUAGES
 from tests.bench.meter import pss_mb_of_all
 from tests.bench.nginx import nginx
 from tests.conftest import Neardup
 from tests.faults.agree import given, index_faults
 from tests.faults.bed import BUCKET, configuration
+from tests.faults.copies import expected, write_stories
 from tests.faults.proxy import Fault, Proxy, proxied
 from tests.faults.redis_box import FAULTS, Box, OtherPassword, Slow
 from tests.faults.table import Row, table
 
 STORIES = 500_000
 BACKFILLED = 0.8
-COPY_EVERY, COPY_OF = 50, 25  # a copy's original is so many stories before it
-WORDS, VOCABULARY = 100, 20_000
 ONE_FAULT_IN = 100  # answers of the store
 ONE_SILENCE_IN = 50_000  # which takes a timeout of half a minute
 ONE_LETTER_IN = 2_000  # stories whose page is not to be had before all is well
@@ -74,33 +71,6 @@ class Soaked:
         return [
             Row("soak: store, Redis and kills at once", injected, self.in_flight, self.listed - self.held, twice, ())
         ]
-
-
-def write_stories(folder: Path, count: int) -> list[dict[str, str]]:
-    """So many pages below a folder, and the rows that list them."""
-    chance = random.Random(count)
-    vocabulary = [
-        "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 9))) for _ in range(VOCABULARY)
-    ]
-    for name in LANGUAGES:
-        (folder / name).mkdir(parents=True)
-    rows: list[dict[str, str]] = []
-    texts: list[str] = []
-    for n in range(count):
-        copy = n % COPY_EVERY == COPY_EVERY - 1
-        text = texts[n - COPY_OF] if copy else " ".join(chance.choices(vocabulary, k=WORDS))
-        texts.append(text)
-        language = rows[n - COPY_OF]["language"] if copy else str(LANGUAGES[n % len(LANGUAGES)])
-        path = f"{language}/{n + 1}.html"
-        (folder / path).write_text(f'<article><div class="story"><p>{text}</p></div></article>', encoding="ascii")
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_700_000_000 + n))
-        rows.append({"id": str(n + 1), "language": language, "title": f"Story {n + 1}", "updated_at": moment})
-    return rows
-
-
-def expected(count: int) -> set[tuple[int, int]]:
-    """The copies and their originals."""
-    return {(n + 1, n + 1 - COPY_OF) for n in range(COPY_EVERY - 1, count, COPY_EVERY)}
 
 
 def _failing(proxy: Proxy) -> None:

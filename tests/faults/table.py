@@ -1,11 +1,14 @@
 """The table of faults, and how many of them: NEARDUP_CHAOS multiplies what a test injects, 1 if it is not set."""
 
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
+from typing import Protocol
 
 CHAOS = int(os.environ.get("NEARDUP_CHAOS", "1"))
+State = Mapping[str, Sequence[tuple[object, ...]]]
 HEAD = (
     "| fault | times injected | stories in flight | lost | flagged twice | seconds to recover |",
     "|---|---|---|---|---|---|",
@@ -27,6 +30,19 @@ class Row:
         ascending = sorted(self.seconds)
         took = f"{ascending[len(ascending) // 2]:.1f}, at most {ascending[-1]:.1f}" if ascending else "at once"
         return f"| {self.fault} | {self.injected} | {self.in_flight} | {self.lost} | {self.flagged_twice} | {took} |"
+
+
+class Agree(Protocol):
+    """Asserts that what is on record after a fault is what would be without it, and puts the row into the table."""
+
+    def __call__(self, fault: str, injected: int, in_flight: int, mine: State, theirs: State) -> None: ...
+
+
+def compared(fault: str, injected: int, in_flight: int, mine: State, theirs: State) -> Row:
+    """The row of a fault, by what is on record after it and what would be without."""
+    lost = set(theirs["stories"]) - set(mine["stories"])
+    pairs = Counter(flag[:2] for flag in mine["flags"])
+    return Row(fault, injected, in_flight, len(lost), pairs.total() - len(pairs), ())
 
 
 def table(rows: Iterable[Row]) -> list[str]:

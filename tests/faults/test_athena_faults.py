@@ -22,8 +22,9 @@ from daemon.source import athena as athena_module
 from daemon.source.athena import QueryFailed, _whole
 from daemon.source.rows import csv_rows
 from tests.conftest import COMMON, SAMPLES
-from tests.faults.bed import BUCKET, CHAOS, Bed, State, configuration, in_this_process
+from tests.faults.bed import BUCKET, Bed, State, configuration, in_this_process
 from tests.faults.proxy import Fault, Proxy, proxied
+from tests.faults.table import CHAOS, Agree
 from tests.servers import REGION, Aws, free_port
 from tests.shell.test_athena import AthenaStub
 
@@ -116,8 +117,8 @@ def watermark(bed: Bed) -> int | None:
 
 
 @pytest.mark.parametrize("seed", range(3 * CHAOS))
-async def test_rows_repeated_and_out_of_order_change_nothing(
-    seed: int, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State
+async def test_rows_repeated_and_out_of_order_change_nothing(  # noqa: PLR0917
+    seed: int, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, agree: Agree
 ) -> None:
     chance = random.Random(seed)
     older = [row | {"updated_at": "2024-06-01T00:00:00Z", "title": "before"} for row in chance.sample(ROWS, 20)]
@@ -128,7 +129,8 @@ async def test_rows_repeated_and_out_of_order_change_nothing(
     athena.rows = rows
     counts = (await mixed.once("backfill")).counts
     assert counts.listed == len(rows)
-    assert mixed.state() == plain.state() == undisturbed
+    assert plain.state() == undisturbed
+    agree("Athena: rows repeated and out of order", len(rows) - STORIES, len(rows), mixed.state(), undisturbed)
     assert watermark(mixed) == watermark(plain) is not None
     with closing(read(mixed.ledger)) as db:
         assert not db.execute("SELECT id FROM stories WHERE title = 'before'").fetchall(), "an older row came last"
@@ -156,6 +158,7 @@ async def test_a_query_that_ends_badly_passes_nothing_by(  # noqa: PLR0917
     proxy: Proxy,
     tmp_path: Path,
     undisturbed: State,
+    agree: Agree,
 ) -> None:
     bed = bed_of(tmp_path / "bed", proxy)
     if command == "daily":
@@ -172,18 +175,18 @@ async def test_a_query_that_ends_badly_passes_nothing_by(  # noqa: PLR0917
     vars(athena).update({name: well[name] for name in fault})
     summary = await bed.once(command)
     assert (summary.status, summary.counts.listed) == ("done", STORIES), "all of it, by another query"
-    assert bed.state() == undisturbed
+    agree("Athena: throttled, failed, cancelled, cut short", 1, STORIES, bed.state(), undisturbed)
 
 
 @pytest.mark.parametrize("fault", [Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE])
-async def test_a_result_that_breaks_off_on_its_way_is_read_again(
-    fault: Fault, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State
+async def test_a_result_that_breaks_off_on_its_way_is_read_again(  # noqa: PLR0917
+    fault: Fault, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, agree: Agree
 ) -> None:
     bed = bed_of(tmp_path / "bed", proxy)
     proxy.plan({RESULT: [Fault.NONE, fault, fault, Fault.NONE, fault]})  # the first is a HEAD
     assert (await bed.once("backfill")).counts.fingerprinted == STORIES
     assert proxy.injected[fault] == 3
-    assert bed.state() == undisturbed
+    agree("Athena: its result breaks off on its way", 3, STORIES, bed.state(), undisturbed)
 
 
 class Bytes:

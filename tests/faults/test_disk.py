@@ -16,6 +16,7 @@ import pytest
 from daemon.ledger import connect
 from tests.conftest import ROOT, Ended, Neardup
 from tests.faults.disks import Disk, mounted
+from tests.faults.table import Agree
 from tests.servers import free_port
 from tests.system.stories import generate
 from tests.system.test_backfill import configuration, state
@@ -70,8 +71,13 @@ def assert_told(ended: Ended, *words: str) -> None:
 
 
 @pytest.mark.parametrize("kib", SIZES_KIB)
-def test_a_full_disk_loses_nothing(
-    kib: int, corpus: Path, disk: Disk, make_neardup: Make, undisturbed: dict[str, list[tuple[object, ...]]]
+def test_a_full_disk_loses_nothing(  # noqa: PLR0917
+    kib: int,
+    corpus: Path,
+    disk: Disk,
+    make_neardup: Make,
+    undisturbed: dict[str, list[tuple[object, ...]]],
+    agree: Agree,
 ) -> None:
     neardup, _ = on_disk(make_neardup, corpus, disk)
     disk.remount(f"size={kib}k")
@@ -79,7 +85,7 @@ def test_a_full_disk_loses_nothing(
     disk.remount("size=16m")
     again = neardup("backfill", "--json")
     assert again.code == 0, again.err
-    assert state(neardup) == undisturbed
+    agree("disk full", 1, again.facts["fingerprinted"], state(neardup), undisturbed)
     assert neardup("status", "--json").facts["index"]["lag"] == 0
 
 

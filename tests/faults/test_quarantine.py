@@ -17,6 +17,7 @@ from daemon.ledger.in_flight import SUSPICIOUS_NS, InFlight
 from tests.conftest import ROOT, SAMPLES, Neardup, embedded
 from tests.faults.bed import BUCKET, PATHS, Bed, configuration, listed_letters, over_s3, served_samples
 from tests.faults.proxy import Fault, Proxy
+from tests.faults.table import Agree
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)
@@ -64,7 +65,7 @@ def cure(neardup: Neardup) -> None:
 
 
 def test_a_page_that_kills_is_quarantined_and_its_neighbours_are_read(
-    poisoned: Callable[[str], Neardup], make_neardup: Make
+    poisoned: Callable[[str], Neardup], make_neardup: Make, agree: Agree
 ) -> None:
     neardup = poisoned(DIES)
     ended = neardup("backfill", "--json")
@@ -83,7 +84,7 @@ def test_a_page_that_kills_is_quarantined_and_its_neighbours_are_read(
     assert listed_letters(neardup) == {"by_reason": {}, "dead_letters": []}
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0
-    assert Bed(neardup.folder).state() == Bed(whole.folder).state()
+    agree("a page that kills who reads it", 4, 4, Bed(neardup.folder).state(), Bed(whole.folder).state())
 
 
 def test_an_edited_story_leaves_quarantine(poisoned: Callable[[str], Neardup], tmp_path: Path) -> None:
@@ -171,7 +172,9 @@ def test_a_story_in_flight_at_two_deaths_of_the_daemon_is_quarantined(served: Ne
     assert served("backfill", "--json").facts["dead_lettered"] == {}
 
 
-def test_a_story_in_flight_at_one_death_is_read(served: Neardup, proxy: Proxy) -> None:
+def test_a_story_in_flight_at_one_death_is_read(
+    served: Neardup, proxy: Proxy, make_neardup: Make, agree: Agree
+) -> None:
     proxy.plan({HELD: [Fault.SILENT]})
     kill_in_flight(served, proxy)
     ended = served("backfill", "--json")
@@ -180,6 +183,9 @@ def test_a_story_in_flight_at_one_death_is_read(served: Neardup, proxy: Proxy) -
     with closing(sqlite3.connect(served.ledger)) as db:
         assert dead_letters.suspects(db) == {}, "it had its outcome"
     assert not (served.folder / "neardup.db.reading").exists()
+    whole = make_neardup(embedded(), "whole")
+    assert whole("backfill").code == 0
+    agree("SIGKILL while a page is read for long", 1, 1, Bed(served.folder).state(), Bed(whole.folder).state())
 
 
 def test_who_had_just_come_is_no_suspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

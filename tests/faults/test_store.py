@@ -23,8 +23,9 @@ from daemon.ledger.dead_letters import Choice
 from daemon.records import Dead, DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped, Story
 from daemon.retry import ATTEMPTS
 from tests.conftest import Ended, Neardup
-from tests.faults.bed import BUCKET, CHAOS, PATHS, Bed, State, configuration, in_this_process, served_samples
+from tests.faults.bed import BUCKET, PATHS, Bed, State, configuration, in_this_process, served_samples
 from tests.faults.proxy import Fault, Proxy
+from tests.faults.table import CHAOS, Agree
 from tests.made import worker_of
 
 Make = Callable[..., Neardup]
@@ -90,7 +91,8 @@ troubles = st.builds(
 @settings(deadline=None, max_examples=8 * CHAOS, suppress_health_check=list(HealthCheck))
 @given(troubles)
 @example(Trouble("backfill", GONE_FOR_A_MOMENT, {}, 1.0))
-def test_any_mixture_of_faults_costs_no_story(proxy: Proxy, undisturbed: State, trouble: Trouble) -> None:
+def test_any_mixture_of_faults_costs_no_story(proxy: Proxy, undisturbed: State, agree: Agree, trouble: Trouble) -> None:
+    injected = Counter(proxy.injected)
     with TemporaryDirectory() as folder:
         bed = Bed(Path(folder))
         limits = f"\n[run]\nbreaker_share = {trouble.breaker_share}\nbreaker_after = 20\nworkers = 8\n"
@@ -115,6 +117,9 @@ def test_any_mixture_of_faults_costs_no_story(proxy: Proxy, undisturbed: State, 
         assert not retried.dead_lettered, "the store is well"
         assert letters(bed.ledger) == Counter(), "all that was on record has recovered"
         assert bed.state() == undisturbed
+        for fault, n in (proxy.injected - injected).items():
+            if fault is not Fault.NONE:
+                agree(f"store: {fault}", n, n, bed.state(), undisturbed)
 
 
 def letters(ledger: Path) -> Counter[str]:
@@ -185,8 +190,13 @@ def neardup(proxy: Proxy, make_neardup: Make, monkeypatch: pytest.MonkeyPatch) -
         (Fault.EXPIRED, (75, "credentials have expired")),
     ],
 )
-def test_a_refusal_of_everything_stops_the_run_at_once(
-    neardup: Neardup, proxy: Proxy, undisturbed: State, fault: Fault, expected: tuple[int, str]
+def test_a_refusal_of_everything_stops_the_run_at_once(  # noqa: PLR0917
+    neardup: Neardup,
+    proxy: Proxy,
+    undisturbed: State,
+    agree: Agree,
+    fault: Fault,
+    expected: tuple[int, str],
 ) -> None:
     proxy.always = lambda _: fault
     ended = neardup("backfill")
@@ -197,22 +207,25 @@ def test_a_refusal_of_everything_stops_the_run_at_once(
     assert (status["runs"][0]["status"], status["running"]) == ("failed", None)
     proxy.plan({})
     assert neardup("backfill").code == 0
-    assert Bed(neardup.folder).state() == undisturbed
+    agree(f"store: {fault} for every page", 1, STORIES, Bed(neardup.folder).state(), undisturbed)
 
 
-def test_credentials_that_expire_on_the_way_cost_nothing(neardup: Neardup, proxy: Proxy, undisturbed: State) -> None:
+def test_credentials_that_expire_on_the_way_cost_nothing(
+    neardup: Neardup, proxy: Proxy, undisturbed: State, agree: Agree
+) -> None:
     proxy.plan({})
     proxy.always = lambda _: Fault.EXPIRED if sum(proxy.asked.values()) > before + 30 else Fault.NONE
     before = sum(proxy.asked.values())
     assert_one_line(neardup("backfill"), 75, "credentials have expired")
     assert neardup("status", "--json").facts["watermark"] is None
     proxy.plan({})
+    left = STORIES - len(Bed(neardup.folder).state()["stories"])
     again = neardup("backfill", "--json")
     assert again.facts["status"] == "done"
-    assert Bed(neardup.folder).state() == undisturbed
+    agree("store: credentials expire midway", 1, left, Bed(neardup.folder).state(), undisturbed)
 
 
-def test_an_outage_opens_the_breaker(neardup: Neardup, proxy: Proxy, undisturbed: State) -> None:
+def test_an_outage_opens_the_breaker(neardup: Neardup, proxy: Proxy, undisturbed: State, agree: Agree) -> None:
     proxy.plan({})
     proxy.always = lambda path: Fault.INTERNAL if PATHS.index(path) >= 20 else Fault.NONE
     ended = neardup("backfill", NEARDUP_RUN__BREAKER_AFTER="25")
@@ -224,5 +237,5 @@ def test_an_outage_opens_the_breaker(neardup: Neardup, proxy: Proxy, undisturbed
     assert neardup("retry", "--json").facts["dead_lettered"] == {}
     assert neardup("status", "--json").facts["watermark"] is None, "that is for those who list all"
     assert neardup("backfill", "--json").facts["status"] == "done"
-    assert Bed(neardup.folder).state() == undisturbed
+    agree("store: outage, the breaker opens", 1, STORIES - 20, Bed(neardup.folder).state(), undisturbed)
     assert json.loads(neardup("dead-letters", "--json").out) == {"by_reason": {}, "dead_letters": []}
