@@ -113,7 +113,7 @@ class Peaks:
     seconds: dict[int, float] = field(default_factory=dict)
 
     def look(self, parent: int) -> None:
-        for pid in _below(parent):
+        for pid in {*self.seconds, *_below(parent)}:  # some lose their parent
             with suppress(OSError, StopIteration):  # it has ended
                 status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
                 high = next(line for line in status.splitlines() if line.startswith("VmHWM"))
