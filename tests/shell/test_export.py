@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from daemon.core.golden import TEXTS
 from daemon.errors import Fatal
 from daemon.formats import FORMATS, Format
-from daemon.ledger import connect, flags, stories
+from daemon.ledger import flags, stories
 from daemon.ledger.selection import Selection
 from daemon.moments import rfc3339
 from daemon.records import Fingerprinted, Language, Story
@@ -25,7 +25,7 @@ from daemon.review.export.guard import guarded
 from daemon.review.export.pairs import COLUMNS
 from daemon.review.export.placing import replaced
 from daemon.review.export.write import Order, write
-from tests.made import fingerprint_of, judge_pending, matches
+from tests.made import fingerprint_of, judge_pending, ledger_in_memory, matches
 from tests.shell.test_formats import of_csv, read_csv, read_jsonl
 
 CONTRACT = (
@@ -48,7 +48,7 @@ def _closed() -> Iterator[None]:
 
 def ledger(*listed: Story) -> sqlite3.Connection:
     """A ledger of copies of one text, each pair flagged."""
-    db = connect(Path(":memory:"))
+    db = ledger_in_memory()
     opened.append(db)
     add(db, *listed)
     return db
