@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from daemon.index import packed
 from daemon.index.sqlite import COLUMN_BITS
 from daemon.records import ISO_CODES, LANGUAGES, Language
 
+KEYS_A_READ = 5000
 INDEXES = ("sqlite", "documented", "compact")
 CODES = {language: code for code, language in ISO_CODES.items()}
 BANDING = Banding()
@@ -132,11 +134,21 @@ def _packed_keys(client: Any, names: dict[Language, str], prefix: str) -> dict[i
     """What packed buckets in Redis hold, under the numbers that SQLite would give them."""
     found = {}
     for language, name in names.items():
-        for key in client.scan_iter(match=f"{prefix}{name}:*:????", count=5000):
-            column, value = key.decode().removeprefix(f"{prefix}{name}:").split(":")
+        for key, numbers in _read_all(client, "GET", f"{prefix}{name}:*:????"):
+            column, value = key.removeprefix(f"{prefix}{name}:").split(":")
             place = packed.NEAR + int(column[1:]) if column.startswith("n") else int(column)
-            found[_row(language, place << BAND_BITS | int(value, 16))] = packed_numbers(client.get(key))
+            found[_row(language, place << BAND_BITS | int(value, 16))] = packed_numbers(numbers)
     return found
+
+
+def _read_all(client: Any, command: str, pattern: str) -> Iterator[tuple[str, Any]]:
+    """The keys that match, and what the command says of each; many at a time."""
+    keys = client.scan_iter(match=pattern, count=KEYS_A_READ)
+    while some := list(islice(keys, KEYS_A_READ)):
+        pipe = client.pipeline(transaction=False)
+        for key in some:
+            pipe.execute_command(command, key)
+        yield from zip((key.decode() for key in some), pipe.execute(), strict=True)
 
 
 def _compact(client: Any, held: list[Held], last: int) -> list[str]:
@@ -155,14 +167,17 @@ def _documented(client: Any, held: list[Held], last: int) -> list[str]:
             sets[f"{story.language}:{band}:{value}"].add(story.id)
         digits[f"simhashes:{story.language}"][story.id] = story.simhash.hex()
     names = {language: str(language) for language in Language}
-    keys = [key.decode() for name in names.values() for key in client.scan_iter(match=f"{name}:?:????", count=5000)]
-    found = {key: {int(member) for member in client.smembers(key)} for key in keys}
+    found = {
+        key: {int(member) for member in members}
+        for name in names.values()
+        for key, members in _read_all(client, "SMEMBERS", f"{name}:?:????")
+    }
     hashes = {
         key: {int(field): value.decode() for field, value in client.hgetall(key).items()}
         for key in (f"simhashes:{language}" for language in Language)
         if client.exists(key)
     }
-    assert all(0 <= int(key.split(":")[1]) < BANDS for key in keys), keys
+    assert all(0 <= int(key.split(":")[1]) < BANDS for key in found), list(found)
     out = [
         f"{key}: in the index {have.get(key)}, by the ledger {want.get(key)}"
         for have, want in ((found, sets), (hashes, digits))
