@@ -16,7 +16,9 @@ from botocore.config import Config as BotoConfig
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daemon.config import Content
 from daemon.errors import Fatal, Misuse, NeardupError, Transient
+from daemon.fetch import open_range_reader
 from daemon.ledger import read, runs
 from daemon.source import athena as athena_module
 from daemon.source.athena import QueryFailed, _whole
@@ -187,6 +189,18 @@ async def test_a_result_that_breaks_off_on_its_way_is_read_again(  # noqa: PLR09
     assert (await bed.once("backfill")).counts.fingerprinted == STORIES
     assert proxy.injected[fault] == 3
     agree("Athena: its result breaks off on its way", 3, STORIES, bed.state(), undisturbed)
+
+
+async def test_a_result_that_is_shorter_than_it_was_is_noticed(aws: Aws) -> None:
+    aws.bucket("results")
+    put = aws.client("s3").put_object
+    put(Bucket="results", Key="q.csv", Body=bytes(100))
+    content = Content(url="file:.", endpoint=aws.endpoint, region=REGION, path_style=True)
+    reader = await open_range_reader("s3://results/q.csv", content)
+    assert await reader(0, 100) == bytes(100)
+    put(Bucket="results", Key="q.csv", Body=bytes(50))
+    with pytest.raises(Transient, match="50 bytes where there were 100"):
+        await reader(0, 100)
 
 
 class Bytes:

@@ -17,14 +17,15 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 
-from tests.faults.agree import INDEXES
+from tests.faults.agree import INDEXES, state_of
 from tests.faults.chaos import campaign, redis_for
 from tests.faults.driver import At, Driver, Started
 from tests.faults.killed import STATEMENT
-from tests.faults.lives import PLAGIARISM, Life
+from tests.faults.lives import PLAGIARISM, ROWS, Life
 from tests.faults.table import CHAOS, Row
 
 BLOWS = 6 * CHAOS
+INSIDE_A_BATCH = (18, 24, 60, 100, 150, 500)  # statements: of its stories, its candidates, and the index
 STATEMENTS = 10  # of those that a verdict takes
 PAIR = f"/pair/{PLAGIARISM[0]}/{PLAGIARISM[1]}"
 
@@ -38,6 +39,23 @@ def test_killed_anywhere_and_run_again_all_is_as_if_nothing_had_happened(
     tell(tally.row(f"SIGKILL, {index}"))
     assert tally.wrong == [], "\n".join(tally.wrong[:20])
     assert tally.kills >= BLOWS // 3, f"many are to hit: {tally.points}"
+
+
+def test_killed_inside_a_batch_and_run_again_all_of_it_is_there(
+    driver: Driver, tmp_path: Path, tell: Callable[[Row], None]
+) -> None:
+    """Between its stories and its candidates, and between the index's mark and its members."""
+    calm, life = Life(driver, tmp_path / "calm", "sqlite"), Life(driver, tmp_path / "life", "sqlite")
+    calm.env["NEARDUP_RUN__BATCH"] = life.env["NEARDUP_RUN__BATCH"] = str(len(ROWS))
+    assert calm.start("backfill").wait() == 0
+    points = [{"point": STATEMENT, "nth": nth, "since": "before commit"} for nth in INSIDE_A_BATCH]
+    ended = [life.start("backfill", at=at).wait() for at in points]
+    began = time.monotonic()
+    assert life.start("backfill").wait() == 0
+    took = time.monotonic() - began
+    assert life.faults(state_of(calm.ledger)) == []
+    assert ended == [-signal.SIGKILL] * len(points)
+    tell(Row("SIGKILL, inside a batch", len(points), len(points) * len(ROWS), 0, 0, (took,)))
 
 
 class Moderator:

@@ -5,15 +5,20 @@ The full campaign (NEARDUP_CHAOS=N) fills the disk at N times as many places.
 
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from daemon.ledger import connect
+from daemon.errors import Fatal
+from daemon.ledger import connect, runs, transaction
+from daemon.ledger.in_flight import InFlight
 from tests.conftest import ROOT, Ended, Neardup
 from tests.faults.disks import Disk, mounted
 from tests.faults.table import Agree
@@ -30,6 +35,15 @@ IMPATIENT = (
     "from datetime import timedelta; from daemon import service;"
     " service.RETRY_FIRST = timedelta(seconds=0.2); from daemon.cli import main; main()"
 )
+COMMITS = 50
+COMMITTING = f"""
+import sys
+from pathlib import Path
+from daemon.ledger import connect, runs
+db = connect(Path(sys.argv[1]))
+for n in range({COMMITS}):
+    runs.put(db, "n", str(n))
+"""
 Make = Callable[..., Neardup]
 
 
@@ -126,9 +140,9 @@ def test_the_daemon_goes_on_by_itself_when_there_is_room(
             process.kill()
             systemd.close()
     assert state(neardup) == undisturbed
-    runs = neardup("status", "--json").facts["runs"]
-    assert runs.pop(0)["status"] == "done"
-    assert {run["status"] for run in runs} <= {"failed", "crashed"}
+    ended = neardup("status", "--json").facts["runs"]
+    assert ended.pop(0)["status"] == "done"
+    assert {run["status"] for run in ended} <= {"failed", "crashed"}
 
 
 def test_a_read_only_disk_is_told_and_read(corpus: Path, disk: Disk, make_neardup: Make) -> None:
@@ -146,6 +160,34 @@ def test_a_read_only_disk_is_told_and_read(corpus: Path, disk: Disk, make_neardu
     disk.remount("rw")
     assert ledger.read_bytes() == before
     assert neardup("daily").code == 0
+
+
+def test_what_a_full_disk_has_rolled_back_is_told_as_that(tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        (pages,) = db.execute("PRAGMA page_count").fetchone()
+        db.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(sqlite3.OperationalError, match="disk is full"), transaction(db):
+            db.execute("INSERT INTO meta VALUES ('large', zeroblob(1000000))")
+        with transaction(db):
+            runs.put(db, "small", "1")
+
+
+def test_stories_in_flight_take_their_room_at_the_start(disk: Disk) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        (disk.folder / "large").write_bytes(bytes(2 * LEAST_KIB * 1024))
+    with pytest.raises(Fatal, match="No space left on device"):
+        InFlight(disk.folder / "neardup.db", 1000)
+
+
+def test_each_commit_is_synced(tmp_path: Path) -> None:
+    """A power cut costs nothing that was committed, as far as the disk tells the truth."""
+    if shutil.which("strace") is None:
+        pytest.skip("there is no strace(1)")
+    trace = tmp_path / "trace"
+    command = ["strace", "-f", "-o", str(trace), "-e", "trace=fsync,fdatasync", "-e", "signal=none"]
+    command += [sys.executable, "-c", COMMITTING, str(tmp_path / "neardup.db")]
+    subprocess.run(command, cwd=ROOT, check=True)
+    assert trace.read_text(encoding="utf-8").count("sync(") >= COMMITS
 
 
 @pytest.mark.parametrize("command", [["backfill"], ["run"], ["status"], ["doctor"], ["backup", "copy.db"], ["export"]])

@@ -8,16 +8,22 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stamina
 
-from daemon.ledger import dead_letters
+from daemon.ledger import Ledger, dead_letters
 from daemon.ledger.in_flight import SUSPICIOUS_NS, InFlight
+from daemon.quarantine import Quarantine
+from daemon.reading import Read
+from daemon.records import Dead, DeadLettered, Fingerprinted, Language, Story
+from daemon.worker import Worker
 from tests.conftest import ROOT, SAMPLES, Neardup, embedded
 from tests.faults.bed import BUCKET, PATHS, Bed, configuration, listed_letters, over_s3, served_samples
 from tests.faults.proxy import Fault, Proxy
 from tests.faults.table import Agree
+from tests.made import commit, fingerprint_of
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)
@@ -116,6 +122,22 @@ def test_a_story_whose_processing_raises_is_tried_twice(poisoned: Callable[[str]
     assert neardup("retry", "--json").facts["fingerprinted"] == 1
 
 
+async def test_a_story_whose_processing_raised_once_is_well() -> None:
+    answers: list[Read | Exception] = [RecursionError("too deep"), Read(fingerprint_of(bytes(16)), None, 0, 0, 0)]
+
+    async def known(_: int) -> None:
+        return None
+
+    async def read(*_: object) -> Read:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    _, outcome = await Worker(known, read).process(Story(1, Language.TAMIL))
+    assert isinstance(outcome, Fingerprinted) and not answers
+
+
 # A story that was in flight when the daemon died.
 
 
@@ -186,6 +208,21 @@ def test_a_story_in_flight_at_one_death_is_read(
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0
     agree("SIGKILL while a page is read for long", 1, 1, Bed(served.folder).state(), Bed(whole.folder).state())
+
+
+async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
+    ledger, alone = Ledger(tmp_path / "neardup.db"), dict[int, bool]()
+    await ledger.do(dead_letters.suspect, [1])
+    await ledger.do(commit, DeadLettered(Story(2, Language.TAMIL), Dead.QUARANTINED, "why"))
+
+    async def read(story: Story, _: str | None, **how: Any) -> None:
+        alone[story.id] = how["alone"]
+
+    async with Quarantine(ledger, read, 2, again=True) as quarantine:
+        for story_id in (1, 2, 3):
+            await quarantine.read(Story(story_id, Language.TAMIL), None)
+    ledger.close()
+    assert alone == {1: True, 2: True, 3: False}
 
 
 def test_who_had_just_come_is_no_suspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+import stamina
+from structlog.testing import capture_logs
 
+from daemon.errors import Transient
+from daemon.ledger import Ledger
+from daemon.waiting import wait_for_index
 from tests.faults.agree import State, state_of
 from tests.faults.chaos import undisturbed
 from tests.faults.cut import cutting
@@ -130,6 +135,19 @@ def test_a_run_waits_for_a_redis_that_fails_says_so_and_goes_on(
     stage.tell(Row(f"Redis: {fault.told}", 1, flying, 0, 0, (took,)))
 
 
+async def test_a_wait_is_told_once_however_often_it_is_tried(tmp_path: Path) -> None:
+    failures, ledger = [Transient("it is away")] * 3, Ledger(tmp_path / "neardup.db")
+
+    async def call() -> None:
+        if failures:
+            raise failures.pop()
+
+    with stamina.set_testing(True, attempts=5), capture_logs() as lines:
+        await wait_for_index(ledger, "look_up", call)
+    ledger.close()
+    assert [line["event"] for line in lines if "wait" in line["event"]] == ["waiting", "waits no more"]
+
+
 def test_the_daemon_waits_too_and_is_unhealthy_meanwhile(box: Box, stage: Stage) -> None:
     life, trouble = stage.backfilled("documented", box.url), OtherPassword()
     with Run(life, MIDWAY[0], "run") as run:
@@ -159,6 +177,6 @@ def test_connections_cut_in_the_middle_of_a_pipeline(layout: str, box: Box, stag
         run.process.go_on()
         assert run.process.wait() == 0, run.process.said()
         took = time.monotonic() - began
-    assert way.cuts > CUTS // 3, "some are to hit"
     stage.assert_as_if_nothing_had_happened(life)
+    assert way.cuts > CUTS // 3, "some are to hit"
     stage.tell(Row("Redis: connection cut in a message", way.cuts, flying, 0, 0, (took,)))

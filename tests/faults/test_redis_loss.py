@@ -29,6 +29,8 @@ from tests.made import fingerprint_of, held_as_changes
 BANDINGS = dict.fromkeys(Language, Banding())
 VERSION = "v"
 STRIDE = 1 if CHAOS > 1 else 11  # from message to message, of the hundred that a build takes
+LAST = 8  # messages of a build, by which it comes to count
+MESSAGES = 16  # more than a replay takes
 Work = Callable[[Ledger, Index], Awaitable[None]]
 
 
@@ -146,9 +148,12 @@ def test_whatever_is_lost_before_whichever_message_is_noticed_and_healed(
         ledger, index = Ledger(tmp_path / "l.db"), await open_redis(loss.url, BANDINGS, layout)
         try:
             await commit(ledger, *((n, n) for n in range(1, 8)))
-            nth = 0
+            loss.arm(0)
+            loss.armed = loss.wholly or work is not build
+            await rebuild(index, ledger, VERSION)
+            messages, nth = loss.sent, 0
             while loss.sent >= nth:
-                nth += STRIDE if work is build else 1
+                nth += STRIDE if work is build and nth + STRIDE < messages - LAST else 1
                 await rebuild(index, ledger, VERSION)
                 await commit(ledger, (1, 100 + nth), (2, 3), (3, 2), (100 + nth % 2, 5), (200, 6))
                 loss.arm(nth)
@@ -169,3 +174,35 @@ def test_whatever_is_lost_before_whichever_message_is_noticed_and_healed(
     assert times > 5, "something is to be lost"
     what = "all data lost" if loss.wholly else "back to an older state"
     tell(Row(f"Redis: {what} between two messages", times, 0, 0, 0, ()))
+
+
+@pytest.mark.parametrize("layout", ["documented", "compact"])
+def test_changes_come_whole_or_not_at_all_before_whichever_message_the_connection_is_lost(
+    layout: Layout, redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    send, left = AbstractConnection.send_packed_command, -1
+
+    async def sent(self: AbstractConnection, command: bytes, check_health: bool = True) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise redis.ConnectionError("it is cut")
+        await send(self, command, check_health)
+
+    async def play() -> None:
+        nonlocal left
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, layout)
+        try:
+            await rebuild(index, ledger, VERSION)
+            for nth in range(1, MESSAGES):
+                await commit(ledger, (1, 100 + nth), (2, 3 + nth), (200 + nth, 6))
+                left = nth
+                await until_it_works(replay, ledger, index)
+                left = -1
+                assert index_faults(ledger.path, layout, redis_url) == [], f"cut before message {nth}"
+        finally:
+            await index.close()
+            ledger.close()
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
+    asyncio.run(play())
