@@ -67,6 +67,23 @@ def test_a_copy_is_of_one_moment_while_a_run_is_under_way(make_neardup: Make, tm
     assert state(neardup) == state(undisturbed), "a copy made half way is gone on from"
 
 
+def test_what_is_written_meanwhile_is_not_in_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, copy, last_seq = tmp_path / "neardup.db", tmp_path / "copy.db", changes.last_seq
+    with closing(connect(ledger)) as db:
+        commit(db, made(1, 1))
+
+        def meanwhile(source: sqlite3.Connection) -> int:
+            last = last_seq(source)
+            monkeypatch.undo()
+            commit(db, made(2, 2))
+            return last
+
+        monkeypatch.setattr(changes, "last_seq", meanwhile)
+        back_up(ledger, copy)
+        assert changes.last_seq(db) == 2
+    assert assert_whole(copy) == 1
+
+
 @pytest.mark.parametrize("step", AT)
 def test_a_copy_that_is_killed_leaves_the_one_before(step: str, neardup: Neardup) -> None:
     with closing(connect(neardup.ledger)) as db:
