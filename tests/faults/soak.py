@@ -170,7 +170,10 @@ class _Soak:
 
     def _in_flight(self) -> int:
         """Stories that were being read when it died."""
-        words = memoryview(self.neardup.ledger.with_name("neardup.db.reading").read_bytes()).cast("Q")
+        path = self.neardup.ledger.with_name("neardup.db.reading")
+        if not path.exists():  # it was about to begin, or to end
+            return 0
+        words = memoryview(path.read_bytes()).cast("Q")
         return sum(who > 0 for who in words[1::2])
 
     def export(self) -> None:
