@@ -56,7 +56,7 @@ def boundaries(text: str) -> set[int]:
     found = {0}
     for cluster in CLUSTER.finditer(text):
         found.add(cluster.end())
-        if unicodedata.category(cluster[0][0])[0] == "M":
+        if unicodedata.category(cluster[0][0]) != "Lo":
             found |= {cluster.start() + n for n, one in enumerate(cluster[0]) if unicodedata.category(one) == "Lo"}
     return found
 
