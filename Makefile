@@ -3,6 +3,8 @@
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
+# one more than there are cores: many tests wait
+WORKERS := $(shell expr $$(nproc) + 1)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .DEFAULT_GOAL := help
@@ -17,7 +19,7 @@ run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
 	$(BIN)/neardup backfill
 
 test: $(VENV)/test.stamp tools check  ## every check and every test
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
@@ -26,7 +28,7 @@ check: $(VENV)/test.stamp
 	$(BIN)/lint-imports
 
 chaos: $(VENV)/test.stamp tools  ## every fault test in full, and the table of faults (NEARDUP_CHAOS=14)
-	NEARDUP_CHAOS=$(or $(NEARDUP_CHAOS),14) $(BIN)/pytest -n auto --dist worksteal tests/faults
+	NEARDUP_CHAOS=$(or $(NEARDUP_CHAOS),14) $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults
 
 soak: $(VENV)/test.stamp tools  ## 500,000 stories while store, Redis and the process fail (STORIES=n)
 	$(BIN)/python -m tests.faults.soak $(STORIES)
