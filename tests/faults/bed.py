@@ -97,7 +97,6 @@ def in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, stamina.set_testing(True, attempts=ATTEMPTS):
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
-        patch.delenv("NEARDUP_CHAOS", raising=False)  # no key of the configuration
         patch.setattr(app, "Readers", Threads)
         patch.setattr(fetch, "REQUEST_TIMEOUT", timedelta(seconds=TIMEOUT_SECONDS))
         yield

@@ -1,4 +1,4 @@
-"""The table of faults, and how many of them: NEARDUP_CHAOS multiplies what a test injects, 1 if it is not set."""
+"""The table of faults, and how many of them: CHAOS multiplies what a test injects, 1 if it is not set."""
 
 import os
 from collections import Counter
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Protocol
 
-CHAOS = int(os.environ.get("NEARDUP_CHAOS", "1"))
+CHAOS = int(os.environ.get("CHAOS", "1"))
 State = Mapping[str, Sequence[tuple[object, ...]]]
 HEAD = (
     "| fault | times injected | stories in flight | lost | flagged twice | seconds to recover |",

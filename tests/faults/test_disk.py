@@ -1,6 +1,6 @@
 """A disk that is full, small or read-only: one clear line, nothing lost, and the next run ends as if it never had been.
 
-The full campaign (NEARDUP_CHAOS=N) fills the disk at N times as many places.
+The full campaign (CHAOS=N) fills the disk at N times as many places.
 """
 
 import json
@@ -28,7 +28,7 @@ from tests.system.test_backfill import configuration, state
 from tests.system.test_service import Systemd, get
 
 STORIES = 600
-CHAOS = int(os.environ.get("NEARDUP_CHAOS", "1"))
+CHAOS = int(os.environ.get("CHAOS", "1"))
 LEAST_KIB, MOST_KIB = 250, 1250  # where the disk is full: before the first batch, or some time after
 SIZES_KIB = [LEAST_KIB + (MOST_KIB - LEAST_KIB) * n // (3 * CHAOS) for n in range(3 * CHAOS)]
 IMPATIENT = (
