@@ -13,6 +13,7 @@ import pytest
 import redis
 from hypothesis import settings
 
+from tests.faults.table import FAULT, Row, table
 from tests.servers import Aws, moto_server, redis_cluster, redis_server
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no defect
@@ -156,3 +157,11 @@ def make_neardup(tmp_path: Path) -> Callable[[str], Neardup]:
 def neardup(make_neardup: Callable[[str], Neardup]) -> Neardup:
     """The command on the samples, embedded."""
     return make_neardup(embedded())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of faults; here, for with workers only this file is read where it is printed."""
+    passed = terminalreporter.stats.get("passed", [])
+    rows = [Row(**facts) for report in passed for name, facts in report.user_properties if name == FAULT]
+    if rows:
+        terminalreporter.write_line("\n".join(["", *table(rows)]))

@@ -6,9 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from tests.faults.driver import Driver, driving
-from tests.faults.table import Agree, Row, State, compared, table
-
-FAULT = "fault"
+from tests.faults.table import FAULT, Agree, Row, State, compared
 
 
 @pytest.fixture(scope="session")
@@ -32,10 +30,3 @@ def agree(tell: Callable[[Row], None]) -> Agree:
         tell(compared(fault, injected, in_flight, mine, theirs))
 
     return compare
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    passed = terminalreporter.stats.get("passed", [])
-    rows = [Row(**facts) for report in passed for name, facts in report.user_properties if name == FAULT]
-    if rows:
-        terminalreporter.write_line("\n".join(["", *table(rows)]))

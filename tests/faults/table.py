@@ -9,6 +9,7 @@ from typing import Protocol
 
 CHAOS = int(os.environ.get("CHAOS", "1"))
 State = Mapping[str, Sequence[tuple[object, ...]]]
+FAULT = "fault"  # the name of a row among the properties of a test's report
 HEAD = (
     "| fault | times injected | stories in flight | lost | flagged twice | seconds to recover |",
     "|---|---|---|---|---|---|",
