@@ -147,13 +147,13 @@ class Link(asyncio.Protocol):
                 waiting.set_exception(self._death(number, computed))
 
     def _death(self, number: int, computed: int = NOBODY) -> NeardupError:
+        if self._unwanted:  # maybe before it was ready
+            return Transient("no more is read", "closed")
         match self._version:
             case None:
                 return Fatal("a reading process did not start; what it said is above")
             case version if version != golden.version():
                 return Fatal("the program was replaced while it ran; start it again")
-        if self._unwanted:
-            return Transient("no more is read", "closed")
         if computed == NOBODY:
             return Transient("a reading process ended", "crashed")
         return Interrupted(over_it=number == computed)

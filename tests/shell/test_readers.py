@@ -133,6 +133,17 @@ async def test_what_a_process_fails_by_is_told_apart() -> None:
         await asked_of(pickle.dumps((os.getpid(), "another version", True)))
 
 
+async def test_a_process_nobody_wants_before_it_is_ready_has_not_failed() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        link = await linked(ours, Record(new_record()), Content(url="file:/nowhere"), Extraction())
+        asking = asyncio.create_task(link.ask("read_page", "HINDI/1.html", None))
+        await asyncio.sleep(0)
+        link.close()
+        with pytest.raises(Transient, match="no more is read"):
+            await asking
+
+
 async def test_nothing_is_imported_from_where_the_run_was_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
