@@ -27,8 +27,8 @@ check: $(VENV)/test.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-chaos: $(VENV)/test.stamp tools  ## every fault test in full, and the table of faults (CHAOS=14)
-	CHAOS=$(or $(CHAOS),14) $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults
+chaos: $(VENV)/test.stamp tools  ## every fault test in full, and the table of faults (CHAOS=17)
+	CHAOS=$(or $(CHAOS),17) $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults
 
 soak: $(VENV)/test.stamp tools  ## 500,000 stories while store, Redis and the process fail (STORIES=n)
 	$(BIN)/python -m tests.faults.soak $(STORIES)
