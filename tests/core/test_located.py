@@ -5,6 +5,7 @@ Grapheme clusters are those of the `regex` package.
 
 import sys
 import unicodedata
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,13 +52,15 @@ wild = st.one_of(
 def boundaries(text: str) -> set[int]:
     """Where grapheme clusters end, and 0.
 
-    `regex` joins a consonant also to a virama that no consonant stands before, which Annex 29 does not.
+    `regex` joins a consonant also to a virama that no consonant stands before, and over the tone of a picture's skin.
     """
     found = {0}
     for cluster in CLUSTER.finditer(text):
         found.add(cluster.end())
-        if unicodedata.category(cluster[0][0]) != "Lo":
-            found |= {cluster.start() + n for n, one in enumerate(cluster[0]) if unicodedata.category(one) == "Lo"}
+        first = unicodedata.category(cluster[0][0])
+        for n, (before, one) in enumerate(pairwise(cluster[0]), cluster.start() + 1):
+            if unicodedata.category(one) == "Lo" and (first != "Lo" or "\U0001f3fb" <= before <= "\U0001f3ff"):
+                found.add(n)
     return found
 
 
