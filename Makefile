@@ -48,13 +48,14 @@ bench-scale: $(VENV)/test.stamp tools  ## ledger, indexes and sweep at 15.8 mill
 bench-desk: $(VENV)/test.stamp  ## the review desk's pages over 50,000 flags
 	$(BIN)/python -m tests.bench.desk
 
-# redis-server for the contract and system tests, promtool for the alert rules, a browser and ten scripts for the desk
+# redis-server for the contract and system tests, promtool for the alert rules, strace for system calls and syncs, a
+# browser and ten scripts for the desk
 tools:
-	@(for tool in redis-server promtool systemd-analyze chromium; do command -v $$tool >/dev/null || exit 1; done) && \
+	@(for tool in redis-server promtool systemd-analyze strace chromium; do command -v $$tool >/dev/null || exit 1; done) && \
 	test -e /usr/share/fonts/truetype/noto/NotoSansOriya-Regular.ttf || { \
 	  $(SUDO) apt-get update -q && \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-	    redis-server prometheus systemd chromium fonts-noto-core; }
+	    redis-server prometheus systemd strace chromium fonts-noto-core; }
 
 $(VENV)/run.stamp: deploy/requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

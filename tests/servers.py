@@ -3,14 +3,15 @@
 import json
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import boto3  # type: ignore[import-untyped]
+from aiohttp import web
 from moto.server import ThreadedMotoServer
 
 REGION = "ap-south-1"
@@ -62,6 +63,20 @@ def _until_ready(command: list[str], folder: Path) -> Iterator[None]:
             yield
         finally:
             process.terminate()
+
+
+@asynccontextmanager
+async def answering(answer: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
+    """A server in this process that answers every POST so; its endpoint."""
+    app, port = web.Application(), free_port()
+    app.add_routes([web.post("/", answer)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        await runner.cleanup()
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,5 @@
 """nginx as a path-style S3 store: what it costs to serve an object is small beside what a flow does with it."""
 
-import grp
-import os
-import pwd
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +8,7 @@ from pathlib import Path
 from tests.servers import free_port
 
 CONFIG = """
-user {user} {group}; worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/nginx.err;
+worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/nginx.err;
 events {{ worker_connections 1024; }}
 http {{
   access_log off; sendfile on; keepalive_requests 100000000; etag on; types {{ text/html html; }}
@@ -26,12 +23,9 @@ http {{
 def nginx(folder: Path, bucket: str, work: Path) -> Iterator[tuple[str, int]]:
     """Serve `folder` as `bucket`; the endpoint, and nginx's process id.  `work` holds its files."""
     work.mkdir(exist_ok=True)
-    user, group = pwd.getpwuid(os.getuid())[0], grp.getgrgid(os.getgid())[0]  # who may read the folder
     port = free_port()
     config = work / "nginx.conf"
-    config.write_text(
-        CONFIG.format(work=work, port=port, bucket=bucket, folder=folder, user=user, group=group), encoding="ascii"
-    )
+    config.write_text(CONFIG.format(work=work, port=port, bucket=bucket, folder=folder), encoding="ascii")
     with subprocess.Popen(["nginx", "-e", f"{work}/nginx.err", "-c", str(config)]) as process:
         try:
             yield f"http://127.0.0.1:{port}", process.pid

@@ -4,6 +4,7 @@ python -m tests.faults.chaos [KILLS]     so many for each index, and for the des
 """
 
 import random
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -140,7 +141,7 @@ def _in_flight(life: Life, after: State) -> int:
     """Stories that the act was to write and had not when it died."""
     try:
         held = set(state_of(life.ledger)["stories"])
-    except Exception:  # noqa: BLE001 - killed before there was a ledger
+    except sqlite3.OperationalError:  # killed before there was a ledger
         held = set()
     return len(set(after["stories"]) - held)
 

@@ -5,7 +5,10 @@ from dataclasses import asdict
 
 import pytest
 
+from tests.conftest import Neardup
+from tests.faults.bed import configuration, over_s3, served_samples
 from tests.faults.driver import Driver, driving
+from tests.faults.proxy import Proxy
 from tests.faults.table import FAULT, Agree, Row, State, compared
 
 
@@ -13,6 +16,19 @@ from tests.faults.table import FAULT, Agree, Row, State, compared
 def driver() -> Iterator[Driver]:
     with driving() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[Proxy]:
+    """The samples over S3, and what can go wrong with that."""
+    with served_samples() as made:
+        yield made
+
+
+@pytest.fixture
+def served(proxy: Proxy, make_neardup: Callable[[str], Neardup]) -> Neardup:
+    """The command on the samples behind the proxy."""
+    return over_s3(make_neardup(configuration(proxy.endpoint)))
 
 
 @pytest.fixture

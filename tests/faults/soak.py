@@ -11,6 +11,7 @@ import csv
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -18,15 +19,16 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
 
-from daemon.errors import Transient
+from daemon.errors import NeardupError, Transient
 from daemon.ledger import read
 from tests.bench.meter import pss_mb_of_all
-from tests.bench.nginx import nginx
+from tests.bench.object_server import object_server
 from tests.conftest import Neardup
 from tests.faults.agree import given, index_faults
 from tests.faults.bed import BUCKET, configuration
@@ -43,7 +45,6 @@ ONE_LETTER_IN = 2_000  # stories whose page is not to be had before all is well
 PASSING = (Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE, Fault.WRONG_ETAG)
 PASSING_OF_REDIS = [fault for fault in FAULTS if fault is not OtherPassword]  # which at a start is somebody's to mend
 REDIS_SECONDS = 2.0  # a fault of Redis's lasts
-RESTART_SECONDS = 1.0
 TENTHS = 10
 
 
@@ -103,19 +104,19 @@ def _troubled(box: Box, every: float, told: Counter[str]) -> Iterator[None]:
             fault.mend(box)
             told[fault.told] += 1
 
-    thread = threading.Thread(target=trouble, name="trouble")
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1, "trouble") as thread:
+        troubling = thread.submit(trouble)
+        try:
+            yield
+        finally:
+            over.set()
+        troubling.result()
 
 
 def _held(ledger: Path) -> int:
-    with suppress(Exception), closing(read(ledger)) as db:
+    with suppress(NeardupError, sqlite3.OperationalError), closing(read(ledger)) as db:
         return int(db.execute("SELECT coalesce(sum(stories), 0) FROM languages").fetchone()[0])
-    return 0
+    return 0  # there is none yet, or no more than its file
 
 
 @dataclass(slots=True)
@@ -140,7 +141,6 @@ class _Soak:
             if self._watched(process, marks):
                 continue
             if process.returncode == Transient.exit_code:  # Redis is away at its start: systemd tries again
-                time.sleep(RESTART_SECONDS)
                 continue
             if process.returncode:
                 self.soaked.wrong.append(f"{command} ended with {process.returncode}")
@@ -188,7 +188,7 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
     soaked, first = Soaked(count, expected=len(expected(count))), int(count * BACKFILLED)
     box = Box(folder / "redis")
     try:
-        with nginx(folder / "stories", BUCKET, folder / "nginx") as (endpoint, _), proxied(endpoint) as proxy:
+        with object_server(folder / "stories", BUCKET) as endpoint, proxied(endpoint) as proxy:
             env = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
             env |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
             neardup, manifest = Neardup(folder, env), folder / "manifest.csv"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 from botocore.config import Config as BotoConfig
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +26,7 @@ from tests.conftest import COMMON, SAMPLES
 from tests.faults.bed import BUCKET, Bed, State, configuration, in_this_process
 from tests.faults.proxy import Fault, Proxy, proxied
 from tests.faults.table import CHAOS, Agree
-from tests.servers import REGION, Aws, free_port
+from tests.servers import REGION, Aws, answering
 from tests.shell.test_athena import AthenaStub
 
 CONFIG = f"""
@@ -84,15 +83,10 @@ def proxy(aws: Aws) -> Iterator[Proxy]:
 
 @pytest.fixture
 async def athena(aws: Aws, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Athena]:
-    made, port = Athena(aws), free_port()
-    app = web.Application()
-    app.add_routes([web.post("/", made.answer)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", f"http://127.0.0.1:{port}")
-    yield made
-    await runner.cleanup()
+    made = Athena(aws)
+    async with answering(made.answer) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", endpoint)
+        yield made
 
 
 def bed_of(folder: Path, proxy: Proxy) -> Bed:

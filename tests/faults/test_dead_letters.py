@@ -1,6 +1,6 @@
 """Dead letters are listed, counted, retried and dropped."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -8,23 +8,12 @@ from daemon.ledger import dead_letters
 from daemon.ledger.dead_letters import Choice
 from daemon.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 from tests.conftest import SAMPLES, Ended, Neardup
-from tests.faults.bed import PATHS, configuration, listed_letters, over_s3, served_samples
+from tests.faults.bed import PATHS, configuration, listed_letters
 from tests.faults.proxy import Fault, Proxy
 from tests.made import commit, ledger_in_memory, made
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)
-
-
-@pytest.fixture(scope="module")
-def proxy() -> Iterator[Proxy]:
-    with served_samples() as made_proxy:
-        yield made_proxy
-
-
-@pytest.fixture
-def served(proxy: Proxy, make_neardup: Make) -> Neardup:
-    return over_s3(make_neardup(configuration(proxy.endpoint)))
 
 
 @pytest.fixture

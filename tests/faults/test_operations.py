@@ -118,8 +118,6 @@ def test_full_buckets_are_told_once_a_language(make_neardup: Make, tmp_path: Pat
 
 def test_on_a_terminal_lines_are_for_people(troubled: tuple[Neardup, int]) -> None:
     neardup, _ = troubled
-    if shutil.which("script") is None:
-        pytest.skip("there is no script(1)")
     command = ["script", "-qec", shlex.join(neardup.command("backfill")), "/dev/null"]
     done = subprocess.run(command, env=neardup.env, capture_output=True, text=True, check=False)
     said = [line for line in done.stdout.splitlines() if "dead-lettered" in line and "reason" in line]

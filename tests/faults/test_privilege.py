@@ -128,8 +128,6 @@ def test_strangers_are_told_in_a_line_that_they_may_not(installed: Box) -> None:
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_unit_lives_with_its_filter_of_system_calls(unit: str, installed: Box) -> None:
     """What the filter forbids fails as it does there, and the command does its work all the same."""
-    if shutil.which("strace") is None:
-        pytest.skip("there is no strace(1)")
     names = ",".join(f"?{name}" for name in sorted(forbidden(filters(unit))))
     trace = installed.daemon.home / "trace"
     before = ["strace", "-f", "--seccomp-bpf", "-o", str(trace), "-e", f"trace={names}"]

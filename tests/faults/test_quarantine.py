@@ -20,7 +20,7 @@ from daemon.reading import Read
 from daemon.records import Dead, DeadLettered, Fingerprinted, Language, Story
 from daemon.worker import Worker
 from tests.conftest import ROOT, SAMPLES, Neardup, embedded
-from tests.faults.bed import BUCKET, PATHS, Bed, configuration, listed_letters, over_s3, served_samples
+from tests.faults.bed import BUCKET, PATHS, Bed, listed_letters
 from tests.faults.proxy import Fault, Proxy
 from tests.faults.table import Agree
 from tests.made import commit, fingerprint_of
@@ -139,17 +139,6 @@ async def test_a_story_whose_processing_raised_once_is_well() -> None:
 
 
 # A story that was in flight when the daemon died.
-
-
-@pytest.fixture(scope="module")
-def proxy() -> Iterator[Proxy]:
-    with served_samples() as made_proxy:
-        yield made_proxy
-
-
-@pytest.fixture
-def served(proxy: Proxy, make_neardup: Make) -> Neardup:
-    return over_s3(make_neardup(configuration(proxy.endpoint)))
 
 
 HELD = f"/{BUCKET}/TAMIL/{KILLER}.html"

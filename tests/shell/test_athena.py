@@ -20,7 +20,7 @@ from daemon.fetch import open_range_reader
 from daemon.records import Checkpoint, Listed, Story
 from daemon.source import athena as athena_module
 from daemon.source.athena import Athena
-from tests.servers import REGION, Aws, free_port
+from tests.servers import REGION, Aws, answering
 
 BACKFILL = "SELECT * FROM stories"
 DAILY = "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)"
@@ -103,15 +103,10 @@ class AthenaStub:
 async def stub(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AthenaStub]:
     monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
     aws.bucket("results")
-    made, port = AthenaStub(aws), free_port()
-    app = web.Application()
-    app.add_routes([web.post("/", made.answer)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", f"http://127.0.0.1:{port}")
-    yield made
-    await runner.cleanup()
+    made = AthenaStub(aws)
+    async with answering(made.answer) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", endpoint)
+        yield made
 
 
 @pytest.fixture
