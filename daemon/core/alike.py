@@ -11,7 +11,8 @@ from daemon.core.verify import HashRows
 Places = npt.NDArray[np.int64]
 Limits = npt.NDArray[np.int64]  # (languages, 4): hamming, bands, shared_bands, agreeing_rows
 Scores = tuple[npt.NDArray[np.bool_], Places, Places]
-Arrays = tuple[npt.NDArray[np.uint8], HashRows, SignatureRows, npt.NDArray[np.bool_]]
+Words = npt.NDArray[np.uint64]  # (n, 8): four bands each
+Arrays = tuple[npt.NDArray[np.uint8], HashRows, SignatureRows, npt.NDArray[np.bool_], Words]
 
 
 def alike(ones: Columns, others: Columns, left: Places, right: Places, limits: Limits) -> Scores:
@@ -25,13 +26,25 @@ def alike(ones: Columns, others: Columns, left: Places, right: Places, limits: L
 
 def alike_inside(stories: Columns, limits: Limits) -> tuple[Places, Places, Places, Places]:
     """The pairs that are alike among these stories, left < right, with the rows that agree and the bits that differ."""
-    left, right = _inside(_arrays(stories), limits)
-    _, rows, bits = alike(stories, stories, left, right, limits)
+    return _all_alike(stories, stories, limits, inside=True)
+
+
+def alike_across(ones: Columns, others: Columns, limits: Limits) -> tuple[Places, Places, Places, Places]:
+    """The same of one of the first and one of the others each."""
+    return _all_alike(ones, others, limits, inside=False)
+
+
+def _all_alike(
+    ones: Columns, others: Columns, limits: Limits, *, inside: bool
+) -> tuple[Places, Places, Places, Places]:
+    left, right = _each_with_each(_arrays(ones), _arrays(others), limits, inside)
+    _, rows, bits = alike(ones, others, left, right, limits)
     return left, right, rows, bits
 
 
 def _arrays(stories: Columns) -> Arrays:
-    return stories.languages, stories.simhashes, stories.signatures, stories.signed
+    words = stories.signatures.view(np.uint64)
+    return stories.languages, stories.simhashes, stories.signatures, stories.signed, words
 
 
 @compiled
@@ -66,8 +79,8 @@ def _shared(one: SignatureRows, other: SignatureRows, bands: int) -> int:
 @compiled
 def _compared(one: int, other: int, ones: Arrays, others: Arrays, limits: Limits) -> tuple[bool, int, int]:
     """Whether a pair is alike, the rows that agree, the bits that differ."""
-    languages, simhashes, signatures, signed = ones
-    other_languages, other_simhashes, other_signatures, other_signed = others
+    languages, simhashes, signatures, signed, _ = ones
+    other_languages, other_simhashes, other_signatures, other_signed, _ = others
     hamming, bands, shared_bands, agreeing_rows = limits[languages[one]]
     bits, rows, shared = _differing(simhashes[one], other_simhashes[other]), 0, 0
     if signed[one] and other_signed[other]:
@@ -88,12 +101,30 @@ def _pairs(ones: Arrays, others: Arrays, left: Places, right: Places, limits: Li
 
 
 @compiled
-def _inside(stories: Arrays, limits: Limits) -> tuple[Places, Places]:
+def _share_a_band(one: Words, other: Words) -> bool:
+    """Whether one of four 16-bit parts of a word is the same in both (Warren, "Hacker's Delight", section 6-1)."""
+    zeros = np.uint64(0)
+    for word in range(len(one)):
+        x = one[word] ^ other[word]
+        zeros |= (x - np.uint64(0x0001000100010001)) & ~x & np.uint64(0x8000800080008000)
+    return bool(zeros)
+
+
+@compiled
+def _each_with_each(ones: Arrays, others: Arrays, limits: Limits, inside: bool) -> tuple[Places, Places]:
+    """Those that are alike; nearly all are strangers, whom a look at their hashes and bands tells."""
     left, right, count = np.empty(64, np.int64), np.empty(64, np.int64), 0
-    languages = stories[0]
+    languages, simhashes, _, _, bands = ones
+    other_languages, other_simhashes, _, _, other_bands = others
     for one in range(len(languages)):
-        for other in range(one + 1, len(languages)):
-            if languages[one] != languages[other] or not _compared(one, other, stories, stories, limits)[0]:
+        hamming = limits[languages[one], 0]
+        for other in range(one + 1 if inside else 0, len(other_languages)):
+            if languages[one] != other_languages[other]:
+                continue
+            met = _share_a_band(bands[one], other_bands[other])
+            if not met and _differing(simhashes[one], other_simhashes[other]) > hamming:
+                continue
+            if not _compared(one, other, ones, others, limits)[0]:
                 continue
             if count == len(left):
                 left, right = np.append(left, left), np.append(right, right)

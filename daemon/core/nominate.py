@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from daemon.core.alike import alike, alike_inside
+from daemon.core.alike import alike, alike_across, alike_inside
 from daemon.core.banding import Numbers
 from daemon.core.columns import Columns
 from daemon.core.minhash import ROWS
@@ -16,6 +16,8 @@ from daemon.records import LANGUAGES, NUMBER_OF, Banded, Language
 T = TypeVar("T", bound=np.generic)
 Places = npt.NDArray[np.int64]
 NOBODY: Numbers = np.empty(0, np.uint32)
+NO_STORIES = Columns.of(())
+MOST_UNSEEN = 10_000  # to compare so many with each of a batch takes ten milliseconds or so
 
 
 class Limits(Protocol):
@@ -55,23 +57,31 @@ Alike = tuple[Sequence[int], Banded]  # the ids of stories that share their fing
 
 
 def nominate(
-    batch: Sequence[Alike], met: Sequence[Met], held: Columns, limits: Mapping[Language, Limits]
+    batch: Sequence[Alike],
+    met: Sequence[Met],
+    held: Columns,
+    limits: Mapping[Language, Limits],
+    unseen: Columns = NO_STORIES,
 ) -> list[Nominee]:
     """For each story of a batch, those it met, in `held` or in the batch, that are worth comparing with it.
 
     They are within the Hamming distance, or share enough bands and agree in enough rows.  `met` goes with
-    `batch`; `held` has, in order of their numbers, those of them that are still there.  An older version
-    of a story of the batch counts for nothing.  Best is who agrees in the most rows, then who is nearest,
-    then who has the lowest id.
+    `batch`; `held` has, in order of their numbers, those of them that are still there.  `unseen` are stories
+    that no lookup could bring up yet, so they are compared with each of the batch.  An older version of a
+    story of the batch counts for nothing.  Best is who agrees in the most rows, then who is nearest, then
+    who has the lowest id.
     """
     mine = columns_of([banded for _, banded in batch])
     members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
     sizes = np.array([len(ids) for ids, _ in batch], np.int64)
     table = _table(limits)
-    others = held.where(~np.isin(held.ids, members))
+    unseen = unseen.where(~np.isin(unseen.ids, members))
+    others = held.where(~np.isin(held.ids, np.concatenate((members, unseen.ids))))
     left, right = _met(met, others)
     worth, rows, bits = alike(mine, others, left, right, table)
     pairs = [np.stack((left, -rows, bits, others.ids[right]))[:, worth]]
+    left, right, rows, bits = alike_across(mine, unseen, table)
+    pairs.append(np.stack((left, -rows, bits, unseen.ids[right])))
     left, right, rows, bits = alike_inside(mine, table)
     twins = np.flatnonzero(sizes > 1)
     left, right = np.concatenate((left, right, twins)), np.concatenate((right, left, twins))

@@ -1,5 +1,5 @@
-"""Law: a story's nominees are what comparing it with each story it met, and with each of its batch, gives, best first;
-what a cap leaves out is counted.
+"""Law: a story's nominees are what comparing it with each story it met, with each of its batch and with each that
+no lookup could bring up gives, best first; what a cap leaves out is counted.
 """
 
 from collections.abc import Mapping
@@ -116,10 +116,11 @@ def test_nominees_are_those_that_agree_most_then_the_nearest_then_the_lowest_ids
     inside = {story_id: one for ids, one in groups for story_id in ids}
     some = st.sets(st.sampled_from(list(others)))
     brought = [(data.draw(some), data.draw(some)) for _ in groups]
+    late = data.draw(some)
     want = []
     for (ids, one), (by_id, by_number) in zip(groups, brought, strict=True):
         for story_id in ids:
-            candidates = {n: others[n] for n in by_id | by_number if n not in inside} | inside
+            candidates = {n: others[n] for n in by_id | by_number | late if n not in inside} | inside
             ranked = sorted(
                 (-rows_of(one, other), bits_between(one, other), n)
                 for n, other in candidates.items()
@@ -127,7 +128,9 @@ def test_nominees_are_those_that_agree_most_then_the_nearest_then_the_lowest_ids
             )
             most = limits[one.language].max_matches
             want.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
-    assert nominate(groups, [met(others, *both) for both in brought], held(others), limits) == want
+    there = held(others)
+    unseen = there.where(np.isin(there.ids, list(late)))
+    assert nominate(groups, [met(others, *both) for both in brought], there, limits, unseen) == want
 
 
 @given(st.lists(st.tuples(st.sets(ids), st.sets(st.integers(0, 2**32 - 1))), max_size=4))
