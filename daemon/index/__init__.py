@@ -47,7 +47,7 @@ class Index(Protocol):
         ...
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        """The last change applied, and what each probe's bands hold, of a moment at which that was applied.
+        """The last change applied, and what each probe's bands hold, with all changes up to that one, at least.
 
         Of a bucket with more than `max_bucket` members those of the lowest ids, or of the latest
         numbers, are taken: the numbers of versions edited or removed since are the older ones.

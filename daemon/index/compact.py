@@ -16,23 +16,19 @@ from daemon.index import Bandings, packed
 from daemon.index.bulk import Spool
 from daemon.index.marks import layout
 from daemon.index.redis_filling import Command
-from daemon.index.redis_index import RedisIndex
+from daemon.index.redis_index import APPEND_EACH, RedisIndex
 from daemon.records import ISO_CODES, Change, Language
 
 # APPEND leaves a string twice the room it needs.  BITOP makes an exact copy, here of a string by itself,
 # and costs the append-only file a key's length, where SET would cost it the string.
-APPEND_EACH = """
-for i, key in ipairs(KEYS) do
-    redis.call('APPEND', key, ARGV[i])
-    redis.call('BITOP', 'OR', key, key)
-end
-"""
+TRIM_EACH = "for _, key in ipairs(KEYS) do redis.call('BITOP', 'OR', key, key) end"
 
 
 class Compact(RedisIndex):
     """The `Index` by the compact keys, in a Redis or a Redis cluster; made by `open_redis`."""
 
     blocks = True
+    append_each = APPEND_EACH + TRIM_EACH
 
     def __init__(self, client: Any, bandings: Bandings, *, cluster: bool) -> None:
         record = {
@@ -55,8 +51,7 @@ class Compact(RedisIndex):
 
     def _changing(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
         for language in languages:
-            for keys, numbers in self._entering(changes, language):
-                yield ("EVAL", APPEND_EACH, len(keys), *keys, *numbers)
+            yield from self._appending(changes, language)
         for language, n in packed.gained(changes).items():
             if language in languages:
                 yield ("INCRBY", self._stories(language), n)

@@ -28,8 +28,14 @@ from daemon.records import LANGUAGES, Banded, Change, Language
 
 INTSET_ENTRIES = 1_000_000
 SIMHASHES = "simhashes"  # what is put aside of them, to build from
-# ARGV: a command, then for each key the member it is called with.  A command each would cost the client far more.
-EACH = "for i, key in ipairs(KEYS) do redis.call(ARGV[1], key, ARGV[i + 1]) end"
+# ARGV: for each story SADD or SREM, and its id; KEYS: its bands.  A command each would cost the client far more.
+MOVE_EACH = """
+local bands = 2 * #KEYS / #ARGV
+for i, key in ipairs(KEYS) do
+    local story = 2 * math.floor((i - 1) / bands)
+    redis.call(ARGV[story + 1], key, ARGV[story + 2])
+end
+"""
 # ARGV: the sizes of a story's groups.  Gives the place of each group whose bands have members in common, and these.
 SINTER_EACH = """
 local found, first, group = {}, 1, 0
@@ -63,7 +69,6 @@ class Documented(RedisIndex):
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         """As every index; the ids are those of the SimHashes, the numbers those of the signatures."""
-        _, found = await super().lookup(probes)
         size = KEYS_A_COMMAND // BANDS
         evals = [
             (self._bandings[language], some)
@@ -71,8 +76,11 @@ class Documented(RedisIndex):
             for some in parts(places, size)
         ]
         sinters = [self._sinter(banding, [probes[n] for n in some]) for banding, some in evals]
-        replies = await self._ask([*sinters, *self._marks])
-        for (banding, some), reply in zip(evals, replies, strict=False):
+        (applied, found), replies = await asyncio.gather(
+            super().lookup(probes), self._ask([*self._marks, *sinters, *self._marks])
+        )
+        marks = len(self._marks)
+        for (banding, some), reply in zip(evals, replies[marks:], strict=False):
             for place, members in zip(reply[::2], reply[1::2], strict=True):
                 nth, group = divmod(place, banding.hamming + 1)
                 one = found[some[nth]]
@@ -80,28 +88,30 @@ class Documented(RedisIndex):
                 one.ids.update(ids[: banding.max_bucket])
                 if len(ids) > banding.max_bucket:
                     one.capped[_name(probes[some[nth]], groups(banding.hamming)[group])] = len(ids)
-        return least(replies[len(evals) :]), found
+        return least([applied, *replies[:marks], *replies[-marks:]]), found
 
     def _sinter(self, banding: Banding, probes: Sequence[Banded]) -> Command:
         keys = [key for probe in probes for key in self._band_keys(probe)]
         return ("EVAL", SINTER_EACH, len(keys), *keys, *map(len, groups(banding.hamming)))
 
     def _changing(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
-        sets: dict[tuple[str, int], bool] = {}  # of several changes to a story the last counts
-        hashes: dict[tuple[str, int], str | None] = {}
-        for change in changes:
-            for banded, enters in ((change.old, False), (change.new, True)):
-                if banded and banded.language in languages:
-                    sets.update(((key, change.story_id), enters) for key in self._band_keys(banded))
-                    hashes[self._hashes(banded.language), change.story_id] = banded.simhash.hex() if enters else None
-        for command, wanted in (("SREM", False), ("SADD", True)):
-            for part in parts([member for member, enters in sets.items() if enters is wanted]):
-                yield _each(command, *zip(*part, strict=True))
-        for (key, story_id), digits in hashes.items():
-            yield ("HDEL", key, story_id) if digits is None else ("HSET", key, story_id, digits)
+        moves = [
+            (command, change.story_id, banded)
+            for change in changes
+            for command, banded in (("SREM", change.old), ("SADD", change.new))
+            if banded and banded.language in languages
+        ]
+        for some in parts(moves, KEYS_A_COMMAND // BANDS):
+            keys = [key for *_, banded in some for key in self._band_keys(banded)]
+            yield ("EVAL", MOVE_EACH, len(keys), *keys, *chain.from_iterable(move[:2] for move in some))
         for language in languages:
-            for keys, numbers in self._entering(changes, language):
-                yield _each("APPEND", keys, numbers)
+            key, mine = self._hashes(language), [move for move in moves if move[2].language == language]
+            last = {story_id: (command, banded) for command, story_id, banded in mine}
+            gone = [story_id for story_id, (command, _) in last.items() if command == "SREM"]
+            there = [(story_id, one.simhash.hex()) for story_id, (command, one) in last.items() if command == "SADD"]
+            yield from (("HDEL", key, *some) for some in parts(gone))
+            yield from (("HSET", key, *chain.from_iterable(some)) for some in parts(there))
+            yield from self._appending(changes, language)
 
     async def _take(self, spool: Spool, page: Columns) -> None:
         await super()._take(spool, page)
@@ -159,10 +169,6 @@ class Documented(RedisIndex):
 
     def _hashes(self, language: Language) -> str:
         return f"simhashes:{self._names[language]}"
-
-
-def _each(command: str, keys: Sequence[object], values: Sequence[object]) -> Command:
-    return ("EVAL", EACH, len(keys), *keys, command, *values)
 
 
 def _name(banded: Banded, group: range) -> str:

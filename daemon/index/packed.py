@@ -10,6 +10,7 @@ many bits that a bucket of the language holds some hundred stories.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -88,7 +89,7 @@ class Asked:
     """
 
     language: Language
-    buckets: list[int]
+    buckets: Buckets
     near: Buckets
     sketched: Buckets
     signed: npt.NDArray[np.bool_]
@@ -102,7 +103,7 @@ def asked(language: Language, stories: Sequence[Banded], banding: Banding, bits:
     buckets, places = np.unique(np.concatenate((near.ravel(), sketched.ravel())), return_inverse=True)
     return Asked(
         language,
-        buckets.tolist(),
+        buckets,
         places[: near.size].reshape(near.shape),
         places[near.size :].reshape(sketched.shape),
         np.array([story.signature is not None for story in stories], np.bool_),
@@ -130,20 +131,39 @@ def found(asked: Asked, values: Sequence[bytes], lengths: Sequence[int], banding
             places = np.concatenate((places, asked.sketched[nth]))
             nth += 1
         full = places[sizes[places] > most].tolist()
-        each.append(Found(set(), numbers, {name(asked.language, asked.buckets[n]): int(sizes[n]) for n in full}))
+        each.append(Found(set(), numbers, {name(asked.language, int(asked.buckets[n])): int(sizes[n]) for n in full}))
     return each
+
+
+class Entering(NamedTuple):
+    """What is to be appended: the buckets, ascending, how many numbers go to each, and these, bucket by bucket."""
+
+    buckets: Buckets
+    counts: Buckets
+    members: bytes
+
+    def each(self) -> Iterator[tuple[int, bytes]]:
+        """Each bucket with its own."""
+        begin = 0
+        for bucket, end in zip(self.buckets.tolist(), (np.cumsum(self.counts) * NUMBER_BYTES).tolist(), strict=True):
+            yield bucket, self.members[begin:end]
+            begin = end
+
+    def parts(self, size: int) -> Iterator["Entering"]:
+        """The same, so many buckets at a time."""
+        ends = np.cumsum(self.counts, dtype=np.int64) * NUMBER_BYTES
+        for start in range(0, len(self.buckets), size):
+            counts = self.counts[start : start + size]
+            end = int(ends[start + len(counts) - 1])
+            begin = end - int(counts.sum()) * NUMBER_BYTES
+            yield Entering(self.buckets[start : start + size], counts, self.members[begin:end])
 
 
 def entering(
     language: Language, changes: Sequence[Change], banding: Banding, bits: int, *, blocks: bool = True
-) -> Iterator[tuple[int, bytes]]:
-    """The buckets that these changes put stories of a language in, ascending, with what is to be appended.
-
-    Raises Fatal for a number of more than 32 bits.
-    """
+) -> Entering:
+    """What these changes put into the buckets of a language.  Raises Fatal for a number of more than 32 bits."""
     new = [(change.number, change.new) for change in changes if change.new and change.new.language == language]
-    if not new:
-        return
     for number, _ in new:
         if number >> 8 * NUMBER_BYTES:
             raise Fatal(f"story number {number} has more than 32 bits: an index holds no more versions of stories")
@@ -152,11 +172,7 @@ def entering(
     places = np.concatenate((wants.near.ravel(), wants.sketched.ravel()))
     each = (numbers.repeat(wants.near.shape[1]), numbers[wants.signed].repeat(wants.sketched.shape[1]))
     members = np.concatenate(each)[np.argsort(places, kind="stable")].tobytes()
-    ends = np.cumsum(np.bincount(places, minlength=len(wants.buckets))) * NUMBER_BYTES
-    begin = 0
-    for bucket, end in zip(wants.buckets, ends.tolist(), strict=True):
-        yield bucket, members[begin:end]
-        begin = end
+    return Entering(wants.buckets, np.bincount(places, minlength=len(wants.buckets)), members)
 
 
 def gained(changes: Sequence[Change]) -> dict[Language, int]:

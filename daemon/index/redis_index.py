@@ -6,31 +6,42 @@ On a cluster the language is a hash tag, {HINDI}:0:A8D3, so that all of its keys
 language has its own neardup:applied, set with its bands in one MULTI; the index is as far as the one
 furthest behind.
 
-A Redis may lose its data between two messages, wholly or back to an older state, and answer the next one.  So a
-lookup reads the mark after all else, and changes are applied while the mark is watched.
+A Redis may lose its data between two messages, wholly or back to an older state, and answer the next one, and
+changes may come in while others are looked up.  So a lookup reads the mark both before and after all else, and
+changes are applied while the mark is watched.
 """
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from daemon.core.banding import BAND_BITS
+import numpy as np
+
 from daemon.core.columns import Columns
 from daemon.index import Bandings, Found, Mark, packed
 from daemon.index.bulk import Spool, parts_of, put_aside
 from daemon.index.marks import least, refuse_gap, strange
 from daemon.index.redis_client import translated
 from daemon.index.redis_filling import Command, Filling
-from daemon.index.redis_keys import drop_all_of_languages
+from daemon.index.redis_keys import PackedKeys, drop_all_of_languages
 from daemon.records import Banded, Change, Language
 
 KEYS_A_COMMAND = 2048  # a millisecond or two of Redis's time
 PROBES_A_READ = 256
 SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
-VALUES = [b"%04X" % value for value in range(1 << BAND_BITS)]
+# ARGV: how many numbers go to each key, 4 bytes each, and the numbers.  To cut them here is cheaper than to send each.
+APPEND_EACH = """
+local first = 1
+for i, key in ipairs(KEYS) do
+    local a, b, c, d = string.byte(ARGV[1], 4 * i - 3, 4 * i)
+    local after = first + 4 * (((a * 256 + b) * 256 + c) * 256 + d)
+    redis.call('APPEND', key, string.sub(ARGV[2], first, after - 1))
+    first = after
+end
+"""
 
 T = TypeVar("T")
 
@@ -39,10 +50,11 @@ class RedisIndex(ABC):
     """What both layouts of the `Index` in a Redis or a Redis cluster do alike.
 
     `names` are the languages as keys have them, `record` what decides where a story stands; `blocks` tells
-    whether SimHashes stand in packed buckets, too.
+    whether SimHashes stand in packed buckets, too, and `append_each` is the script that appends to these.
     """
 
     blocks: bool
+    append_each = APPEND_EACH
 
     def __init__(
         self,
@@ -58,7 +70,7 @@ class RedisIndex(ABC):
         self._names = {language: f"{{{name}}}" if cluster else name for language, name in names.items()}
         self._record = record
         self._bits = self._bits_of(None)
-        self._columns = {language: self._column_keys(name) for language, name in self._names.items()}
+        self._keys = {language: PackedKeys(self._column_keys(name)) for language, name in self._names.items()}
         self._parts = [[language] for language in Language] if cluster else [list(Language)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
         self._marks: list[Command] = [("GET", key) for key in self._applied]
@@ -110,13 +122,14 @@ class RedisIndex(ABC):
         bits = self._bits
         asked, mgets = await asyncio.to_thread(self._reads, probes)  # meanwhile the loop keeps the readers busy
         reads = [mget for each in mgets for mget in each]
-        replies = iter(await self._ask([("GET", "neardup:bits"), *reads, *self._marks]))
+        replies = iter(await self._ask([("GET", "neardup:bits"), *self._marks, *reads, *self._marks]))
         [record] = islice(replies, 1)
+        before = list(islice(replies, len(self._marks)))
         self._bits = self._bits_of(record and record.decode())
         if self._bits != bits:  # it was rebuilt meanwhile, or this is the first look at it
             return await self._look_up(probes)
         values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
-        applied = least(list(replies))
+        applied = least([*before, *replies])
         each_found = await asyncio.to_thread(list, map(self._found, asked, values))
         places = packed.by_language(probes).values()
         found = dict(zip(chain.from_iterable(places), chain.from_iterable(each_found), strict=True))
@@ -126,7 +139,7 @@ class RedisIndex(ABC):
         """What the probes ask for, language by language, and the commands that read it."""
         places = packed.by_language(probes)
         asked = [self._asked(language, [probes[n] for n in mine]) for language, mine in places.items()]
-        return asked, [[("MGET", *keys) for keys in parts(self._keys(one.language, one.buckets))] for one in asked]
+        return asked, [[("MGET", *keys) for keys in parts(self._keys[one.language].of(one.buckets))] for one in asked]
 
     def _asked(self, language: Language, stories: Sequence[Banded]) -> packed.Asked:
         return packed.asked(language, stories, self._bandings[language], self._bits[language], blocks=self.blocks)
@@ -137,10 +150,6 @@ class RedisIndex(ABC):
         lengths = [0 if value is None else len(value) for value in values]
         last = [value if len(value) <= most else value[-most:] for value in values if value]
         return packed.found(asked, last, lengths, banding)
-
-    def _keys(self, language: Language, buckets: Iterable[int]) -> list[bytes]:
-        columns, mask = self._columns[language], (1 << BAND_BITS) - 1
-        return [columns[bucket >> BAND_BITS] + VALUES[bucket & mask] for bucket in buckets]
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         """Move stories between bands and set `applied`: one MULTI, or on a cluster one for each language."""
@@ -163,13 +172,13 @@ class RedisIndex(ABC):
                 await pipe.execute()
                 self._filling.marked(languages)
 
-    def _entering(self, changes: Sequence[Change], language: Language) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Keys of packed buckets and what is appended to each, some at a time."""
+    def _appending(self, changes: Sequence[Change], language: Language) -> Iterator[Command]:
+        """The commands by which these changes come to the packed buckets of a language."""
         banding, bits = self._bandings[language], self._bits[language]
-        entering = list(packed.entering(language, changes, banding, bits, blocks=self.blocks))
-        for part in parts(entering):
-            buckets, numbers = zip(*part, strict=True)
-            yield self._keys(language, buckets), list(numbers)
+        entering = packed.entering(language, changes, banding, bits, blocks=self.blocks)
+        for part in entering.parts(KEYS_A_COMMAND):
+            keys = self._keys[language].of(part.buckets)
+            yield ("EVAL", self.append_each, len(keys), *keys, part.counts.astype(">u4").tobytes(), part.members)
 
     async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index, each bucket by one SET of its size.  Raises Transient for data that went meanwhile."""
@@ -181,7 +190,7 @@ class RedisIndex(ABC):
         for part in parts_of(spool, self._bandings, blocks=self.blocks):
             filled = part.buckets(spool)
             while some := await asyncio.to_thread(list, islice(filled, KEYS_A_COMMAND)):
-                keys = self._keys(part.language, [bucket for bucket, _ in some])
+                keys = self._keys[part.language].of(np.array([bucket for bucket, _ in some]))
                 pairs = zip(keys, (numbers for _, numbers in some), strict=True)
                 await self._filling.write(part.language, [("MSET", *chain.from_iterable(pairs))])
             yield part.stories
@@ -216,8 +225,8 @@ class RedisIndex(ABC):
         commands: list[Command] = []
         for language, places in packed.by_language(sample).items():
             buckets = self._asked(language, [sample[n] for n in places]).buckets
-            named += [packed.name(language, bucket) for bucket in buckets]
-            commands += [("STRLEN", key) for key in self._keys(language, buckets)]
+            named += [packed.name(language, bucket) for bucket in buckets.tolist()]
+            commands += [("STRLEN", key) for key in self._keys[language].of(buckets)]
         lengths = await self._ask(commands)
         return {name: n // packed.NUMBER_BYTES for name, n in zip(named, lengths, strict=True) if n}
 

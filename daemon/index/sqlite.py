@@ -86,7 +86,7 @@ class SqliteIndex:
             fresh = [change for change in changes if change.seq == 0 or mark is None or change.seq > mark]
             for language in LANGUAGES:
                 entering = packed.entering(language, fresh, self._bandings[language], bits[language])
-                db.executemany(APPEND, ((_row(language, bucket), numbers) for bucket, numbers in entering))
+                db.executemany(APPEND, ((_row(language, bucket), numbers) for bucket, numbers in entering.each()))
             _grow(db, packed.gained(fresh))
             if applied is not None and (mark is None or applied > mark):
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
@@ -125,7 +125,7 @@ class SqliteIndex:
             for language, places in packed.by_language(sample).items():
                 stories = [sample[place] for place in places]
                 asked = packed.asked(language, stories, self._bandings[language], bits[language])
-                for bucket, length in zip(asked.buckets, _lengths(db, asked), strict=True):
+                for bucket, length in zip(asked.buckets.tolist(), _lengths(db, asked), strict=True):
                     sizes[packed.name(language, bucket)] = length // packed.NUMBER_BYTES
             return {name: n for name, n in sizes.items() if n}
 
@@ -193,10 +193,14 @@ def _row(language: Language, bucket: int) -> int:
     return NUMBER_OF[language] << COLUMN_BITS + BAND_BITS | bucket
 
 
+def _rows(asked: packed.Asked) -> str:
+    return json.dumps([_row(asked.language, bucket) for bucket in asked.buckets.tolist()])
+
+
 def _lengths(db: sqlite3.Connection, asked: packed.Asked) -> list[int]:
     rows = db.execute(
         "SELECT coalesce(length(numbers), 0) FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (json.dumps([_row(asked.language, bucket) for bucket in asked.buckets]),),
+        (_rows(asked),),
     )
     return [length for (length,) in rows]
 
@@ -206,10 +210,10 @@ def _read(db: sqlite3.Connection, asked: packed.Asked, most: int) -> tuple[list[
     rows = db.execute(
         "SELECT coalesce(length(numbers), 0), CASE WHEN length(numbers) <= ? THEN numbers END"
         " FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (most, json.dumps([_row(asked.language, bucket) for bucket in asked.buckets])),
+        (most, _rows(asked)),
     )
     values, lengths = [], []
-    for bucket, (length, numbers) in zip(asked.buckets, rows.fetchall(), strict=True):
+    for bucket, (length, numbers) in zip(asked.buckets.tolist(), rows.fetchall(), strict=True):
         lengths.append(length)
         if length > most:  # SQL would read it whole, whatever part was asked for
             row = _row(asked.language, bucket)
