@@ -1,4 +1,7 @@
-"""The link to a reading process: pickles go there, and come back with their lengths in front."""
+"""The link to a reading process: pickles go there, and come back with their lengths in front.
+
+What is asked in one turn of the loop goes in one message: a message costs both ends more than a request.
+"""
 
 import asyncio
 import os
@@ -16,7 +19,7 @@ from daemon.config import Content
 from daemon.core import golden
 from daemon.core.html import Extraction, Unreadable
 from daemon.errors import Fatal, Interrupted, NeardupError, Transient
-from daemon.reading import LENGTH
+from daemon.reading import LENGTH, Request
 from daemon.records import Skip
 
 log = structlog.get_logger()
@@ -31,6 +34,7 @@ class Link(asyncio.Protocol):
         self._process: Watched | None = None
         self._transport: asyncio.WriteTransport | None = None
         self._received = bytearray()
+        self._requests: list[Request] = []  # to be sent
         self._numbers = count()
         self._asked: dict[int, tuple[str, asyncio.Future[Any]]] = {}  # by number: a path, and who waits
         self._version: str | None = None  # of the fingerprints that are made there, told when all is ready
@@ -53,7 +57,9 @@ class Link(asyncio.Protocol):
             raise self._death(NOBODY)
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
         self._asked[number] = path, answer
-        self.send((number, work, path, etag))
+        if not self._requests:
+            asyncio.get_running_loop().call_soon(self._send_requests)
+        self._requests.append((number, work, path, etag))
         return await answer
 
     def look(self) -> None:
@@ -70,6 +76,11 @@ class Link(asyncio.Protocol):
                 log.warning("a page takes too much to be read", page=self._asked[number][0], over=over)
                 self._answer(number, Unreadable(Skip.OVER_BUDGET))
             self._end(number)
+
+    def _send_requests(self) -> None:
+        requests, self._requests = self._requests, []
+        if not self.ended:
+            self.send(requests)
 
     def send(self, message: object) -> None:
         """Send a message, in the end."""
@@ -109,8 +120,9 @@ class Link(asyncio.Protocol):
             if not compiled:
                 log.warning("this system forbids code compiled here: fingerprints take several times as long")
             return
-        number, answer, self.cpu_seconds = message
-        self._answer(number, answer)
+        answers, self.cpu_seconds = message
+        for number, answer in answers:
+            self._answer(number, answer)
 
     def _answer(self, number: int, answer: Any) -> None:
         _, waiting = self._asked.pop(number)

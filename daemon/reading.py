@@ -34,7 +34,8 @@ from daemon.records import Fingerprint, Skip
 
 MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, none of them copied
 
-LENGTH = struct.Struct("!I")  # in front of each answer
+LENGTH = struct.Struct("!I")  # in front of each message of answers
+TOGETHER = 8  # answers in a message, while more are about to come: to send each costs more than to count a batch's
 
 Request = tuple[int, str, str, str | None]  # a number to answer to, one of WORKS, a page's path, the ETag it had
 
@@ -93,7 +94,7 @@ WORKS: dict[str, Callable[[Document, Extraction, float], Any]] = {
 
 
 class _Reading:
-    """Answers the requests that come over a link, as many at a time as come."""
+    """Answers the requests that come over a link, as many at a time as come, some in one message."""
 
     def __init__(self, link: socket.socket, record: Record, content: Content, extraction: Extraction) -> None:
         self._link = link
@@ -105,17 +106,20 @@ class _Reading:
         self._lock = threading.Lock()
         self._sending = threading.Lock()  # not the other: both ends would wait for each other
         self._under_way = self._threads = self._held = 0
+        self._at_hand = 0  # pages that are here and not yet answered
+        self._answers: list[tuple[int, Any]] = []
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer requests until there are no more.  Raises EOFError."""
         while True:
-            request: Request = pickle.load(requests)  # noqa: S301 - of the process that started this one
+            together: list[Request] = pickle.load(requests)  # noqa: S301 - of the process that started this one
             with self._lock:
-                self._under_way += 1
-                if self._threads < self._under_way:
+                self._under_way += len(together)
+                while self._threads < self._under_way:
                     self._threads += 1
                     threading.Thread(target=self._work, daemon=True).start()
-            self._waiting.put(request)
+            for request in together:
+                self._waiting.put(request)
 
     def send(self, message: object) -> None:
         """From any thread; whoever the message is for may be gone."""
@@ -129,7 +133,11 @@ class _Reading:
             answer = self._answer(number, work, path, etag)
             with self._lock:
                 self._under_way -= 1
-            self.send((number, answer, time.process_time()))
+                self._answers.append((number, answer))
+                if self._at_hand and len(self._answers) < TOGETHER:
+                    continue  # whoever has a page at hand sends this, too
+                answers, self._answers = self._answers, []
+            self.send((answers, time.process_time()))
 
     def _answer(self, number: int, work: str, path: str, etag: str | None) -> Any:
         began, held = time.perf_counter(), 0
@@ -153,14 +161,20 @@ class _Reading:
             self._hold(-held)
 
     def _computed(self, number: int, work: str, document: Document, fetched: float) -> Any:
-        with self._computing:
-            self._record.begin(number)
-            try:
-                return WORKS[work](document, self._extraction, fetched)
-            except MemoryError:
-                os._exit(1)  # with the page on record; what is left of the process cannot be relied on
-            finally:
-                self._record.end()
+        with self._lock:
+            self._at_hand += 1
+        try:
+            with self._computing:
+                self._record.begin(number)
+                try:
+                    return WORKS[work](document, self._extraction, fetched)
+                except MemoryError:
+                    os._exit(1)  # with the page on record; what is left of the process cannot be relied on
+                finally:
+                    self._record.end()
+        finally:
+            with self._lock:
+                self._at_hand -= 1
 
     def _hold(self, size: int) -> None:
         with self._lock:

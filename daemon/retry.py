@@ -1,6 +1,7 @@
 """The one retry layer: what is Transient is tried again, counted and told."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import stamina
@@ -22,7 +23,7 @@ async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | 
 
     Log lines name the story that the call is about.
     """
-    say = (log if story is None else log.bind(story=story)).warning
+    say = log.warning if story is None else partial(log.warning, story=story)
     return await _retried(stage, call, say, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
 
 

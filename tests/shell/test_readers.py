@@ -111,7 +111,9 @@ async def test_what_a_process_fails_by_is_told_apart() -> None:
         ours, theirs = socket.socketpair()
         link = await linked(ours, Record(new_record()), Content(url="file:/nowhere"), Extraction())
         asking = asyncio.create_task(link.ask("read_page", "HINDI/1.html", None))
-        await asyncio.sleep(0)
+        with theirs.makefile("rb") as received:
+            for _ in ("what to read, and how", "what is asked"):
+                await asyncio.to_thread(pickle.load, received)
         theirs.sendall(b"".join(LENGTH.pack(len(message)) + message for message in messages))
         theirs.close()
         try:
