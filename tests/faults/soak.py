@@ -89,13 +89,15 @@ def _failing(proxy: Proxy) -> None:
 
 
 @contextmanager
-def _troubled(box: Box, every: float, told: Counter[str]) -> Iterator[None]:
-    """Meanwhile Redis has one fault after the other, each some seconds after the last."""
+def _troubled(box: Box, every: float, told: Counter[str], ledger: Path) -> Iterator[None]:
+    """Meanwhile Redis has one fault after the other, each some seconds after the last, when the run goes on again."""
     over = threading.Event()
 
     def trouble() -> None:
-        n = 0
+        n, held = 0, -1
         while not over.wait(every):
+            if held == (held := _held(ledger)):  # the index of so many stories takes its time to be rebuilt
+                continue
             fault = PASSING_OF_REDIS[n % len(PASSING_OF_REDIS)]()
             n += 1
             fault.prepare(box)
@@ -103,6 +105,7 @@ def _troubled(box: Box, every: float, told: Counter[str]) -> Iterator[None]:
             over.wait(3 * REDIS_SECONDS if isinstance(fault, Slow) else REDIS_SECONDS)
             fault.mend(box)
             told[fault.told] += 1
+            held = _held(ledger)
 
     with ThreadPoolExecutor(1, "trouble") as thread:
         troubling = thread.submit(trouble)
@@ -195,7 +198,7 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
             neardup.configure(configuration(proxy.endpoint, manifest, box.url))
             work, began = _Soak(neardup, soaked), time.monotonic()
             _failing(proxy)
-            with _troubled(box, redis_every, soaked.redis):
+            with _troubled(box, redis_every, soaked.redis, neardup.ledger):
                 for command, upto, share in (("backfill", first, kills - kills // 4), ("daily", count, kills // 4)):
                     _list(manifest, rows[:upto])
                     work.run(command, upto, share)
