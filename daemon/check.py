@@ -7,7 +7,7 @@ from typing import Any
 from daemon.app import App, extraction, open_readers
 from daemon.core.fingerprint import fingerprint
 from daemon.core.html import file_text
-from daemon.core.nominate import nominate, together
+from daemon.core.nominate import MOST_UNSEEN, nominate, together
 from daemon.core.verify import judge, shingled
 from daemon.errors import Transient
 from daemon.ledger import changes, columns, runs, stories, translated
@@ -54,11 +54,12 @@ async def _check(app: App, body: bytes, language: Language) -> list[dict[str, An
 async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
     refuse(await app.index.mark(), runs.get(app.reader, "ledger_id") or "", app.version)
     applied, [found] = await app.index.lookup([probe])
-    if applied is None or applied < changes.last_seq(app.reader):
+    if applied is None or changes.last_seq(app.reader) - applied > MOST_UNSEEN:
         raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
     held = columns.held(app.reader, *together([found]))
+    unseen = columns.after(app.reader, applied, MOST_UNSEEN)
     limits = {probe.language: app.config.detection.of(probe.language)}
-    [nominee] = nominate([([CHECKED], probe)], [found], held, limits)
+    [nominee] = nominate([([CHECKED], probe)], [found], held, limits, unseen)
     return nominee.matches
 
 

@@ -10,7 +10,7 @@ from daemon.readers import PROCESSES
 BUSY_CORES = 0.7 * PROCESSES  # Redis and the system have the rest
 
 
-def watch_flow(pipeline: Pipeline[Any, Any], requests: Concurrency) -> None:
+def watch_flow(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> None:
     """Let the gauges follow a run."""
     QUEUE_DEPTH.labels("jobs").set_function(pipeline.jobs.qsize)
     QUEUE_DEPTH.labels("outcomes").set_function(pipeline.outcomes.qsize)
@@ -26,7 +26,7 @@ def unwatch_flow() -> None:
         gauge.set_function(int)
 
 
-def limited_by(pipeline: Pipeline[Any, Any], requests: Concurrency) -> str:
+def limited_by(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> str:
     """What a run waits for, in an operator's words."""
     match pipeline.limiting:
         case "source":

@@ -15,7 +15,7 @@ STORIES = Counter("neardup_stories_total", "Stories that ended, by outcome", ["l
 FLAGS = Counter("neardup_flags_total", "Pairs flagged", ["language", "kind"])
 STAGE_SECONDS = Histogram(
     "neardup_stage_seconds",
-    "Time a stage took: fetch, extract and fingerprint a story; look_up, commit, index and verify a batch",
+    "Time a stage took: fetch, extract and fingerprint a story; look_up, nominate, commit, index and verify a batch",
     ["stage"],
     buckets=_STAGE_SECONDS,
 )

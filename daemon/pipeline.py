@@ -1,7 +1,10 @@
-"""source -> jobs -> workers -> outcomes -> writer.
+"""source -> jobs -> workers -> outcomes -> look-ups -> writer.
 
-Two bounded queues are the only coupling between the stages, and the only backpressure: a slow
-writer fills `outcomes`, which stops the workers, which fills `jobs`, which stops the source.
+Bounded queues are the only coupling between the stages, and the only backpressure: a slow writer
+fills `outcomes`, which stops the workers, which fills `jobs`, which stops the source.
+
+While one batch is written the next are looked up: a look-up is waiting, most of it, for the index, for
+threads and for the interpreter, and what a batch finds may be of a moment before others were written.
 
 Stopping is one idea: the source ends.  `stop` ends it early; whatever was accepted is still worked
 and written.  A stage that raises cancels the others, and its error leaves `run`.
@@ -15,9 +18,9 @@ fill.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 
 class Job(Protocol):
@@ -36,11 +39,13 @@ class _Done:
 
 JobType = TypeVar("JobType", bound=Job)
 Outcome = TypeVar("Outcome")
+Looked = TypeVar("Looked")
 T = TypeVar("T")
 DONE = _Done()
 Queue = asyncio.Queue[T | _Done]
 Stage = Literal["source", "workers", "writer"]
 LINGER_SECONDS = 0.05
+BATCHES = 3  # looked up or written at a time
 SMOOTHING = 0.2  # the weight of the last batch in the averages that tell which stage limits
 
 
@@ -72,18 +77,19 @@ class UnderWay:
         return next((at for key, at in self._positions.items() if key not in gone), self._last)
 
 
-class Pipeline(Generic[JobType, Outcome]):
+class Pipeline(Generic[JobType, Outcome, Looked]):
     """One run through the stages.
 
-    `work` turns a job into an outcome and must not raise for a bad job; `write` records a batch of
-    outcomes with the position to resume from.  The writer waits `linger` seconds for a batch to fill.
-    `cpu_seconds` tells what all of this has used of the processor.
+    `work` turns a job into an outcome and must not raise for a bad job; `look_up` finds what there is about
+    a batch of outcomes, and `write` records them with that and with the position to resume from.  A batch
+    is waited for `linger` seconds to fill.  `cpu_seconds` tells what all of this has used of the processor.
     """
 
     def __init__(
         self,
         work: Callable[[JobType], Awaitable[tuple[JobType, Outcome]]],
-        write: Callable[[Sequence[Outcome], int], Awaitable[None]],
+        look_up: Callable[[Sequence[Outcome]], Coroutine[Any, Any, Looked]],
+        write: Callable[[Sequence[Outcome], Looked, int], Awaitable[None]],
         *,
         workers: int,
         depth: int,
@@ -93,6 +99,7 @@ class Pipeline(Generic[JobType, Outcome]):
         cpu_seconds: Callable[[], float] = time.process_time,
     ) -> None:
         self._work = work
+        self._look_up = look_up
         self._write = write
         self._workers = workers
         self._depth = depth
@@ -102,12 +109,14 @@ class Pipeline(Generic[JobType, Outcome]):
         self._cpu_seconds = cpu_seconds
         self._enough = asyncio.Event()
         self._worked = False
-        # how often, of late, a batch's end found the workers waiting for the writer, or for jobs
+        # how often, of late, a batch had to wait for the writer, and found the workers waiting for jobs
         self._stalled = self._starved = 0.0
         self.cores = 0.0  # kept busy, of late
         self._under_way = UnderWay(self._enough.set)
         self.jobs: Queue[JobType] = asyncio.Queue(depth)
         self.outcomes: Queue[tuple[JobType, Outcome]] = asyncio.Queue(depth)
+        self._batches: Queue[tuple[list[tuple[JobType, Outcome]], asyncio.Task[Looked]]] = asyncio.Queue()
+        self._room = asyncio.Semaphore(BATCHES)
 
     @property
     def limiting(self) -> Stage:
@@ -124,6 +133,7 @@ class Pipeline(Generic[JobType, Outcome]):
         async with asyncio.TaskGroup() as stages:
             feeding = stages.create_task(self._feed(source), name="source")
             stages.create_task(self._crew(), name="workers")
+            stages.create_task(self._gather(stages), name="look-ups")
             stages.create_task(self._drain(), name="writer")
         return feeding.result()
 
@@ -161,19 +171,28 @@ class Pipeline(Generic[JobType, Outcome]):
         self._enough.set()
         await self.outcomes.put(DONE)
 
-    async def _drain(self) -> None:
-        """Write whatever is waiting, so that batches grow when the writer lags."""
-        began, spent = time.perf_counter(), self._cpu_seconds()
+    async def _gather(self, stages: asyncio.TaskGroup) -> None:
+        """Look up whatever is waiting, so that batches grow when the writer lags."""
         async for first in _until_done(self.outcomes):
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger):
                     await self._enough.wait()
-            ready = [first, *self._waiting()]
-            keys = [job.key for job, _ in ready]
-            await self._write([outcome for _, outcome in ready], self._under_way.resume_from(keys))
-            self._stalled += SMOOTHING * (self.outcomes.full() - self._stalled)
+            self._stalled += SMOOTHING * (self._room.locked() - self._stalled)
             self._starved += SMOOTHING * (self.jobs.empty() - self._starved)
+            await self._room.acquire()
+            ready = [first, *self._waiting()]
+            looking = stages.create_task(self._look_up([outcome for _, outcome in ready]))
+            self._batches.put_nowait((ready, looking))
+        self._batches.put_nowait(DONE)
+
+    async def _drain(self) -> None:
+        """Write the batches in their order."""
+        began, spent = time.perf_counter(), self._cpu_seconds()
+        async for ready, looking in _until_done(self._batches):
+            keys, looked = [job.key for job, _ in ready], await looking
+            await self._write([outcome for _, outcome in ready], looked, self._under_way.resume_from(keys))
             self._under_way.leave(keys)
+            self._room.release()
             seconds, began = time.perf_counter() - began, time.perf_counter()
             cpu, spent = self._cpu_seconds() - spent, self._cpu_seconds()
             self.cores += SMOOTHING * (cpu / seconds - self.cores)

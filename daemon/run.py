@@ -34,7 +34,7 @@ from daemon.texts import Texts
 from daemon.verifier import News, Verifier
 from daemon.waiting import wait_for_index
 from daemon.worker import Worker
-from daemon.writer import Writer
+from daemon.writer import LookedUp, Writer
 
 log = structlog.get_logger()
 
@@ -165,15 +165,16 @@ class _Run:
             committed=verifier.wake,
         )
 
-        async def write(batch: Sequence[Outcome], resume: int) -> None:
-            await writer.write(batch, resume)
+        async def write(batch: Sequence[Outcome], looked: LookedUp | None, resume: int) -> None:
+            await writer.write(batch, looked, resume)
             self._progress.position, self._progress.size = resume, source.size
             self._watch(self._progress)
 
         held = Quarantine(app.ledger, readers.read, config.run.workers, again=self._letters is not None)
         worker = Worker(Coalesced(self._known), Breaker(held.read, config.run.breaker_share, config.run.breaker_after))
-        pipeline: Pipeline[Listed, Outcome] = Pipeline(
+        pipeline: Pipeline[Listed, Outcome, LookedUp | None] = Pipeline(
             worker.process,
+            writer.look_up,
             write,
             workers=config.run.workers,
             depth=config.run.queue,
@@ -183,7 +184,7 @@ class _Run:
         )
         watch_flow(pipeline, readers.concurrency)
         try:
-            async with held, asyncio.TaskGroup() as group:
+            async with held, writer, asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
                 group.create_task(keep_gauges(app, over := asyncio.Event()), name="gauges")
                 ended = await pipeline.run(self._noting_times(source, since))
@@ -193,7 +194,6 @@ class _Run:
                 verifier.finish()
                 over.set()
         finally:
-            writer.tell_of_caps()
             readers.close()
         return ended
 

@@ -7,6 +7,7 @@ made, or of one so old that its successors are gone, is cleared and rebuilt from
 """
 
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -19,7 +20,7 @@ from daemon.errors import Fatal
 from daemon.index import Index, Mark
 from daemon.ledger import Ledger, changes, columns, runs, stories
 from daemon.metrics import INDEX_LAG
-from daemon.records import Language
+from daemon.records import Change, Language
 
 REPLAY_CHANGES = 1000
 REBUILD_STORIES = 50_000
@@ -82,20 +83,42 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
 
     Raises Fatal for an index that is not this ledger's, before anything is written to it.
     """
-    mark = await index.mark()
-    refuse(mark, await ledger_id(ledger), version)
-    applied, last = mark.applied, await ledger.do(changes.last_seq)
-    if applied is None or applied > last or applied + 1 < await ledger.do(changes.oldest):
-        if applied is not None or len(await ledger.do(columns.after, 0, 1)):
-            log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last)
-        await rebuild(index, ledger, version)
+    if await replay(index, ledger, version):
         return
-    while applied < last:
+    if (applied := (await index.mark()).applied) is not None or len(await ledger.do(columns.after, 0, 1)):
+        last = await ledger.do(changes.last_seq)
+        log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last)
+    await rebuild(index, ledger, version)
+
+
+async def replay(index: Index, ledger: Ledger, version: str) -> bool:
+    """Tell the index the changes that it lacks; False where these are gone, or it is not known which they are.
+
+    Stories may be looked up meanwhile.  Raises as `catch_up`.
+    """
+    mark = await index.mark()
+    applied = mark.applied
+    while True:
+        owner, last, behind = await ledger.do(_lacking, applied)
+        refuse(mark, owner, version)
+        if applied is None or behind is None:
+            return False
         INDEX_LAG.set(last - applied)
-        behind = await ledger.do(changes.after, applied, REPLAY_CHANGES)
+        if not behind:
+            return True
         await index.apply(behind, behind[-1].seq, since=applied)
         applied = behind[-1].seq
-    INDEX_LAG.set(0)
+
+
+def _lacking(db: sqlite3.Connection, applied: int | None) -> tuple[str, int, list[Change] | None]:
+    """The ledger's id, its last change, and the next that an index so far lacks; None where they are not known.
+
+    All at once, for the ledger is asked by many.
+    """
+    last = changes.last_seq(db)
+    known = applied is not None and changes.oldest(db) - 1 <= applied <= last
+    behind = changes.after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
+    return runs.get(db, "ledger_id") or "", last, behind
 
 
 async def rebuild(

@@ -1,22 +1,31 @@
-"""One batch: look up, commit stories and candidates to the ledger, insert in the index.
+"""One batch: look up, nominate, commit stories and candidates to the ledger, insert in the index.
 
 The ledger commits first.  The index then catches up by the same replay that heals it after a crash
 (daemon.sync), so there is one way to write to it, and a batch whose index insert failed is not lost.
+
+While one batch is written the next are looked up already, and compared one by one with those that the index did
+not hold by then.
 """
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Self
 
 import structlog
 
+from daemon.caps import Caps
 from daemon.config import Detection
+from daemon.core.columns import Columns
 from daemon.core.minhash import FEW_SHINGLES
-from daemon.core.nominate import Nominee, nominate, together
+from daemon.core.nominate import MOST_UNSEEN, Alike, Nominee, nominate, together
+from daemon.errors import NeardupError, Transient
 from daemon.index import Found, Index
 from daemon.ledger import Ledger, changes, columns, stories
 from daemon.ledger.candidates import Matches
-from daemon.metrics import CANDIDATES, CAPPED, CAPPED_BUCKETS, INDEX_LAG, STAGE_SECONDS, STORIES
+from daemon.metrics import CANDIDATES, CAPPED, INDEX_LAG, STAGE_SECONDS, STORIES
 from daemon.records import (
     Banded,
     Checkpoint,
@@ -28,28 +37,23 @@ from daemon.records import (
     Story,
 )
 from daemon.summary import Counts
-from daemon.sync import catch_up
+from daemon.sync import catch_up, replay
 from daemon.waiting import wait_for_index
 
 log = structlog.get_logger()
 
 
-@dataclass(slots=True)
-class Caps:
-    """What max_bucket left out of the lookups of a language: how often, and the fullest bucket."""
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What the index has, up to the change `applied` at least, about stories grouped by their fingerprints."""
 
-    times: int = 0
-    fullest: str = ""
-    members: int = 0
-
-    def add(self, times: int, bucket: str, members: int) -> None:
-        self.times += times
-        if members > self.members:
-            self.fullest, self.members = bucket, members
+    groups: list[Alike]
+    applied: int
+    found: list[Found]
 
 
 class Writer:
-    """Writes the batches of one run.
+    """Looks up and writes the batches of one run; when this context ends, the index is in step with the ledger.
 
     With no index nothing is looked up, and nothing inserted: it is to be built from the ledger.
     `standing` is what a run's record tells beside its counts while it is under way; `checkpoint` turns a
@@ -79,22 +83,46 @@ class Writer:
         self._checkpoint = checkpoint
         self._committed = committed
         self._told: set[Language] = set()
-        self._caps: dict[Language, Caps] = {}
+        self._caps = Caps()
+        self._inserting: asyncio.Task[bool] | None = None
+        self._writing = asyncio.Lock()  # to the index
+        self._healed = 0
 
-    async def write(self, batch: Sequence[Outcome], resume: int) -> None:
-        """Record a batch of outcomes of distinct stories, and the position to resume from."""
-        fresh = [
-            (
-                outcome.story.id,
-                Banded(outcome.story.language, outcome.fingerprint.simhash, outcome.fingerprint.signature),
-            )
-            for outcome in batch
-            if isinstance(outcome, Fingerprinted)
-        ]
-        index, nominees = self._index, dict[int, Nominee]()
-        if index is not None:
-            with STAGE_SECONDS.labels("look_up").time():
-                nominees = await self._nominate(index, fresh)
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._caps.tell()
+        if kind is None:
+            await self._inserted()
+        elif self._inserting is not None:
+            self._inserting.cancel()
+            with suppress(asyncio.CancelledError, NeardupError):
+                await self._inserting
+
+    async def look_up(self, batch: Sequence[Outcome]) -> LookedUp | None:
+        """What the index has about a batch of outcomes, None without one; several may be looked up at a time.
+
+        Stories that share their fingerprints share a lookup.
+        """
+        return None if self._index is None else await self._looked_up(self._index, batch)
+
+    async def _looked_up(self, index: Index, batch: Sequence[Outcome]) -> LookedUp:
+        alike = dict[Banded, list[int]]()
+        for story_id, banded in _fingerprinted(batch):
+            alike.setdefault(banded, []).append(story_id)
+        probes = list(alike)
+        with STAGE_SECONDS.labels("look_up").time():
+            applied, found = await wait_for_index(self._ledger, "look_up", lambda: self._look_up(index, probes))
+        self._caps.count([banded.language for banded in probes], found)
+        return LookedUp([(ids, banded) for banded, ids in alike.items()], applied, found)
+
+    async def write(self, batch: Sequence[Outcome], looked: LookedUp | None, resume: int) -> None:
+        """Record a batch of outcomes of distinct stories that was looked up, and the position to resume from."""
+        index, fresh, nominees = self._index, _fingerprinted(batch), dict[int, Nominee]()
+        if index is not None and looked is not None:
+            with STAGE_SECONDS.labels("nominate").time():
+                nominees = await self._nominate(index, batch, looked)
         for outcome in batch:
             self._counts.add(outcome)
         with STAGE_SECONDS.labels("commit").time():
@@ -114,50 +142,58 @@ class Writer:
             )
         INDEX_LAG.inc(len(fresh))
         if index is not None:
-            with STAGE_SECONDS.labels("index").time():
-                await wait_for_index(self._ledger, "index", lambda: catch_up(index, self._ledger, self._version))
+            await self._inserted()
+            self._inserting = asyncio.create_task(self._insert(index), name="index")
             self._measure_matches(fresh, nominees, left_out)
         self._measure(batch)
         self._committed()
 
-    async def _nominate(self, index: Index, fresh: Sequence[tuple[int, Banded]]) -> dict[int, Nominee]:
-        """For each new fingerprint, its matches among what is indexed and in its own batch.
-
-        Stories that share their fingerprints share a lookup.
-        """
-        alike: dict[Banded, list[int]] = {}
-        for story_id, banded in fresh:
-            alike.setdefault(banded, []).append(story_id)
-        if not alike:
-            return {}
-        groups = [(ids, banded) for banded, ids in alike.items()]
-        found = await wait_for_index(self._ledger, "look_up", lambda: self._look_up(index, list(alike)))
-        self._count_caps([banded.language for banded in alike], found)
-        held = await self._ledger.do(columns.held, *together(found))
-        nominees = await asyncio.to_thread(nominate, groups, found, held, self._limits)
+    async def _nominate(self, index: Index, batch: Sequence[Outcome], looked: LookedUp) -> dict[int, Nominee]:
+        """For each new fingerprint, its matches among what is indexed, what is not yet, and in its own batch."""
+        while (there := await self._ledger.do(_there, looked)) is None:
+            await wait_for_index(self._ledger, "index", lambda: self._heal(index))
+            looked = await self._looked_up(index, batch)
+        held, unseen = there
+        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, self._limits, unseen)
         return {one.story_id: one for one in nominees}
 
-    def _count_caps(self, languages: Sequence[Language], found: Sequence[Found]) -> None:
-        """Count the times that a lookup met a bucket over max_bucket, and keep the fullest."""
-        for language, one in zip(languages, found, strict=True):
-            if one.capped:
-                CAPPED_BUCKETS.labels(language).inc(len(one.capped))
-                fullest = max(one.capped, key=lambda bucket: one.capped[bucket])
-                self._caps.setdefault(language, Caps()).add(len(one.capped), fullest, one.capped[fullest])
+    async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[Found]]:
+        """Look up in an index that has all that it is to have up to some change, and which that is."""
+        while True:
+            healed = self._healed
+            applied, found = await index.lookup(probes)
+            if applied is not None and healed == self._healed:
+                return applied, found
+            await self._heal(index)
 
-    def tell_of_caps(self) -> None:
-        """Tell what max_bucket left out in this run, a line a language."""
-        for language, caps in self._caps.items():
-            log.warning(
-                "max_bucket reached", language=language, times=caps.times, fullest=caps.fullest, members=caps.members
-            )
+    async def _insert(self, index: Index) -> bool:
+        """Tell the index of what was committed; False where that cannot be done beside look-ups, or at all."""
+        with STAGE_SECONDS.labels("index").time():
+            try:
+                async with self._writing:
+                    return await replay(index, self._ledger, self._version)
+            except Transient:
+                return False
 
-    async def _look_up(self, index: Index, probes: Sequence[Banded]) -> list[Found]:
-        """Look up in an index that is known to be in step with the ledger."""
-        last = await self._ledger.do(changes.last_seq)
-        while (answer := await index.lookup(probes))[0] != last:
-            await catch_up(index, self._ledger, self._version)
-        return answer[1]
+    async def _inserted(self) -> None:
+        """Wait until what was committed before is in the index."""
+        index, inserting = self._index, self._inserting
+        if index is None or inserting is None:
+            return
+
+        async def done() -> None:
+            if not await inserting:
+                await self._heal(index)
+
+        await wait_for_index(self._ledger, "index", done)
+
+    async def _heal(self, index: Index) -> None:
+        """Bring the index to the ledger; what is looked up meanwhile does not count."""
+        async with self._writing:
+            try:
+                await catch_up(index, self._ledger, self._version)
+            finally:
+                self._healed += 1
 
     def _measure(self, batch: Sequence[Outcome]) -> None:
         for outcome in batch:
@@ -183,3 +219,19 @@ class Writer:
                 if banded.language not in self._told:
                     self._told.add(banded.language)
                     log.warning("max_matches reached", language=banded.language, first=story_id)
+
+
+def _there(db: sqlite3.Connection, looked: LookedUp) -> tuple[Columns, Columns] | None:
+    """The stories that were found, and those that could not be yet; None for an index too far from the ledger."""
+    if not 0 <= changes.last_seq(db) - looked.applied <= MOST_UNSEEN:
+        return None
+    return columns.held(db, *together(looked.found)), columns.after(db, looked.applied, MOST_UNSEEN)
+
+
+def _fingerprinted(batch: Sequence[Outcome]) -> list[tuple[int, Banded]]:
+    """Who is to be looked up."""
+    return [
+        (one.story.id, Banded(one.story.language, one.fingerprint.simhash, one.fingerprint.signature))
+        for one in batch
+        if isinstance(one, Fingerprinted)
+    ]

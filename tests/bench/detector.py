@@ -65,13 +65,14 @@ async def from_texts(config: Config, corpus: Path) -> Results:
     found = Detected(len(documents))
     async with open_app(config) as app:
         await _warm_up(app)
-        writer = await _writer(app)
         with found.stage("sketch"):
             sketched = [(Story(d.id, d.language), fingerprint_text(d.text)) for d in documents]
             made = [Fingerprinted(story, sketch, None) for story, sketch in sketched if sketch]
         with found.stage("index"):
-            for at in range(0, len(made), config.run.batch):
-                await writer.write(made[at : at + config.run.batch], 0)
+            async with await _writer(app) as writer:
+                for at in range(0, len(made), config.run.batch):
+                    batch = made[at : at + config.run.batch]
+                    await writer.write(batch, await writer.look_up(batch), 0)
         found.index_bytes = await _index_bytes(app)
         nominated = replace(found, pairs=await app.ledger.do(_pairs, "candidates"), cpu=dict(found.cpu))
         verifier = Verifier(app.ledger, config.detection, app.version, given(documents), lambda news: None)

@@ -135,8 +135,9 @@ async def daily(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
         )
         pending = await ledger.do(candidates.pending_count)
         with _clock() as figures:
-            for batch in parts(stories, BATCH):
-                await writer.write(batch, 0)
+            async with writer:
+                for batch in parts(stories, BATCH):
+                    await writer.write(batch, await writer.look_up(batch), 0)
         figures |= {"stories": len(stories), "pairs": await ledger.do(candidates.pending_count) - pending}
         figures["stages"] = {stage: seconds for stage, seconds in stage_seconds().items() if seconds}
         return figures | await _counts(index, ledger)

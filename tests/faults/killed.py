@@ -38,6 +38,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "commit": [(stories, "commit")],
     "checkpoint": [(stories, "put_checkpoint")],
     "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],
+    "replay": [(writer, "replay")],
     "catch up": [(module, "catch_up") for module in (writer, ready, care)],
     "verify": [(flags, "decide")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],

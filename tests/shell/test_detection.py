@@ -1,4 +1,5 @@
-"""Word order, batch splits and arrival order change no flag; what is flagged is what brute force flags.
+"""Word order, batch splits, arrival order, an index that lags and look-ups ahead of the writer change no flag: they
+are what brute force flags.
 
 Stories go through the real writer, verifier, ledger and index, as fingerprints made for the purpose; their
 texts are gone, so that signatures decide.
@@ -7,10 +8,12 @@ texts are gone, so that signatures decide.
 import asyncio
 import random
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
@@ -19,13 +22,14 @@ from structlog.testing import capture_logs
 from daemon.config import Detection
 from daemon.core.minhash import ROWS
 from daemon.core.verify import estimate, kind_of
+from daemon.index import Bandings, Mark
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import Ledger, changes, flags, runs
-from daemon.records import Candidate, Fingerprint, Fingerprinted, Kind, Language, Outcome, Side, Story
+from daemon.records import Candidate, Change, Fingerprint, Fingerprinted, Kind, Language, Outcome, Side, Story
 from daemon.summary import Counts
 from daemon.sync import catch_up, refuse_strangers
 from daemon.verifier import Verifier
-from daemon.writer import Writer
+from daemon.writer import LookedUp, Writer
 from tests.made import fingerprint_of
 
 Pairs = set[tuple[int, int, str, int]]
@@ -36,6 +40,7 @@ bits = st.one_of(st.lists(st.integers(0, 127), max_size=5, unique=True), st.just
 rows = st.one_of(st.none(), st.lists(st.integers(0, ROWS - 1), max_size=60, unique=True))
 texts = st.tuples(st.integers(0, 1), bits, rows)
 languages = st.sampled_from([Language.HINDI, Language.ODIA])
+aheads = st.integers(0, 2)
 listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, max_size=12)
 
 
@@ -44,6 +49,27 @@ class NoTexts:
 
     async def read(self, sides: Iterable[tuple[Language, Side]]) -> dict[bytes, None]:
         return {side.text_hash: None for _, side in sides}
+
+
+class Late(SqliteIndex):
+    """An index that applies what it is told no sooner than it is asked how far it is, or told more."""
+
+    def __init__(self, path: Path, bandings: Bandings) -> None:
+        super().__init__(path, bandings)
+        self._told: Callable[[], Awaitable[None]] | None = None
+
+    async def mark(self) -> Mark:
+        await self._apply_told()
+        return await super().mark()
+
+    async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
+        await self._apply_told()
+        self._told = partial(super().apply, changes, applied, since)
+
+    async def _apply_told(self) -> None:
+        told, self._told = self._told, None
+        if told:
+            await told()
 
 
 def fingerprint(text: Text) -> Fingerprint:
@@ -61,13 +87,15 @@ def outcome(story_id: int, language: Language, text: Text, published: int) -> Fi
     return Fingerprinted(Story(story_id, language, published_at=published or None), fingerprint(text), None)
 
 
-async def flagged(folder: Path, batches: list[list[Outcome]], detection: Detection) -> Pairs:
-    ledger, index = Ledger(folder / "l.db"), SqliteIndex(folder / "l.db", detection.bandings)
+async def flagged(
+    folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
+) -> Pairs:
+    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings)
     await refuse_strangers(index, ledger, "v")
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
     run_id = await ledger.do(runs.begin, "backfill")
-    writer = Writer(
+    async with Writer(
         ledger,
         index,
         detection,
@@ -77,10 +105,11 @@ async def flagged(folder: Path, batches: list[list[Outcome]], detection: Detecti
         counts=Counts(),
         checkpoint=lambda position: None,
         committed=verifier.wake,
-    )
-    for batch in batches:
-        await writer.write(batch, 0)
-    writer.tell_of_caps()
+    ) as writer:
+        looked: list[LookedUp | None] = []
+        for n, batch in enumerate(batches):
+            looked += [await writer.look_up(later) for later in batches[len(looked) : n + 1 + ahead]]
+            await writer.write(batch, looked[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
     assert await ledger.do(changes.last_seq) == (await index.mark()).applied, "the index is in step"
@@ -89,9 +118,11 @@ async def flagged(folder: Path, batches: list[list[Outcome]], detection: Detecti
     return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}
 
 
-def run(batches: list[list[Outcome]], **thresholds: int) -> Pairs:
+def run(
+    batches: list[list[Outcome]], kind: type[SqliteIndex] = SqliteIndex, ahead: int = 0, **thresholds: int
+) -> Pairs:
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(flagged(Path(folder), batches, Detection(**thresholds)))
+        return asyncio.run(flagged(Path(folder), batches, Detection(**thresholds), kind, ahead))
 
 
 def side(one: Fingerprinted) -> Side:
@@ -124,27 +155,28 @@ def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
     return found
 
 
+@pytest.mark.parametrize("kind", [SqliteIndex, Late])
 @given(rows=listed, data=st.data())
 @settings(deadline=None, max_examples=60)
 def test_any_order_and_any_batches_flag_what_brute_force_flags(
-    rows: list[tuple[Language, Text, int]], data: st.DataObject
+    kind: type[SqliteIndex], rows: list[tuple[Language, Text, int]], data: st.DataObject
 ) -> None:
     outcomes = [outcome(n, *row) for n, row in enumerate(rows)]
     shuffled = data.draw(st.permutations(outcomes))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(rows) - 1))))
     batches: list[list[Outcome]] = [list(shuffled[a:b]) for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
-    assert run(batches) == brute_force(outcomes)
+    assert run(batches, kind, data.draw(aheads)) == brute_force(outcomes)
 
 
-@given(first=listed, second=listed)
+@pytest.mark.parametrize("kind", [SqliteIndex, Late])
+@given(versions=st.lists(listed, min_size=2, max_size=4), ahead=aheads)
 @settings(deadline=None, max_examples=40)
 def test_after_edits_only_the_last_versions_count(
-    first: list[tuple[Language, Text, int]], second: list[tuple[Language, Text, int]]
+    kind: type[SqliteIndex], versions: list[list[tuple[Language, Text, int]]], ahead: int
 ) -> None:
-    before = [outcome(n, *row) for n, row in enumerate(first)]
-    after = [outcome(n, *row) for n, row in enumerate(second)]
-    last = {o.story.id: o for o in [*before, *after]}
-    assert run([list(before), list(after)]) == brute_force(list(last.values()))
+    batches: list[list[Outcome]] = [[outcome(n, *row) for n, row in enumerate(rows)] for rows in versions]
+    last = {n: outcome(n, *row) for rows in versions for n, row in enumerate(rows)}
+    assert run(batches, kind, ahead) == brute_force(list(last.values()))
 
 
 def test_a_template_copied_many_times_is_capped_and_said() -> None:
@@ -162,7 +194,7 @@ def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged(
     same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(40)]
     before = capped()
     with capture_logs() as logs:
-        found = run([list(same[:30]), list(same[30:])], max_bucket=7)
+        found = run([list(same[:30]), list(same[30:31]), list(same[31:])], max_bucket=7)
     assert {n for pair in found for n in pair[:2]} == set(range(40)), "no story goes unseen"
     assert capped() > before
     [told] = [line for line in logs if line["event"] == "max_bucket reached"]

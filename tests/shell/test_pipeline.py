@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.pipeline import Pipeline
+from daemon.pipeline import BATCHES, Pipeline
 
 TIMEOUT_SECONDS = 5
-STAGES = ["source", "work", "write"]
+STAGES = ["source", "work", "look up", "write"]
 unhurried = settings(deadline=None)
 few = st.integers(1, 5)
 delays = st.lists(st.integers(0, 7), min_size=1, max_size=6)
@@ -55,12 +55,14 @@ class Factory:
     resumes: list[int] = field(default_factory=list)
     most: Counter[str] = field(default_factory=Counter)
     closed: bool = False
+    looked_up: int = 0
 
     def __post_init__(self) -> None:
         self.stop, self.gate = asyncio.Event(), asyncio.Event()
         self.gate.set()
-        self.pipeline: Pipeline[Row, Row] = Pipeline(
+        self.pipeline: Pipeline[Row, Row, list[Row]] = Pipeline(
             self.work,
+            self.look_up,
             self.write,
             workers=self.workers,
             depth=self.depth,
@@ -96,7 +98,14 @@ class Factory:
         await self.step("work", job.position // 10)
         return job, job
 
-    async def write(self, outcomes: Sequence[Row], resume: int) -> None:
+    async def look_up(self, outcomes: Sequence[Row]) -> list[Row]:
+        self.looked_up += 1
+        assert self.looked_up - len(self.batches) <= BATCHES, "batches are bounded"
+        await self.step("look up", self.looked_up - 1)
+        return list(outcomes)
+
+    async def write(self, outcomes: Sequence[Row], looked: list[Row], resume: int) -> None:
+        assert looked == outcomes, "what was found goes with its batch"
         await self.step("write", len(self.batches))
         await self.gate.wait()
         self.batches.append(list(outcomes))
@@ -120,7 +129,7 @@ async def test_every_job_is_written_exactly_once_within_the_bounds(n: int, shape
     assert sorted(made.written, key=lambda row: row.position) == made.listing
     assert all(1 <= len(one) <= made.batch for one in made.batches)
     assert max(made.most["jobs"], made.most["outcomes"]) <= made.depth
-    assert made.most["held"] <= 2 * made.depth + made.workers + made.batch + 1
+    assert made.most["held"] <= 2 * made.depth + made.workers + BATCHES * made.batch + 1
     assert made.closed
 
 
@@ -181,7 +190,7 @@ async def test_a_stalled_writer_stops_the_source() -> None:
     running = asyncio.create_task(made.run())
     await turns(5000)
     held = len(made.accepted)
-    assert held <= 2 * made.depth + made.workers + made.batch + 1
+    assert held <= 2 * made.depth + made.workers + BATCHES * made.batch + 1
     assert (made.pipeline.jobs.full(), made.pipeline.outcomes.full()) == (True, True)
     await turns(5000)
     assert len(made.accepted) == held, "the source moves while the writer does not"

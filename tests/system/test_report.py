@@ -17,7 +17,7 @@ DRAWN = [
     "Members of a bucket",
     "Latency of the stages",
 ]
-STAGES = {"fetch", "extract", "fingerprint", "look_up", "commit", "index", "verify"}
+STAGES = {"fetch", "extract", "fingerprint", "look_up", "nominate", "commit", "index", "verify"}
 
 
 def rows_of(tree: LexborHTMLParser, column: str) -> dict[str, list[str]]:
