@@ -101,28 +101,30 @@ class Writer:
                 await self._inserting
 
     async def look_up(self, batch: Sequence[Outcome]) -> LookedUp | None:
-        """What the index has about a batch of outcomes, None without one; several may be looked up at a time.
+        """What the index has about a batch of outcomes, None where nobody asks; several may be looked up at a time.
 
         Stories that share their fingerprints share a lookup.
         """
-        return None if self._index is None else await self._looked_up(self._index, batch)
-
-    async def _looked_up(self, index: Index, batch: Sequence[Outcome]) -> LookedUp:
         alike = dict[Banded, list[int]]()
         for story_id, banded in _fingerprinted(batch):
             alike.setdefault(banded, []).append(story_id)
-        probes = list(alike)
+        if self._index is None or not alike:
+            return None
+        return await self._looked_up(self._index, [(ids, banded) for banded, ids in alike.items()])
+
+    async def _looked_up(self, index: Index, groups: list[Alike]) -> LookedUp:
+        probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
             applied, found = await wait_for_index(self._ledger, "look_up", lambda: self._look_up(index, probes))
         self._caps.count([banded.language for banded in probes], found)
-        return LookedUp([(ids, banded) for banded, ids in alike.items()], applied, found)
+        return LookedUp(groups, applied, found)
 
     async def write(self, batch: Sequence[Outcome], looked: LookedUp | None, resume: int) -> None:
         """Record a batch of outcomes of distinct stories that was looked up, and the position to resume from."""
         index, fresh, nominees = self._index, _fingerprinted(batch), dict[int, Nominee]()
         if index is not None and looked is not None:
             with STAGE_SECONDS.labels("nominate").time():
-                nominees = await self._nominate(index, batch, looked)
+                nominees = await self._nominate(index, looked)
         for outcome in batch:
             self._counts.add(outcome)
         with STAGE_SECONDS.labels("commit").time():
@@ -148,11 +150,11 @@ class Writer:
         self._measure(batch)
         self._committed()
 
-    async def _nominate(self, index: Index, batch: Sequence[Outcome], looked: LookedUp) -> dict[int, Nominee]:
+    async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
         """For each new fingerprint, its matches among what is indexed, what is not yet, and in its own batch."""
         while (there := await self._ledger.do(_there, looked)) is None:
             await wait_for_index(self._ledger, "index", lambda: self._heal(index))
-            looked = await self._looked_up(index, batch)
+            looked = await self._looked_up(index, looked.groups)
         held, unseen = there
         nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, self._limits, unseen)
         return {one.story_id: one for one in nominees}
@@ -162,9 +164,10 @@ class Writer:
         while True:
             healed = self._healed
             applied, found = await index.lookup(probes)
-            if applied is not None and healed == self._healed:
+            if applied is None:
+                await self._heal(index)
+            elif healed == self._healed:
                 return applied, found
-            await self._heal(index)
 
     async def _insert(self, index: Index) -> bool:
         """Tell the index of what was committed; False where that cannot be done beside look-ups, or at all."""

@@ -18,6 +18,7 @@ from daemon.index import Index
 from daemon.index.redis import Layout, open_redis
 from daemon.index.redis_index import RedisIndex
 from daemon.ledger import Ledger, stories
+from daemon.pipeline import BATCHES
 from daemon.records import Change, Fingerprinted, Language, Outcome, Story
 from daemon.summary import Counts
 from daemon.sync import catch_up, rebuild
@@ -110,10 +111,8 @@ async def build(ledger: Ledger, index: Index) -> None:
     await rebuild(index, ledger, VERSION)
 
 
-async def look_up(ledger: Ledger, index: Index) -> None:
-    """All that the ledger holds is found, or known to be unseen."""
-    await catch_up(index, ledger, VERSION)
-    writer = Writer(
+def writer_of(ledger: Ledger, index: Index) -> Writer:
+    return Writer(
         ledger,
         index,
         Detection(),
@@ -124,13 +123,26 @@ async def look_up(ledger: Ledger, index: Index) -> None:
         checkpoint=lambda _: None,
         committed=lambda: None,
     )
+
+
+async def look_up(ledger: Ledger, index: Index) -> None:
+    """By several at a time."""
+    await catch_up(index, ledger, VERSION)
+    writer = writer_of(ledger, index)
+    await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(BATCHES)))
+
+
+async def assert_all_found(writer: Writer, ledger: Ledger, index: Index) -> None:
+    """All that the ledger holds is found, by whatever has the same fingerprints, or it is known to be unseen."""
+    probes = [change.new for change in await ledger.do(held_as_changes) if change.new]
+    applied, found = await writer._look_up(index, probes)
     held: list[Change] = await ledger.do(held_as_changes)
-    applied, found = await writer._look_up(index, [change.new for change in held if change.new])
-    for change, one in zip(held, found, strict=True):
-        if change.number > applied:
-            continue
-        assert change.number in one.numbers, f"story {change.story_id} is not found by its signature"
-        assert change.story_id in one.ids or not hasattr(index, "_sinter"), f"{change.story_id} is not found by SimHash"
+    for probe, one in zip(probes, found, strict=True):
+        for change in held:
+            if change.new == probe and change.number <= applied:
+                assert change.number in one.numbers, f"story {change.story_id} is not found by its signature"
+                by_id = change.story_id in one.ids or not hasattr(index, "_sinter")
+                assert by_id, f"story {change.story_id} is not found by its SimHash"
 
 
 async def until_it_works(work: Work, ledger: Ledger, index: Index) -> None:

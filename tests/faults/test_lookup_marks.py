@@ -1,0 +1,103 @@
+"""Law: whatever happens to a Redis in the middle of a lookup or before it, the lookup claims no more than it saw."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from daemon import writer
+from daemon.index.redis import Layout, open_redis
+from daemon.index.redis_filling import Command
+from daemon.index.redis_index import RedisIndex
+from daemon.ledger import Ledger
+from daemon.records import Fingerprinted, Language, Story
+from daemon.sync import catch_up, rebuild
+from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit, writer_of
+from tests.made import fingerprint_of
+
+LOOKUP = 4  # commands of a lookup, at least: marks, what is read, marks
+
+
+class Interrupted:
+    """Lets things happen in the middle of the next message of a lookup, each before one of its commands."""
+
+    def __init__(self, index: RedisIndex, happening: Sequence[tuple[int, Callable[[], Awaitable[object]]]]) -> None:
+        self._ask = index._ask
+        self._happening = happening
+        self.commands = 0
+        vars(index)["_ask"] = self
+
+    async def __call__(self, commands: Sequence[Command]) -> list[object]:
+        if len(commands) < LOOKUP:
+            return await self._ask(commands)
+        happening, self._happening = self._happening, ()
+        self.commands = max(self.commands, len(commands))
+        replies, done = list[object](), 0
+        for at, what in happening:
+            replies += await self._ask(commands[done:at])
+            done = max(done, at)
+            await what()
+        return replies + await self._ask(commands[done:])
+
+
+@pytest.mark.parametrize("layout", ["documented", "compact"])
+def test_a_lookup_in_the_middle_of_an_insert_or_a_loss_claims_no_more_than_it_saw(
+    layout: Layout, redis_url: str, tmp_path: Path
+) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, layout)
+        client: Any = redis.Redis.from_url(redis_url)
+        await commit(ledger, *((n, n) for n in range(1, 8)))
+        await rebuild(index, ledger, VERSION)
+        writing, first, commands = writer_of(ledger, index), 0, 1
+
+        async def insert() -> None:
+            await commit(ledger, (100 + first, 1))
+            await catch_up(index, ledger, VERSION)
+
+        async def lose() -> None:
+            client.flushall()
+
+        try:
+            while first <= commands:
+                for second in range(first, commands + 1):
+                    for happening in (
+                        [(first, insert)],
+                        [(first, lose)],
+                        [(first, lose), (second, lambda: writing._heal(index))],
+                    ):
+                        Interrupted(index, happening)
+                        await assert_all_found(writing, ledger, index)
+                        commands = vars(index).pop("_ask").commands
+                first += 1
+        finally:
+            client.close()
+            await index.close()
+            ledger.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("applied", [0, 10**6], ids=["behind", "ahead"])
+def test_an_index_too_far_from_its_ledger_is_healed_before_it_is_believed(
+    applied: int, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, "documented")
+        await rebuild(index, ledger, VERSION)
+        await commit(ledger, *((n, 1) for n in range(2, 14, 2)))
+        await index.apply([], applied)
+        outcome = Fingerprinted(Story(100, Language.HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
+        async with writer_of(ledger, index) as writing:
+            looked = await writing.look_up([outcome])
+            assert looked is not None
+            nominees = await writing._nominate(index, looked)
+        assert nominees[100].matches == tuple(range(2, 14, 2))
+        await index.close()
+        ledger.close()
+
+    monkeypatch.setattr(writer, "MOST_UNSEEN", 3)
+    asyncio.run(play())
