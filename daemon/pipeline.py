@@ -44,7 +44,7 @@ T = TypeVar("T")
 DONE = _Done()
 Queue = asyncio.Queue[T | _Done]
 Stage = Literal["source", "workers", "writer"]
-LINGER_SECONDS = 0.05
+LINGER_SECONDS = 0.2
 BATCHES = 3  # looked up or written at a time
 SMOOTHING = 0.2  # the weight of the last batch in the averages that tell which stage limits
 
