@@ -16,12 +16,9 @@ from daemon.index import Bandings, packed
 from daemon.index.bulk import Spool
 from daemon.index.marks import layout
 from daemon.index.redis_filling import Command
-from daemon.index.redis_index import APPEND_EACH, RedisIndex
+from daemon.index.redis_index import RedisIndex
+from daemon.index.redis_scripts import APPEND_EACH, TRIM_EACH
 from daemon.records import ISO_CODES, Change, Language
-
-# APPEND leaves a string twice the room it needs.  BITOP makes an exact copy, here of a string by itself,
-# and costs the append-only file a key's length, where SET would cost it the string.
-TRIM_EACH = "for _, key in ipairs(KEYS) do redis.call('BITOP', 'OR', key, key) end"
 
 
 class Compact(RedisIndex):

@@ -24,32 +24,11 @@ from daemon.index.marks import layout, least
 from daemon.index.redis_client import translated
 from daemon.index.redis_filling import Command
 from daemon.index.redis_index import KEYS_A_COMMAND, RedisIndex, parts
+from daemon.index.redis_scripts import MOVE_EACH, SINTER_EACH
 from daemon.records import LANGUAGES, Banded, Change, Language
 
 INTSET_ENTRIES = 1_000_000
 SIMHASHES = "simhashes"  # what is put aside of them, to build from
-# ARGV: for each story SADD or SREM, and its id; KEYS: its bands.  A command each would cost the client far more.
-MOVE_EACH = """
-local bands = 2 * #KEYS / #ARGV
-for i, key in ipairs(KEYS) do
-    local story = 2 * math.floor((i - 1) / bands)
-    redis.call(ARGV[story + 1], key, ARGV[story + 2])
-end
-"""
-# ARGV: the sizes of a story's groups.  Gives the place of each group whose bands have members in common, and these.
-SINTER_EACH = """
-local found, first, group = {}, 1, 0
-while first <= #KEYS do
-    local size = tonumber(ARGV[group % #ARGV + 1])
-    local common = redis.call('SINTER', unpack(KEYS, first, first + size - 1))
-    if #common > 0 then
-        found[#found + 1] = group
-        found[#found + 1] = common
-    end
-    first, group = first + size, group + 1
-end
-return found
-"""
 
 
 class Documented(RedisIndex):

@@ -27,21 +27,12 @@ from daemon.index.marks import least, refuse_gap, strange
 from daemon.index.redis_client import translated
 from daemon.index.redis_filling import Command, Filling
 from daemon.index.redis_keys import PackedKeys, drop_all_of_languages
+from daemon.index.redis_scripts import APPEND_EACH
 from daemon.records import Banded, Change, Language
 
 KEYS_A_COMMAND = 2048  # a millisecond or two of Redis's time
 PROBES_A_READ = 256
 SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
-# ARGV: how many numbers go to each key, 4 bytes each, and the numbers.  To cut them here is cheaper than to send each.
-APPEND_EACH = """
-local first = 1
-for i, key in ipairs(KEYS) do
-    local a, b, c, d = string.byte(ARGV[1], 4 * i - 3, 4 * i)
-    local after = first + 4 * (((a * 256 + b) * 256 + c) * 256 + d)
-    redis.call('APPEND', key, string.sub(ARGV[2], first, after - 1))
-    first = after
-end
-"""
 
 T = TypeVar("T")
 
