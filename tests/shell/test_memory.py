@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.gauges import _tell_of_verdicts
 from daemon.ledger import candidates, flags, memory, stories, transaction, verdicts
 from daemon.ledger.selection import Selection
-from daemon.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
 from daemon.records import Kind, Language, Skip, Skipped, Story, Verdict
 from daemon.verifier import BEFORE_ALL
 from tests.made import commit, flagged, judge_pending, ledger_in_memory, made
@@ -226,34 +224,3 @@ def test_what_was_judged_is_withdrawn_with_its_text_and_outlives_it(db: sqlite3.
     assert (said["judged"], said["repost"]) == (1, 1), "what was found right once counts"
     copies(db, 2)
     assert statuses(db) == {(1, 2): "repost"}
-
-
-def test_the_metrics_tell_of_verdicts_and_forget_what_is_undone(db: sqlite3.Connection) -> None:
-    copies(db, 1, 2, 3)
-    judge(db, {(1, 2), (1, 3), (2, 3)}, Verdict.TEMPLATE)
-    copies(db, 4)
-    flagged(db, 8, 9, Kind.PARTIAL, language=Language.ODIA)
-    decision = judge(db, {(8, 9)}, Verdict.NOT_SIMILAR)
-    _tell_of_verdicts(db)
-    told = {
-        (sample.name, *sample.labels.values()): sample.value
-        for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT)
-        for metric in gauge.collect()
-        for sample in metric.samples
-        if sample.value or sample.name == "neardup_precision"
-    }
-    assert told == {
-        ("neardup_verdicts", "HINDI", "exact", "template"): 3,
-        ("neardup_verdicts", "ODIA", "partial", "not_similar"): 1,
-        ("neardup_precision", "HINDI", "exact"): 1,
-        ("neardup_precision", "ODIA", "partial"): 0,
-        ("neardup_kept_pairs", "HINDI", "template"): 2,
-        ("neardup_flags_in_context", "HINDI", "template"): 1,
-    }
-    undo(db, decision)
-    _tell_of_verdicts(db)
-    assert not [
-        sample for metric in PRECISION.collect() for sample in metric.samples if "ODIA" in sample.labels.values()
-    ]
-    for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT):
-        gauge.clear()
