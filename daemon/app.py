@@ -1,6 +1,5 @@
 """The one place where parts are wired."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ class App:
 
     config: Config
     ledger: Ledger
-    reader: sqlite3.Connection
+    reader: Ledger
     index: Index
     version: str
 
@@ -38,7 +37,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     """Open ledger and index.  Raises Transient where Redis does not answer, else Fatal."""
     connect(config.ledger.path).close()
     ledger = Ledger(config.ledger.path)
-    reader = read(config.ledger.path)
+    reader = Ledger(config.ledger.path, read)
     try:
         index = await open_index(config)
         try:

@@ -10,12 +10,12 @@ from daemon.core.html import file_text
 from daemon.core.nominate import MOST_UNSEEN, nominate, together
 from daemon.core.verify import judge, shingled
 from daemon.errors import Transient
-from daemon.ledger import changes, columns, runs, stories, translated
+from daemon.ledger import changes, columns, stories
 from daemon.moments import rfc3339
 from daemon.reading import story_words
 from daemon.records import Banded, Candidate, Finding, Kind, Language, Side
 from daemon.retry import retried
-from daemon.sync import refuse
+from daemon.sync import ledger_id, refuse
 from daemon.texts import Texts
 
 CHECKED = -(2**63)  # no story has this id
@@ -26,16 +26,12 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
 
     Raises Unreadable where it holds no story, Fatal or Transient for an index that cannot tell.
     """
-    with translated(app.ledger.path):
-        return await _check(app, body, language)
-
-
-async def _check(app: App, body: bytes, language: Language) -> list[dict[str, Any]]:
     words = story_words(file_text(body, extraction(app.config)))
     made = fingerprint(words)
     limits = app.config.detection.of(language)
     probe = Banded(language, made.simhash, made.signature)
-    matches = stories.describe(app.reader, await retried("look_up", lambda: _nominated(app, probe)))
+    nominated = await retried("look_up", lambda: _nominated(app, probe))
+    matches = await app.reader.do(stories.describe, nominated)
     checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
     pairs = [
         Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in matches.values()
@@ -52,12 +48,12 @@ async def _check(app: App, body: bytes, language: Language) -> list[dict[str, An
 
 
 async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
-    refuse(await app.index.mark(), runs.get(app.reader, "ledger_id") or "", app.version)
+    refuse(await app.index.mark(), await ledger_id(app.reader), app.version)
     applied, [found] = await app.index.lookup([probe])
-    if applied is None or changes.last_seq(app.reader) - applied > MOST_UNSEEN:
+    if applied is None or await app.reader.do(changes.last_seq) - applied > MOST_UNSEEN:
         raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-    held = columns.held(app.reader, *together([found]))
-    unseen = columns.after(app.reader, applied, MOST_UNSEEN)
+    held = await app.reader.do(columns.held, *together([found]))
+    unseen = await app.reader.do(columns.after, applied, MOST_UNSEEN)
     limits = {probe.language: app.config.detection.of(probe.language)}
     [nominee] = nominate([([CHECKED], probe)], [found], held, limits, unseen)
     return nominee.matches

@@ -17,7 +17,7 @@ from daemon.drain import drained
 from daemon.errors import Misuse, NeardupError
 from daemon.flow import limited_by, unwatch_flow, watch_flow
 from daemon.gauges import keep_gauges, refresh_gauges
-from daemon.ledger import changes, now_ms, runs, stories, translated
+from daemon.ledger import changes, now_ms, runs, stories
 from daemon.ledger.dead_letters import Choice
 from daemon.ledger.lock import only_one
 from daemon.metrics import RUN_FAILURES, RUNNING, latencies, stage_seconds
@@ -207,11 +207,7 @@ class _Run:
             yield story
 
     async def _known(self, ids: Sequence[int]) -> dict[int, Known]:
-        def ask() -> dict[int, Known]:
-            with translated(self._app.ledger.path):
-                return stories.known_many(self._app.reader, ids)
-
-        return await asyncio.to_thread(ask)
+        return await self._app.reader.do(stories.known_many, ids)
 
     def _checkpoint(self, source: Source, position: int) -> Checkpoint | None:
         return Checkpoint(source.name, position, self._newest) if self._command == "backfill" else None

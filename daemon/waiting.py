@@ -22,6 +22,7 @@ SLOW_SECONDS = 5.0  # without an answer, that nobody would take for work
 log = structlog.get_logger()
 _why: dict[str, str] = {}
 _since: dict[str, int] = {}
+_waiting: set[object] = set()  # several calls at a time: it is over when none of them waits
 
 
 def waits() -> str | None:
@@ -34,51 +35,61 @@ async def wait_for_index(ledger: Ledger, stage: str, call: Callable[[], Awaitabl
 
     A call that takes long is told of, too; it is not called twice at a time.
     """
-    began = time.monotonic()
+    began, me = time.monotonic(), object()
 
     async def attempt() -> T:
         try:
-            return await _noticed(ledger, call)
+            return await _noticed(ledger, me, call)
         except Transient as error:
-            await _tell(ledger, str(error))
+            await _tell(ledger, me, str(error))
             raise
 
     try:
         answer = await patiently(stage, attempt)
     finally:
-        waited = INDEX in _why
-        await _tell(ledger, None)
+        waited = await _tell_end(ledger, me)
     if waited:
         log.info("waits no more", what=INDEX, seconds=round(time.monotonic() - began, 1))
         notify("STATUS=the index answers again")
     return answer
 
 
-async def _noticed(ledger: Ledger, call: Callable[[], Awaitable[T]]) -> T:
-    telling = asyncio.create_task(_tell_of_silence(ledger))
+async def _noticed(ledger: Ledger, me: object, call: Callable[[], Awaitable[T]]) -> T:
+    telling = asyncio.create_task(_tell_of_silence(ledger, me))
     try:
         return await call()
     finally:
         telling.cancel()
 
 
-async def _tell_of_silence(ledger: Ledger) -> None:
+async def _tell_of_silence(ledger: Ledger, me: object) -> None:
     await asyncio.sleep(SLOW_SECONDS)
-    await _tell(ledger, f"no answer for {SLOW_SECONDS:.0f} seconds")
+    await _tell(ledger, me, f"no answer for {SLOW_SECONDS:.0f} seconds")
 
 
-async def _tell(ledger: Ledger, why: str | None) -> None:
-    """Say why the index is waited for, where that is news; None is the end of it."""
+async def _tell(ledger: Ledger, me: object, why: str) -> None:
+    """Say that one more waits for the index, and why, where that is news."""
+    _waiting.add(me)
     if _why.get(INDEX) == why:
         return
-    if why is None:
-        del _why[INDEX], _since[INDEX]
-    else:
-        if INDEX not in _why:
-            log.warning("waiting", what=INDEX, why=why)
-        _why[INDEX] = why
-        _since.setdefault(INDEX, now_ms())
-        notify(f"STATUS={waits()}")
-    WAITING.labels(INDEX).set(why is not None)
-    said = why and json.dumps({"pid": os.getpid(), "what": INDEX, "why": why, "since": _since[INDEX]})
-    await ledger.do(runs.put, "waiting", said or "")
+    if INDEX not in _why:
+        log.warning("waiting", what=INDEX, why=why)
+    _why[INDEX] = why
+    _since.setdefault(INDEX, now_ms())
+    notify(f"STATUS={waits()}")
+    WAITING.labels(INDEX).set(1)
+    said = {"pid": os.getpid(), "what": INDEX, "why": why, "since": _since[INDEX]}
+    await ledger.do(runs.put, "waiting", json.dumps(said))
+
+
+async def _tell_end(ledger: Ledger, me: object) -> bool:
+    """One waits no more; whether it was the last that did."""
+    if me not in _waiting:
+        return False
+    _waiting.remove(me)
+    if _waiting:
+        return False
+    del _why[INDEX], _since[INDEX]
+    WAITING.labels(INDEX).set(0)
+    await ledger.do(runs.put, "waiting", "")
+    return True

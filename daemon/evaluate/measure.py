@@ -5,7 +5,7 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -79,8 +79,8 @@ async def measure(config: Config, corpus: Corpus, watch: Watch) -> Measured:
         write(corpus, folder)
         async with open_app(embedded(config, folder)) as app:
             await run_once(app, "backfill", asyncio.Event(), watch)
-            pairs = list(_pairs(app.reader))
-            originals = _originals(app.reader, corpus)
+            pairs = await app.reader.do(_pairs)
+            originals = await app.reader.do(_originals, corpus)
             sizes = await app.index.bucket_sizes(list(originals.values()))
             lookups = await _look_up(app, originals, corpus)
             across = tally.crossed(corpus, pairs)
@@ -119,15 +119,14 @@ def embedded(config: Config, folder: Path) -> Config:
     )
 
 
-def _pairs(db: sqlite3.Connection) -> Iterator[Pair]:
+def _pairs(db: sqlite3.Connection) -> list[Pair]:
     """The flags, then the near misses."""
     scores = "coalesce(jaccard, 1 - hamming / 128.0), coalesce(max(containment_a, containment_b), 1 - hamming / 128.0)"
     rows = db.execute(
         f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open'"
         f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE judged_at IS NOT NULL"
     )
-    for a, b, kind, *alike in rows:
-        yield Pair(a, b, Kind(kind) if kind else None, *alike)
+    return [Pair(a, b, Kind(kind) if kind else None, *alike) for a, b, kind, *alike in rows]
 
 
 def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, Banded]:
@@ -143,7 +142,7 @@ async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> li
     for start in range(0, len(batch), step):
         some = batch[start : start + step]
         _, found = await app.index.lookup([banded for _, banded in some])
-        held = columns.held(app.reader, *together(found))
+        held = await app.reader.do(columns.held, *together(found))
         limits = {language: _unlimited(app.config.detection.of(language)) for language in Language}
         nominees = nominate([([place], banded) for place, banded in some], found, held, limits)
         for one, nominee in zip(found, nominees, strict=True):

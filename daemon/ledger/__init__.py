@@ -135,11 +135,11 @@ def translated(path: Path) -> Iterator[None]:
 
 
 class Ledger:
-    """The pipeline's connection, used by one call at a time on a thread of its own."""
+    """A connection of the pipeline's, by `opened`, used by one call at a time on a thread of its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, opened: Callable[[Path], sqlite3.Connection] = connect) -> None:
         self.path = path
-        self._db = connect(path)
+        self._db = opened(path)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
 
     async def do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -28,7 +28,7 @@ from tests.system.test_service import Systemd, get
 
 STORIES = 600
 CHAOS = int(os.environ.get("CHAOS", "1"))
-LEAST_KIB, MOST_KIB = 250, 1250  # where the disk is full: before the first batch, or some time after
+LEAST_KIB, MOST_KIB = 250, 900  # where the disk is full: before the first batch, or some time after
 SIZES_KIB = [LEAST_KIB + (MOST_KIB - LEAST_KIB) * n // (3 * CHAOS) for n in range(3 * CHAOS)]
 IMPATIENT = (
     "from datetime import timedelta; from daemon import service;"

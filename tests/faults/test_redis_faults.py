@@ -1,5 +1,6 @@
 """Whatever becomes of Redis during a run, the run waits, says so, goes on by itself, and nothing is lost."""
 
+import asyncio
 import json
 import os
 import random
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from unittest.mock import AsyncMock
 
 import pytest
 import stamina
@@ -16,7 +18,7 @@ from structlog.testing import capture_logs
 
 from daemon.errors import Transient
 from daemon.ledger import Ledger
-from daemon.waiting import wait_for_index
+from daemon.waiting import wait_for_index, waits
 from tests.faults.agree import State, state_of
 from tests.faults.chaos import undisturbed
 from tests.faults.cut import cutting
@@ -135,16 +137,30 @@ def test_a_run_waits_for_a_redis_that_fails_says_so_and_goes_on(
     stage.tell(Row(f"Redis: {fault.told}", 1, flying, 0, 0, (took,)))
 
 
-async def test_a_wait_is_told_once_however_often_it_is_tried(tmp_path: Path) -> None:
-    failures, ledger = [Transient("it is away")] * 3, Ledger(tmp_path / "neardup.db")
+async def test_a_wait_is_told_once_however_often_and_by_how_many_it_is_tried(tmp_path: Path) -> None:
+    ledger, well = Ledger(tmp_path / "neardup.db"), asyncio.Event()
 
-    async def call() -> None:
-        if failures:
-            raise failures.pop()
+    async def waiting(tries: int) -> None:
+        failures = [Transient("it is away")] * tries
+
+        async def call() -> None:
+            if failures:
+                raise failures.pop()
+            await well.wait()
+
+        await wait_for_index(ledger, "look_up", call)
 
     with stamina.set_testing(True, attempts=5), capture_logs() as lines:
-        await wait_for_index(ledger, "look_up", call)
+        several = [asyncio.create_task(waiting(tries)) for tries in (1, 2, 3)]
+        while waits() is None:
+            await asyncio.to_thread(ledger.path.stat)
+        await wait_for_index(ledger, "index", ready := AsyncMock())
+        assert ready.await_count == 1
+        assert waits() is not None, "one that never waited ends nobody's wait"
+        well.set()
+        await asyncio.gather(*several)
     ledger.close()
+    assert waits() is None
     assert [line["event"] for line in lines if "wait" in line["event"]] == ["waiting", "waits no more"]
 
 
