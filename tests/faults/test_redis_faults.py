@@ -185,7 +185,7 @@ def test_the_daemon_waits_too_and_is_unhealthy_meanwhile(box: Box, stage: Stage)
 def test_connections_cut_in_the_middle_of_a_pipeline(layout: str, box: Box, stage: Stage) -> None:
     chance = random.Random(layout)
     life = stage.backfilled(layout, box.url)
-    budgets = [int(10 ** chance.uniform(1.5, 4.3)) * chance.choice((1, -1)) for _ in range(CUTS)]
+    budgets = [int(10 ** chance.uniform(1.5, 4.0)) * chance.choice((1, -1)) for _ in range(CUTS)]
     with cutting(box.url.removeprefix("unix://")) as way, Run(life, MIDWAY[0], NEARDUP_INDEX__URL=way.url) as run:
         flying = stage.in_flight(life)
         way.begin(budgets)
