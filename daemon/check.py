@@ -7,10 +7,10 @@ from typing import Any
 from daemon.app import App, extraction, open_readers
 from daemon.core.fingerprint import fingerprint
 from daemon.core.html import file_text
-from daemon.core.nominate import MOST_UNSEEN, nominate, together
+from daemon.core.nominate import nominate
 from daemon.core.verify import judge, shingled
 from daemon.errors import Transient
-from daemon.ledger import changes, columns, stories
+from daemon.ledger import columns, stories
 from daemon.moments import rfc3339
 from daemon.reading import story_words
 from daemon.records import Banded, Candidate, Finding, Kind, Language, Side
@@ -50,10 +50,10 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
 async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
     refuse(await app.index.mark(), await ledger_id(app.reader), app.version)
     applied, [found] = await app.index.lookup([probe])
-    if applied is None or await app.reader.do(changes.last_seq) - applied > MOST_UNSEEN:
+    there = None if applied is None else await app.reader.do(columns.there, [found], applied)
+    if there is None:
         raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-    held = await app.reader.do(columns.held, *together([found]))
-    unseen = await app.reader.do(columns.after, applied, MOST_UNSEEN)
+    held, unseen = there
     limits = {probe.language: app.config.detection.of(probe.language)}
     [nominee] = nominate([([CHECKED], probe)], [found], held, limits, unseen)
     return nominee.matches

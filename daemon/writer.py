@@ -8,7 +8,6 @@ not hold by then.
 """
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,12 +17,11 @@ import structlog
 
 from daemon.caps import Caps
 from daemon.config import Detection
-from daemon.core.columns import Columns
 from daemon.core.minhash import FEW_SHINGLES
-from daemon.core.nominate import MOST_UNSEEN, Alike, Nominee, nominate, together
+from daemon.core.nominate import Alike, Nominee, nominate
 from daemon.errors import NeardupError, Transient
 from daemon.index import Found, Index
-from daemon.ledger import Ledger, changes, columns, stories
+from daemon.ledger import Ledger, columns, stories
 from daemon.ledger.candidates import Matches
 from daemon.metrics import CANDIDATES, CAPPED, INDEX_LAG, STAGE_SECONDS, STORIES
 from daemon.records import (
@@ -45,8 +43,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """What the index has, up to the change `applied` at least, about stories grouped by their fingerprints."""
+    """What the index has, up to the change `applied` at least, about `fresh` stories, grouped by their fingerprints."""
 
+    fresh: list[tuple[int, Banded]]
     groups: list[Alike]
     applied: int
     found: list[Found]
@@ -105,23 +104,25 @@ class Writer:
 
         Stories that share their fingerprints share a lookup.
         """
-        alike = dict[Banded, list[int]]()
-        for story_id, banded in _fingerprinted(batch):
+        fresh, alike = _fingerprinted(batch), dict[Banded, list[int]]()
+        for story_id, banded in fresh:
             alike.setdefault(banded, []).append(story_id)
         if self._index is None or not alike:
             return None
-        return await self._looked_up(self._index, [(ids, banded) for banded, ids in alike.items()])
+        groups: list[Alike] = [(ids, banded) for banded, ids in alike.items()]
+        return LookedUp(fresh, groups, *await self._found(self._index, groups))
 
-    async def _looked_up(self, index: Index, groups: list[Alike]) -> LookedUp:
+    async def _found(self, index: Index, groups: Sequence[Alike]) -> tuple[int, list[Found]]:
         probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
             applied, found = await wait_for_index(self._ledger, "look_up", lambda: self._look_up(index, probes))
         self._caps.count([banded.language for banded in probes], found)
-        return LookedUp(groups, applied, found)
+        return applied, found
 
     async def write(self, batch: Sequence[Outcome], looked: LookedUp | None, resume: int) -> None:
         """Record a batch of outcomes of distinct stories that was looked up, and the position to resume from."""
-        index, fresh, nominees = self._index, _fingerprinted(batch), dict[int, Nominee]()
+        index, nominees = self._index, dict[int, Nominee]()
+        fresh = [] if looked is None else looked.fresh
         if index is not None and looked is not None:
             with STAGE_SECONDS.labels("nominate").time():
                 nominees = await self._nominate(index, looked)
@@ -135,14 +136,13 @@ class Writer:
                     matches=[
                         Matches(story_id, nominees[story_id].matches, self._limits[banded.language].max_matches)
                         for story_id, banded in fresh
-                        if story_id in nominees
                     ],
                     run_id=self._run_id,
                     counts=self._counts.as_dict() | self._standing(),
                     checkpoint=self._checkpoint(resume),
                 ),
             )
-        INDEX_LAG.inc(len(fresh))
+        INDEX_LAG.inc(sum(isinstance(outcome, Fingerprinted) for outcome in batch))
         if index is not None:
             await self._inserted()
             self._inserting = asyncio.create_task(self._insert(index), name="index")
@@ -152,9 +152,9 @@ class Writer:
 
     async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
         """For each new fingerprint, its matches among what is indexed, what is not yet, and in its own batch."""
-        while (there := await self._ledger.do(_there, looked)) is None:
+        while (there := await self._ledger.do(columns.there, looked.found, looked.applied)) is None:
             await wait_for_index(self._ledger, "index", lambda: self._heal(index))
-            looked = await self._looked_up(index, looked.groups)
+            looked = LookedUp(looked.fresh, looked.groups, *await self._found(index, looked.groups))
         held, unseen = there
         nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, self._limits, unseen)
         return {one.story_id: one for one in nominees}
@@ -222,13 +222,6 @@ class Writer:
                 if banded.language not in self._told:
                     self._told.add(banded.language)
                     log.warning("max_matches reached", language=banded.language, first=story_id)
-
-
-def _there(db: sqlite3.Connection, looked: LookedUp) -> tuple[Columns, Columns] | None:
-    """The stories that were found, and those that could not be yet; None for an index too far from the ledger."""
-    if not 0 <= changes.last_seq(db) - looked.applied <= MOST_UNSEEN:
-        return None
-    return columns.held(db, *together(looked.found)), columns.after(db, looked.applied, MOST_UNSEEN)
 
 
 def _fingerprinted(batch: Sequence[Outcome]) -> list[tuple[int, Banded]]:

@@ -83,11 +83,13 @@ class Documented(RedisIndex):
         for some in parts(moves, KEYS_A_COMMAND // BANDS):
             keys = [key for *_, banded in some for key in self._band_keys(banded)]
             yield ("EVAL", MOVE_EACH, len(keys), *keys, *chain.from_iterable(move[:2] for move in some))
-        for language in languages:
-            key, mine = self._hashes(language), [move for move in moves if move[2].language == language]
-            last = {story_id: (command, banded) for command, story_id, banded in mine}
-            gone = [story_id for story_id, (command, _) in last.items() if command == "SREM"]
-            there = [(story_id, one.simhash.hex()) for story_id, (command, one) in last.items() if command == "SADD"]
+        last: dict[Language, dict[int, str | None]] = {}  # of several changes to a story the last counts
+        for command, story_id, banded in moves:
+            last.setdefault(banded.language, {})[story_id] = banded.simhash.hex() if command == "SADD" else None
+        for language, hashes in last.items():
+            key = self._hashes(language)
+            gone = [story_id for story_id, digits in hashes.items() if digits is None]
+            there = [(story_id, digits) for story_id, digits in hashes.items() if digits is not None]
             yield from (("HDEL", key, *some) for some in parts(gone))
             yield from (("HSET", key, *chain.from_iterable(some)) for some in parts(there))
             yield from self._appending(changes, language)

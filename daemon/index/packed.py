@@ -159,11 +159,16 @@ class Entering(NamedTuple):
             yield Entering(self.buckets[start : start + size], counts, self.members[begin:end])
 
 
+NOTHING = Entering(np.empty(0, np.int64), np.empty(0, np.int64), b"")
+
+
 def entering(
     language: Language, changes: Sequence[Change], banding: Banding, bits: int, *, blocks: bool = True
 ) -> Entering:
     """What these changes put into the buckets of a language.  Raises Fatal for a number of more than 32 bits."""
     new = [(change.number, change.new) for change in changes if change.new and change.new.language == language]
+    if not new:
+        return NOTHING
     for number, _ in new:
         if number >> 8 * NUMBER_BYTES:
             raise Fatal(f"story number {number} has more than 32 bits: an index holds no more versions of stories")

@@ -2,9 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from daemon.core.columns import Columns
+from daemon.core.nominate import MOST_UNSEEN, Met, together
+from daemon.ledger.changes import last_seq
 
 READ = "SELECT number, id, language, simhash, signature FROM stories"
 
@@ -22,3 +24,13 @@ def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> 
         for row in db.execute(f"{READ} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(wanted)),))
     }
     return Columns.of(rows[number] for number in sorted(rows))
+
+
+def there(db: sqlite3.Connection, met: Sequence[Met], applied: int) -> tuple[Columns, Columns] | None:
+    """The stories that lookups brought up, and those that no index as far as `applied` could bring up.
+
+    None where that is too far from the ledger for these to be compared with each.
+    """
+    if not 0 <= last_seq(db) - applied <= MOST_UNSEEN:
+        return None
+    return held(db, *together(met)), after(db, applied, MOST_UNSEEN)

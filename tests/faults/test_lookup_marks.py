@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import redis
 
-from daemon import writer
 from daemon.index.redis import Layout, open_redis
 from daemon.index.redis_filling import Command
 from daemon.index.redis_index import RedisIndex
-from daemon.ledger import Ledger
+from daemon.ledger import Ledger, columns
 from daemon.records import Fingerprinted, Language, Story
 from daemon.sync import catch_up, rebuild
 from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit, writer_of
@@ -99,5 +98,5 @@ def test_an_index_too_far_from_its_ledger_is_healed_before_it_is_believed(
         await index.close()
         ledger.close()
 
-    monkeypatch.setattr(writer, "MOST_UNSEEN", 3)
+    monkeypatch.setattr(columns, "MOST_UNSEEN", 3)
     asyncio.run(play())
