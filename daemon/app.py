@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from daemon.config import Config
 from daemon.core import golden
 from daemon.core.html import Extraction
-from daemon.fetch import Fetcher, open_range_reader, open_store
+from daemon.fetch import Fetcher, open_place
 from daemon.index import Index
 from daemon.index.redis import open_redis
 from daemon.index.sqlite import SqliteIndex
 from daemon.ledger import Ledger, connect, dead_letters, read
 from daemon.ledger.dead_letters import Choice
+from daemon.objects import open_range_reader
 from daemon.readers import Readers
 from daemon.records import Checkpoint
 from daemon.source import Source
@@ -78,7 +79,7 @@ def open_fetcher(config: Config) -> Fetcher:
 
 def open_readers(config: Config) -> Readers:
     """Processes that read pages, started when the first is asked for.  Raises Fatal for a store that is not there."""
-    open_store(config.content.url, config.content)
+    open_place(config.content)
     return Readers(config.content, extraction(config), config.run.workers)
 
 

@@ -15,8 +15,8 @@ from daemon.core.fingerprint import fingerprint, text_hash
 from daemon.core.html import Unreadable, file_text
 from daemon.core.text import Located, located
 from daemon.core.verify import Limits, hash_rows, kind_of, shingled
-from daemon.errors import Crashed, Fatal, Gone, Misuse
-from daemon.fetch import TooLarge, path_of
+from daemon.errors import Crashed, Fatal, Gone, Misuse, TooLarge
+from daemon.fetch import path_of
 from daemon.ledger import read, runs, stories, translated
 from daemon.moments import rfc3339
 from daemon.readers import Readers

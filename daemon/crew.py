@@ -47,7 +47,7 @@ class Crew:
                 self._answer(loop, (answer, work(), None))
             except Exception as error:  # noqa: BLE001 - raised again where the work is awaited
                 self._answer(loop, (answer, None, error))
-            except BaseException as error:  # noqa: BLE001 - a panic of obstore's, which the loop would not survive
+            except BaseException as error:  # noqa: BLE001 - which the loop would not survive
                 self._answer(loop, (answer, None, RuntimeError(f"{type(error).__name__}: {error}")))
 
     def _answer(self, loop: asyncio.AbstractEventLoop, answered: Answered) -> None:

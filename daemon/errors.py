@@ -55,6 +55,10 @@ class Gone(NeardupError):
     """What was asked for is not there, and asking again will not bring it."""
 
 
+class TooLarge(NeardupError):
+    """The page is larger than content.max_bytes."""
+
+
 class Fatal(NeardupError):
     """Trying again cannot help: somebody has to mend something first."""
 

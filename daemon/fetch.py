@@ -1,40 +1,22 @@
-"""Object store reads: S3 and local files through one client, obstore.
-
-obstore's own retries are off: `Fetcher.read` is the one place where a read is tried again.
-"""
+"""Pages by their stories: from S3 or from files, whole, and unzipped."""
 
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
+from typing import TypeVar
 
-from obstore.auth.boto3 import Boto3CredentialProvider
-from obstore.exceptions import BaseError, NotModifiedError
-from obstore.store import LocalStore, S3Store
-
+from daemon.bucket import Bucket, Get
 from daemon.config import Content
 from daemon.crew import Crew
-from daemon.errors import Fatal, Gone, NeardupError, Transient
+from daemon.errors import Gone, TooLarge
+from daemon.folder import File, Folder
 from daemon.records import Story
 from daemon.retry import retried
-from daemon.store_errors import first_line, translated
-
-if TYPE_CHECKING:  # obstore's types are not there at run time
-    from obstore.store import ClientConfig, S3Config
 
 R = TypeVar("R")
-Store = S3Store | LocalStore
-REQUEST_TIMEOUT = timedelta(seconds=30)
-CONNECT_TIMEOUT = timedelta(seconds=5)
-COPIES = 3  # of a page while it is fetched: as it came, put together, and as Python has it
+STEPS = {".", ".."}  # would lead elsewhere
 GUNZIP_STEP = 16_384  # bytes: each member costs a copy of what is left of its step, so never of the whole
-
-
-class TooLarge(NeardupError):
-    """The object is larger than content.max_bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,47 +28,12 @@ class Document:
     etag: str | None
 
 
-def open_store(url: str, content: Content) -> Store:
-    """file:PATH or s3://BUCKET/PREFIX -> a store, with the endpoint and region of [content].
-
-    Raises Fatal where there is no such folder, or no AWS credentials.
-    """
-    parts = urlsplit(url)
-    try:
-        if parts.scheme == "file":
-            root = Path(url.removeprefix("file://").removeprefix("file:"))
-            if not root.is_dir():
-                raise Fatal(f"content.url: no folder {root}")
-            return LocalStore(root)
-        return _s3(parts.netloc, parts.path.strip("/"), content)
-    except (BaseError, ValueError) as error:
-        raise Fatal(f"cannot open {url}: {first_line(error)}") from error
-
-
-def _s3(bucket: str, prefix: str, content: Content) -> S3Store:
-    config: S3Config = {"virtual_hosted_style_request": not content.path_style}
-    if content.region:
-        config["region"] = content.region
-    if content.endpoint:
-        scheme, _, host = content.endpoint.partition("://")
-        config["endpoint"] = content.endpoint if content.path_style else f"{scheme}://{bucket}.{host}"
-    client: ClientConfig = {
-        "timeout": REQUEST_TIMEOUT,
-        "connect_timeout": CONNECT_TIMEOUT,
-        "allow_http": (content.endpoint or "").startswith("http://"),
-    }
-    try:
-        credentials = Boto3CredentialProvider()
-    except ValueError as error:
-        raise Fatal("no AWS credentials found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or an instance role") from error
-    return S3Store(
-        bucket,
-        prefix=prefix or None,
-        config=config,
-        client_options=client,
-        retry_config={"max_retries": 0},
-        credential_provider=credentials,
-    )
+def open_place(content: Content) -> Bucket | Folder:
+    """Where content.url says that the pages are.  Raises Fatal for no such folder, and for no AWS credentials."""
+    url = content.url
+    if url.startswith("file:"):
+        return Folder(Path(url.removeprefix("file://").removeprefix("file:")), content.max_bytes)
+    return Bucket(url, content)
 
 
 def path_of(content: Content, story: Story) -> str:
@@ -119,44 +66,45 @@ class Fetcher:
 
 
 class Pages:
-    """The pages of stories, read one by one; from any thread."""
+    """The pages of stories: each got while it is waited for, from any thread, or begun here and taken later."""
 
     def __init__(self, content: Content) -> None:
-        self._store = open_store(content.url, content)
+        self._place = open_place(content)
         self._max_bytes = content.max_bytes
 
-    def get(self, path: str, etag: str | None = None, hold: Callable[[int], None] = lambda _: None) -> Document | None:
-        """A page; None where it still has this ETag.  Raises Gone, TooLarge, Forbidden, Transient.
+    def get(self, path: str, etag: str | None = None) -> Document | None:
+        """A page; None where it still has this ETag.  Raises Gone, TooLarge, Forbidden, StoreDown, Fatal, Transient."""
+        get = self.begin(path, etag)
+        get.perform()
+        return self.taken(get)
 
-        `hold` is told how many bytes of memory are taken for it: as many more, before they are.
-        """
-        try:
-            with translated():
-                result = self._store.get(path, options={"if_none_match": etag} if etag else None)
-                if result.meta["size"] > self._max_bytes:
-                    raise TooLarge("larger than content.max_bytes")
-                hold(COPIES * result.meta["size"])
-                body = bytes(result.bytes())
-        except NotModifiedError:
-            return None
-        attributes = result.attributes
-        if attributes.get("Content-Encoding", "").lower() == "gzip":
-            hold(COPIES * self._max_bytes)
-            body = _gunzip(body, self._max_bytes)
-            hold(len(body) - COPIES * self._max_bytes)
-        return Document(body, attributes.get("Content-Type"), result.meta["e_tag"])
-
-    def get_once_more(self, path: str, hold: Callable[[int], None] = lambda _: None) -> Document:
+    def get_once_more(self, path: str) -> Document:
         """A page that was there when it was listed or fingerprinted: that it is gone must be said twice.
 
         Raises as `get` does.
         """
         try:
-            document = self.get(path, hold=hold)
+            document = self.get(path)
         except Gone:
-            document = self.get(path, hold=hold)
+            document = self.get(path)
         assert document is not None  # without an ETag a page is always given
         return document
+
+    def begin(self, path: str, etag: str | None = None) -> Get | File:
+        """A GET of a page, for `taken` when it was performed.  Raises Gone for what is no path there, and Transient."""
+        if not STEPS.isdisjoint(path.split("/")):
+            raise Gone(f"content.url has nothing at {path}")
+        return self._place.begin(path, etag)
+
+    def taken(self, get: Get | File) -> Document | None:
+        """What a GET gave, as `get` gives and raises it."""
+        found = get.result()
+        if found is None:
+            return None
+        body, headers = found
+        if headers.get("content-encoding", "").lower() == "gzip":
+            body = _gunzip(body, self._max_bytes)
+        return Document(body, headers.get("content-type"), headers.get("etag"))
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
@@ -181,32 +129,3 @@ def _gunzip(body: bytes, limit: int) -> bytes:
 
 def _inflater() -> "zlib._Decompress":
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-
-
-class RangeReader:
-    """Reads one object by byte ranges, each a request of its own."""
-
-    def __init__(self, store: Store, path: str, size: int) -> None:
-        self.size = size
-        self._store = store
-        self._path = path
-
-    async def __call__(self, start: int, end: int) -> bytes:
-        """Bytes [start, end) of the object.  Raises Gone, Forbidden, Transient."""
-        return await retried("listing", lambda: self._read(start, end))
-
-    async def _read(self, start: int, end: int) -> bytes:
-        with translated():
-            read = bytes(await self._store.get_range_async(self._path, start=start, end=end))
-        if len(read) != end - start:
-            raise Transient(f"{self._path}: {len(read)} bytes where there were {end - start}", "truncated")
-        return read
-
-
-async def open_range_reader(url: str, content: Content) -> RangeReader:
-    """A reader of the object at file:PATH or s3://BUCKET/KEY.  Raises Gone where there is none."""
-    folder, _, name = url.rpartition("/")
-    store = open_store(folder, content)
-    with translated():
-        meta = await store.head_async(name)
-    return RangeReader(store, name, meta["size"])

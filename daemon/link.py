@@ -85,7 +85,8 @@ class Link(asyncio.Protocol):
     def send(self, message: object) -> None:
         """Send a message, in the end."""
         assert self._transport is not None
-        self._transport.write(pickle.dumps(message))
+        pickled = pickle.dumps(message)
+        self._transport.write(LENGTH.pack(len(pickled)) + pickled)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The loop has taken the socket over."""

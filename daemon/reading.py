@@ -8,18 +8,17 @@ and 880, for they wait on each other's interpreter lock; fetching by coroutines 
 import os
 import pickle
 import signal
-import socket
 import struct
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import Any, BinaryIO, Self
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import Any, Self
 
+from daemon.bucket import Get
 from daemon.budget import Record
 from daemon.config import Content
 from daemon.core import golden
@@ -27,17 +26,31 @@ from daemon.core.fingerprint import fingerprint_text, text_hash
 from daemon.core.html import Extraction, Unreadable, page_text
 from daemon.core.text import tokens
 from daemon.core.verify import Shingled, shingled
-from daemon.errors import NeardupError
+from daemon.errors import Gone, NeardupError
 from daemon.fetch import Document, Pages
+from daemon.folder import File
 from daemon.garbage import collect_seldom
 from daemon.records import Fingerprint, Skip
+from daemon.transfers import Transfers
 
 MIN_WORDS = 10  # shorter pages are headings and notices; all of them alike, none of them copied
 
-LENGTH = struct.Struct("!I")  # in front of each message of answers
+LENGTH = struct.Struct("!i")  # in front of each message, as multiprocessing has it
 TOGETHER = 8  # answers in a message, while more are about to come: to send each costs more than to count a batch's
 
 Request = tuple[int, str, str, str | None]  # a number to answer to, one of WORKS, a page's path, the ETag it had
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request under way."""
+
+    number: int
+    work: str
+    path: str
+    etag: str | None
+    began: float
+    first: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,92 +107,74 @@ WORKS: dict[str, Callable[[Document, Extraction, float], Any]] = {
 
 
 class _Reading:
-    """Answers the requests that come over a link, as many at a time as come, some in one message."""
+    """Answers the requests that come over a link: many pages are fetched at a time, and one is computed."""
 
-    def __init__(self, link: socket.socket, record: Record, content: Content, extraction: Extraction) -> None:
+    def __init__(self, link: Connection, record: Record, content: Content, extraction: Extraction) -> None:
         self._link = link
         self._record = record
-        self._computing = threading.Lock()  # one page at a time, so that it is known which takes too much
         self._pages = Pages(content)
         self._extraction = extraction
-        self._waiting: SimpleQueue[Request] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._sending = threading.Lock()  # not the other: both ends would wait for each other
-        self._under_way = self._threads = self._held = 0
-        self._at_hand = 0  # pages that are here and not yet answered
+        self._transfers = Transfers(link.fileno())
+        self._asked: dict[Get | File, Asked] = {}
         self._answers: list[tuple[int, Any]] = []
 
-    def serve(self, requests: BinaryIO) -> None:
+    def serve(self) -> None:
         """Answer requests until there are no more.  Raises EOFError."""
         while True:
-            together: list[Request] = pickle.load(requests)  # noqa: S301 - of the process that started this one
-            with self._lock:
-                self._under_way += len(together)
-                while self._threads < self._under_way:
-                    self._threads += 1
-                    threading.Thread(target=self._work, daemon=True).start()
-            for request in together:
-                self._waiting.put(request)
+            if self._transfers.go_on(wait=not self._answers):
+                for number, work, path, etag in self._link.recv():
+                    self._begin(Asked(number, work, path, etag, time.perf_counter()))
+            self._record.hold(self._transfers.held)
+            if get := self._transfers.next():
+                self._take(get)
+            if len(self._answers) >= TOGETHER or not get:
+                self._send_answers()
 
     def send(self, message: object) -> None:
-        """From any thread; whoever the message is for may be gone."""
-        pickled = pickle.dumps(message)
-        with self._sending, suppress(OSError):
-            self._link.sendall(LENGTH.pack(len(pickled)) + pickled)
+        """Whoever the message is for may be gone."""
+        with suppress(OSError):
+            self._link.send_bytes(pickle.dumps(message))
 
-    def _work(self) -> None:
-        while True:
-            number, work, path, etag = self._waiting.get()
-            answer = self._answer(number, work, path, etag)
-            with self._lock:
-                self._under_way -= 1
-                self._answers.append((number, answer))
-                if self._at_hand and len(self._answers) < TOGETHER:
-                    continue  # whoever has a page at hand sends this, too
-                answers, self._answers = self._answers, []
-            self.send((answers, time.process_time()))
+    def _send_answers(self) -> None:
+        if self._answers:
+            self.send((self._answers, time.process_time()))
+            self._answers.clear()
 
-    def _answer(self, number: int, work: str, path: str, etag: str | None) -> Any:
-        began, held = time.perf_counter(), 0
-
-        def hold(size: int) -> None:
-            nonlocal held
-            held += size
-            self._hold(size)
-
+    def _begin(self, asked: Asked) -> None:
         try:
-            first = work == read_page.__name__
-            document = self._pages.get(path, etag, hold) if first else self._pages.get_once_more(path, hold)
-            fetched = time.perf_counter() - began
-            return None if document is None else self._computed(number, work, document, fetched)
+            get = self._pages.begin(asked.path, asked.etag)
+        except NeardupError as error:
+            self._answers.append((asked.number, error))
+            return
+        self._asked[get] = asked
+        self._transfers.begin(get)
+
+    def _take(self, get: Get | File) -> None:
+        asked = self._asked.pop(get)
+        try:
+            self._answers.append((asked.number, self._computed(asked, get)))
+        except Gone as error:
+            if asked.first and asked.work != read_page.__name__:
+                self._begin(replace(asked, first=False))  # it was there: that it is gone must be said twice
+            else:
+                self._answers.append((asked.number, error))
         except (NeardupError, Unreadable) as error:  # raised again where the page was asked for
-            return error
-        except BaseException as error:  # noqa: BLE001 - a panic of obstore's is one; some cannot be sent
+            self._answers.append((asked.number, error))
+        except Exception as error:  # noqa: BLE001 - some cannot be sent
             traceback.print_exc()
-            return RuntimeError(f"{type(error).__name__}: {error}")
-        finally:
-            self._hold(-held)
+            self._answers.append((asked.number, RuntimeError(f"{type(error).__name__}: {error}")))
 
-    def _computed(self, number: int, work: str, document: Document, fetched: float) -> Any:
-        with self._lock:
-            self._at_hand += 1
+    def _computed(self, asked: Asked, get: Get | File) -> Any:
+        """What a page gives; on record, so that it is known which takes too much."""
+        self._record.begin(asked.number)
         try:
-            with self._computing:
-                self._record.begin(number)
-                try:
-                    return WORKS[work](document, self._extraction, fetched)
-                except MemoryError:
-                    os._exit(1)  # with the page on record; what is left of the process cannot be relied on
-                finally:
-                    self._record.end()
+            document = self._pages.taken(get)
+            fetched = time.perf_counter() - asked.began
+            return None if document is None else WORKS[asked.work](document, self._extraction, fetched)
+        except MemoryError:
+            os._exit(1)  # with the page on record; what is left of the process cannot be relied on
         finally:
-            with self._lock:
-                self._at_hand -= 1
-
-    def _hold(self, size: int) -> None:
-        with self._lock:
-            self._held += size
-            self._record.hold(self._held)
+            self._record.end()
 
 
 def main(links: Sequence[tuple[int, int]]) -> None:
@@ -196,13 +191,13 @@ def main(links: Sequence[tuple[int, int]]) -> None:
         sys.exit(f"neardup: {error}")
     collect_seldom()
     (mine, record), forked = _fork(links)
-    with suppress(EOFError, OSError), socket.socket(fileno=mine) as link, link.makefile("rb") as requests:
-        reading = _Reading(link, Record(record), *pickle.load(requests))  # noqa: S301 - of the process that started this one
+    with suppress(EOFError, OSError), Connection(mine) as link:
+        reading = _Reading(link, Record(record), *link.recv())
         reading.send((os.getpid(), golden.version(), compiled))
-        reading.serve(requests)
+        reading.serve()
     for child in forked:
         os.waitpid(child, 0)
-    os._exit(0)  # threads may be waiting for the store
+    os._exit(0)
 
 
 def _fork(links: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], list[int]]:

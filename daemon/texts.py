@@ -9,8 +9,7 @@ from cachetools import LRUCache
 
 from daemon.core.html import Unreadable
 from daemon.core.verify import Shingled
-from daemon.errors import Fatal, Gone, Transient
-from daemon.fetch import TooLarge
+from daemon.errors import Fatal, Gone, TooLarge, Transient
 from daemon.records import Language, Side, Story
 from daemon.store_errors import Forbidden
 

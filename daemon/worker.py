@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from daemon.core.html import Unreadable
-from daemon.errors import Fatal, Gone, NeardupError, Transient
-from daemon.fetch import TooLarge
+from daemon.errors import Fatal, Gone, NeardupError, TooLarge, Transient
 from daemon.quarantine import Quarantined
 from daemon.reading import Read
 from daemon.records import (

@@ -11,8 +11,7 @@ from daemon.app import extraction, open_fetcher, open_source
 from daemon.config import Config
 from daemon.core.html import Unreadable, page_text
 from daemon.core.text import tokens
-from daemon.errors import Fatal, Gone, Transient
-from daemon.fetch import TooLarge
+from daemon.errors import Fatal, Gone, TooLarge, Transient
 from daemon.records import Checkpoint, Language, Story
 from daemon.store_errors import Forbidden
 

@@ -7,10 +7,11 @@ is compiled is loaded before the clock starts.
 
 import asyncio
 import json
+import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from daemon.config import Config, load
 from daemon.core import golden
 from daemon.core.fingerprint import fingerprint_text
 from daemon.core.html import page_text
-from daemon.fetch import Pages, path_of
+from daemon.fetch import Document, Pages, path_of
 from daemon.records import Language, Story
+from daemon.transfers import Transfers
 from tests.bench import reference
 from tests.bench.pages import LANGUAGE, read_ids
 
@@ -43,19 +45,34 @@ def chain_costs(pages: Sequence[Any], stages: Mapping[str, Stage]) -> Costs:
 
 
 def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
-    """As a reading process has them: threads fetch, so many as the reference has requests under way."""
+    """As a reading process has them: with as many requests under way as the reference has."""
     golden.warm_up()
     pages, extracting = Pages(config.content), extraction(config)
     paths = [path_of(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]
     began = time.process_time()
-    with ThreadPoolExecutor(reference.CONCURRENCY) as threads:
-        documents = [document for document in threads.map(pages.get, paths) if document]
+    documents = list(_fetched(pages, iter(paths)))
     fetching = (time.process_time() - began) * 1e6 / len(ids)
     stages: dict[str, Stage] = {
         "extract": lambda document: page_text(document.body, document.content_type, extracting),
         "fingerprint": fingerprint_text,
     }
     return {"fetch": fetching, **chain_costs(documents, stages)}
+
+
+def _fetched(pages: Pages, paths: Iterator[str]) -> Iterator[Document]:
+    idle, other = socket.socketpair()
+    with idle, other:
+        transfers = Transfers(idle.fileno())
+        for path in islice(paths, reference.CONCURRENCY):
+            transfers.begin(pages.begin(path))
+        while transfers.under_way:
+            transfers.go_on(wait=True)
+            while get := transfers.next():
+                document = pages.taken(get)
+                for path in islice(paths, 1):
+                    transfers.begin(pages.begin(path))
+                assert document is not None
+                yield document
 
 
 async def reference_costs(endpoint: str, ids: Sequence[int]) -> Costs:

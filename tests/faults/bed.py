@@ -8,14 +8,13 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stamina
 
-from daemon import app, fetch
+from daemon import app, bucket
 from daemon.app import open_app
 from daemon.config import Content, load
 from daemon.core.html import Extraction
@@ -98,7 +97,7 @@ def in_this_process() -> Iterator[None]:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
         patch.setattr(app, "Readers", Threads)
-        patch.setattr(fetch, "REQUEST_TIMEOUT", timedelta(seconds=TIMEOUT_SECONDS))
+        patch.setattr(bucket, "REQUEST_SECONDS", TIMEOUT_SECONDS)
         yield
 
 

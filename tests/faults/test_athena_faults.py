@@ -6,7 +6,6 @@ import csv
 import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from hypothesis import strategies as st
 
 from daemon.config import Content
 from daemon.errors import Fatal, Misuse, NeardupError, Transient
-from daemon.fetch import open_range_reader
 from daemon.ledger import read, runs
+from daemon.objects import open_range_reader
 from daemon.source import athena as athena_module
 from daemon.source.athena import QueryFailed, _whole
 from daemon.source.rows import csv_rows
@@ -65,7 +64,7 @@ def _here(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with in_this_process():
         monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
         monkeypatch.setattr(athena_module, "RETRIES", BotoConfig(retries={"mode": "standard", "max_attempts": 2}))
-        monkeypatch.setattr("daemon.fetch.REQUEST_TIMEOUT", timedelta(seconds=5))  # moto is slow
+        monkeypatch.setattr("daemon.bucket.REQUEST_SECONDS", 5.0)  # moto is slow
         yield
 
 

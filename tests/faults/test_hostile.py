@@ -17,7 +17,8 @@ from daemon import budget
 from daemon.config import Content
 from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction, Unreadable
-from daemon.fetch import TooLarge, _gunzip
+from daemon.errors import TooLarge
+from daemon.fetch import _gunzip
 from daemon.readers import Readers
 from daemon.records import LANGUAGES, Fingerprint, Language, Skip, Story
 from tests.conftest import SAMPLES, Neardup

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from daemon.config import Content, Source
 from daemon.errors import Fatal, Misuse, Transient
-from daemon.fetch import open_range_reader
+from daemon.objects import open_range_reader
 from daemon.records import Checkpoint, Listed, Story
 from daemon.source import athena as athena_module
 from daemon.source.athena import Athena

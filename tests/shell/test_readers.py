@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,9 @@ from daemon.core.fingerprint import fingerprint
 from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction, Unreadable
 from daemon.core.text import tokens
-from daemon.errors import Fatal, Gone, NeardupError, Transient
-from daemon.fetch import TooLarge
+from daemon.errors import Fatal, Gone, NeardupError, TooLarge, Transient
 from daemon.link import linked
 from daemon.readers import PROCESSES, Readers
-from daemon.reading import LENGTH
 from daemon.records import Language, Skip, Story
 from daemon.retry import ATTEMPTS
 
@@ -111,11 +110,11 @@ async def test_what_a_process_fails_by_is_told_apart() -> None:
         ours, theirs = socket.socketpair()
         link = await linked(ours, Record(new_record()), Content(url="file:/nowhere"), Extraction())
         asking = asyncio.create_task(link.ask("read_page", "HINDI/1.html", None))
-        with theirs.makefile("rb") as received:
+        with Connection(theirs.detach()) as reader:
             for _ in ("what to read, and how", "what is asked"):
-                await asyncio.to_thread(pickle.load, received)
-        theirs.sendall(b"".join(LENGTH.pack(len(message)) + message for message in messages))
-        theirs.close()
+                await asyncio.to_thread(reader.recv)
+            for message in messages:
+                reader.send_bytes(message)
         try:
             await asking
         except NeardupError as error:

@@ -11,10 +11,9 @@ from typing import TypeVar
 
 from daemon.config import Content
 from daemon.errors import Fatal, NeardupError, Transient
-from daemon.fetch import open_store
 from daemon.formats import Target
+from daemon.objects import open_store, translated
 from daemon.retry import retried
-from daemon.store_errors import translated
 
 R = TypeVar("R")
 
