@@ -50,9 +50,15 @@ class Bucket:
         self._idle: list[pycurl.Curl] = []  # a handle keeps its connection
 
     def begin(self, path: str, etag: str | None) -> "Get":
-        """A request, of nobody yet; for an object that no longer has this ETag, if one is given.  Raises Transient."""
+        """A request, to be performed; for an object that no longer has this ETag, if one is given.
+
+        Raises Gone for a path that cannot be asked for, Transient where the credentials cannot be renewed.
+        """
         try:
+            url = f"{self._base}/{quote(path, safe='/~')}"
             key = self._credentials.get_frozen_credentials()
+        except UnicodeEncodeError as error:
+            raise Gone(f"no object has such a name: {path!r}") from error
         except BotoCoreError as error:
             raise Transient(f"the AWS credentials cannot be renewed: {error}", "store_error") from error
         curl = self._idle.pop() if self._idle else self._handle()
@@ -62,7 +68,7 @@ class Bucket:
         curl.setopt(pycurl.HTTPHEADER, headers)
         curl.setopt(pycurl.USERNAME, key.access_key)
         curl.setopt(pycurl.PASSWORD, key.secret_key)
-        return Get(curl, f"{self._base}/{quote(path, safe='/~')}", self._idle)
+        return Get(curl, url, self._idle)
 
     def _handle(self) -> pycurl.Curl:
         curl = pycurl.Curl()

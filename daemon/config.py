@@ -147,7 +147,7 @@ class Detection(Thresholds):
 class Run(Section):
     """[run]: the pipeline and its schedule."""
 
-    workers: int = Field(default=32, gt=0, le=4096)
+    workers: int = Field(default=64, gt=0, le=4096)
     queue: int = Field(default=256, gt=0, le=100_000)
     batch: int = Field(default=256, gt=0, le=2000)
     schedule: Annotated[Schedule, BeforeValidator(parse_schedule)] = Daily(at=time(2))

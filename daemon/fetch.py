@@ -93,7 +93,7 @@ class Pages:
     def begin(self, path: str, etag: str | None = None) -> Get | File:
         """A GET of a page, for `taken` when it was performed.  Raises Gone for what is no path there, and Transient."""
         if not STEPS.isdisjoint(path.split("/")):
-            raise Gone(f"content.url has nothing at {path}")
+            raise Gone(f"content.url has nothing at {path!r}")
         return self._place.begin(path, etag)
 
     def taken(self, get: Get | File) -> Document | None:

@@ -1,7 +1,6 @@
 """The one retry layer: what is Transient is tried again, counted and told."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, TypeVar
 
 import stamina
@@ -23,16 +22,16 @@ async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | 
 
     Log lines name the story that the call is about.
     """
-    say = log.warning if story is None else partial(log.warning, story=story)
-    return await _retried(stage, call, say, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
+    about = {} if story is None else {"story": story}
+    return await _retried(stage, call, "warning", about, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
 
 
 async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
     """Await `call()` until it works: once under way, a run waits.  Who calls tells of it; see daemon.waiting."""
-    return await _retried(stage, call, log.debug, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
+    return await _retried(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
-async def _retried(stage: str, call: Callable[[], Awaitable[T]], say: Callable[..., Any], **limits: Any) -> T:
+async def _retried(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
     try:
         return await call()  # nearly always all there is to it, and the loop below costs more than many a call
     except Transient as error:
@@ -42,7 +41,7 @@ async def _retried(stage: str, call: Callable[[], Awaitable[T]], say: Callable[.
             if attempt.num == 1:
                 raise failed
             RETRIES.labels(stage, failed.reason).inc()
-            say("trying again", stage=stage, why=str(failed))
+            getattr(log, level)("trying again", stage=stage, why=str(failed), **about)
             try:
                 return await call()
             except Transient as error:

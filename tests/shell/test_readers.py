@@ -7,8 +7,8 @@ import os
 import pickle
 import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -27,6 +27,9 @@ from daemon.link import linked
 from daemon.readers import PROCESSES, Readers
 from daemon.records import Language, Skip, Story
 from daemon.retry import ATTEMPTS
+from tests.bench.object_server import object_server
+from tests.faults.proxy import Fault, Proxy, proxied
+from tests.servers import REGION
 
 
 def pids(readers: Readers) -> list[int]:
@@ -88,6 +91,45 @@ async def test_errors_come_back_as_they_were_raised(tmp_path: Path) -> None:
                 assert raised.value.reason is Skip.TOO_SHORT
         with pytest.raises(Gone):
             await readers.read(Story(1, Language.HINDI, "still/there.html"), None)
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """Two pages of S3, one of them large."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    (tmp_path / "1.html").write_text(f"<p>{told(Language.TAMIL, 1)}</p>", encoding="utf-8")
+    (tmp_path / "large.html").write_bytes(b"word " * 600_000)
+    with object_server(tmp_path, "stories") as endpoint, proxied(endpoint) as made:
+        yield made
+
+
+async def test_that_a_known_page_is_gone_must_be_said_twice(proxy: Proxy) -> None:
+    content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
+    story, readers = Story(1, Language.TAMIL, "1.html"), Readers(content, Extraction(), 8)
+    with closing(readers):
+        plain, _ = await readers.shingled(story)
+        proxy.plan({"/stories/1.html": [Fault.NOT_FOUND]})
+        assert (await readers.shingled(story))[0] == plain
+        for ask, times in ((readers.shingled(story), 2), (readers.read(story, None), 1)):
+            proxy.plan({"/stories/1.html": [Fault.NOT_FOUND] * times})
+            with pytest.raises(Gone):
+                await ask
+
+
+async def test_what_is_here_of_a_page_is_on_record_before_it_is_computed(proxy: Proxy) -> None:
+    """Or the page that is computed meanwhile would be blamed for the memory."""
+    content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
+    readers = Readers(content, Extraction(), 8)
+    proxy.plan({"/stories/large.html": [Fault.STUCK] * 8})
+    with closing(readers):
+        assert await readers.read(Story(1, Language.TAMIL, "1.html"), None)
+        stuck = [asyncio.create_task(readers.read(Story(n, Language.TAMIL, "large.html"), None)) for n in range(4)]
+        while sum(link._record.held for link in readers._links) < 4 * 1_500_000:
+            assert await readers.read(Story(1, Language.TAMIL, "1.html"), None), "others are read meanwhile"
+        for task in stuck:
+            task.cancel()
+        await asyncio.wait(stuck)
 
 
 async def test_a_process_that_dies_loses_nobody_s_page(tmp_path: Path) -> None:
