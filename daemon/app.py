@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from daemon.config import Config
 from daemon.core import golden
 from daemon.core.html import Extraction
-from daemon.fetch import Fetcher, open_place
+from daemon.fetch import open_place
 from daemon.index import Index
 from daemon.index.redis import open_redis
 from daemon.index.sqlite import SqliteIndex
@@ -71,10 +71,6 @@ async def open_letters(app: App, choice: Choice) -> Source:
     """The lister of dead letters' stories."""
     size = sum((await app.ledger.do(dead_letters.counted, choice)).values())
     return Letters(lambda after: app.ledger.do(dead_letters.retriable, choice, after), size)
-
-
-def open_fetcher(config: Config) -> Fetcher:
-    return Fetcher(config.content, config.run.workers)
 
 
 def open_readers(config: Config) -> Readers:

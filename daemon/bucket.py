@@ -35,7 +35,7 @@ REFUSALS: dict[int, type[NeardupError] | str] = {
 class Bucket:
     """Objects of s3://BUCKET/PREFIX, with the endpoint and region of [content].
 
-    From any thread.  Raises Fatal where there are no AWS credentials.
+    Raises Fatal where there are no AWS credentials.
     """
 
     def __init__(self, url: str, content: Content) -> None:
@@ -95,11 +95,11 @@ def _base(url: str, content: Content, region: str) -> str:
 
 
 class Get:
-    """A GET: its handle, to be performed alone or among others, and then its result."""
+    """A GET: its handle, to be performed, and then its result."""
 
     def __init__(self, curl: pycurl.Curl, url: str, idle: list[pycurl.Curl]) -> None:
         self.curl = curl
-        self.failure: tuple[Any, ...] | None = None  # libcurl's number of it, and words
+        self.failure: tuple[int, str] | None = None  # libcurl's number of it, and words
         self._url = url
         self._idle = idle
         self._head: list[bytes] = []
@@ -112,13 +112,6 @@ class Get:
     def size(self) -> int:
         """The bytes of the body that are here."""
         return sum(map(len, self._body))
-
-    def perform(self) -> None:
-        """Wait for the answer."""
-        try:
-            self.curl.perform()
-        except pycurl.error as error:
-            self.failure = error.args
 
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """The object's bytes, and its headers by their names in lower case; None where it has not changed.  Once.

@@ -2,13 +2,13 @@
 
 import unicodedata
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
 
 import numpy as np
 import xxhash
 
-from daemon.app import extraction, open_fetcher, open_index, open_source
+from daemon.app import open_index, open_readers, open_source
 from daemon.config import Config
 from daemon.core import golden
 from daemon.core.html import Unreadable
@@ -17,7 +17,6 @@ from daemon.fetch import path_of
 from daemon.index import Found, Index
 from daemon.ledger import columns, connect, damage, files, now_ms, runs, stories, transaction, translated
 from daemon.moments import rfc3339
-from daemon.reading import read_page
 from daemon.records import Banded, Change, Checkpoint, Language, Story
 from daemon.source.athena import Athena
 from daemon.source.rows import REQUIRED
@@ -132,17 +131,17 @@ async def _store(config: Config) -> str:
     known = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
     story = known or Story(0, Language.ENGLISH)
     path = f"{config.content.url}/{path_of(config.content, story)}"
-    try:
-        document = await open_fetcher(config).get(story)
-    except Gone:
-        if known:
-            raise Fatal(f"answers, but has no object {path}") from None
-        return f"answers; no story is known yet, so there was no page to read at {path}"
-    try:
-        words = read_page(document, extraction(config)).fingerprint.words
-    except Unreadable as unreadable:
-        raise Fatal(f"{path}: {unreadable.reason}; is extract.body right?") from None
-    return f"{path}, {len(document.body)} bytes, a story of {words} words"
+    with closing(open_readers(config)) as readers:
+        try:
+            read = await readers.read(story, None)
+        except Gone:
+            if known:
+                raise Fatal(f"answers, but has no object {path}") from None
+            return f"answers; no story is known yet, so there was no page to read at {path}"
+        except Unreadable as unreadable:
+            raise Fatal(f"{path}: {unreadable.reason}; is extract.body right?") from None
+    assert read is not None  # without an ETag a page is always read
+    return f"{path}, {read.size} bytes, a story of {read.fingerprint.words} words"
 
 
 async def _first_listed(config: Config) -> Story | None:

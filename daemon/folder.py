@@ -34,9 +34,6 @@ class File:
     def __init__(self, root: Path, path: str, etag: str | None, max_bytes: int) -> None:
         self._root, self._path, self._etag, self._max_bytes = root, path, etag, max_bytes
 
-    def perform(self) -> None:
-        """Nothing goes on before it is read."""
-
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """Its bytes, and an ETag beside them; None where it still has the one that was given.
 

@@ -55,17 +55,18 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A page as it was read: its fingerprint, and the seconds that each stage took."""
+    """A page as it was read: its fingerprint, its bytes, and the seconds that each stage took."""
 
     fingerprint: Fingerprint
     etag: str | None
+    size: int
     fetch: float
     extract: float
     fingerprinting: float
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         """Pickled in half the time that looking its fields up would take."""
-        return type(self), (self.fingerprint, self.etag, self.fetch, self.extract, self.fingerprinting)
+        return type(self), (self.fingerprint, self.etag, self.size, self.fetch, self.extract, self.fingerprinting)
 
 
 def read_page(document: Document, extraction: Extraction, fetch: float = 0.0) -> Read:
@@ -76,7 +77,8 @@ def read_page(document: Document, extraction: Extraction, fetch: float = 0.0) ->
     made = fingerprint_text(text)
     if made is None or made.words < MIN_WORDS:
         raise Unreadable(Skip.EMPTY if made is None else Skip.TOO_SHORT)
-    return Read(made, document.etag, fetch, extracted - began, time.perf_counter() - extracted)
+    seconds = fetch, extracted - began, time.perf_counter() - extracted
+    return Read(made, document.etag, len(document.body), *seconds)
 
 
 def page_shingled(document: Document, extraction: Extraction, _: float = 0.0) -> tuple[bytes, Shingled]:

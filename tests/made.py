@@ -1,6 +1,7 @@
 """Parts made for a purpose: fingerprints, workers, and a verifier's work without an object store."""
 
 import asyncio
+import socket
 import sqlite3
 from collections.abc import Callable, Iterable
 from itertools import groupby
@@ -11,7 +12,7 @@ import numpy as np
 from daemon.config import Content, Thresholds
 from daemon.core.html import Extraction
 from daemon.core.verify import judge
-from daemon.fetch import Pages, path_of
+from daemon.fetch import Document, Pages, path_of
 from daemon.ledger import candidates, flags, stories
 from daemon.ledger.candidates import Matches
 from daemon.ledger.schema import MIGRATIONS
@@ -31,6 +32,7 @@ from daemon.records import (
     Story,
 )
 from daemon.retry import retried
+from daemon.transfers import Transfers
 from daemon.verifier import BEFORE_ALL
 from daemon.worker import Worker
 
@@ -59,6 +61,17 @@ def made(
     return Fingerprinted(Story(story_id, language, updated_at=updated_at), fingerprint_of(value, signature), '"e"')
 
 
+def got(pages: Pages, path: str, etag: str | None = None) -> Document | None:
+    """One page; None where it still has this ETag.  Raises as `Pages.begin` and `Pages.taken` do."""
+    ours, other = socket.socketpair()
+    with ours, other:
+        transfers = Transfers(ours.fileno())
+        transfers.begin(pages.begin(path, etag))
+        while (get := transfers.next()) is None:
+            transfers.go_on(wait=True)
+        return pages.taken(get)
+
+
 def worker_of(
     content: Content, extraction: Extraction = WHOLE_PAGE, known: Callable[[int], Known | None] = lambda _: None
 ) -> Worker:
@@ -69,7 +82,7 @@ def worker_of(
         return known(story_id)
 
     async def read(story: Story, etag: str | None) -> Read | None:
-        document = await retried("fetch", lambda: asyncio.to_thread(pages.get, path_of(content, story), etag))
+        document = await retried("fetch", lambda: asyncio.to_thread(got, pages, path_of(content, story), etag))
         return None if document is None else read_page(document, extraction)
 
     return Worker(ask, read)

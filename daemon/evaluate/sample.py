@@ -3,15 +3,16 @@
 import asyncio
 import heapq
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import xxhash
 
-from daemon.app import extraction, open_fetcher, open_source
+from daemon.app import open_readers, open_source
 from daemon.config import Config
-from daemon.core.html import Unreadable, page_text
-from daemon.core.text import tokens
-from daemon.errors import Fatal, Gone, TooLarge, Transient
+from daemon.core.html import Unreadable
+from daemon.errors import Crashed, Fatal, Gone, TooLarge, Transient
+from daemon.readers import Readers
 from daemon.records import Checkpoint, Language, Story
 from daemon.store_errors import Forbidden
 
@@ -36,10 +37,11 @@ async def sample(
     language.
     """
     out = {}
-    for language, drawn in (await _drawn(config, stories * TRIED, seed, listed)).items():
-        originals = await _read(config, drawn, stories, min_words)
-        if len(originals) > 1:  # the copies of one draw on the others
-            out[language] = originals
+    with closing(open_readers(config)) as readers:
+        for language, drawn in (await _drawn(config, stories * TRIED, seed, listed)).items():
+            originals = await _read(readers, drawn, stories, min_words, config.run.workers)
+            if len(originals) > 1:  # the copies of one draw on the others
+                out[language] = originals
     if not out:
         raise Fatal(f"no language has two readable stories of {min_words} words and more: give a lower --min-words")
     return out
@@ -71,19 +73,15 @@ async def _drawn(
     }
 
 
-async def _read(config: Config, drawn: Sequence[Story], wanted: int, min_words: int) -> list[Original]:
-    fetcher, what = open_fetcher(config), extraction(config)
-
+async def _read(readers: Readers, drawn: Sequence[Story], wanted: int, min_words: int, step: int) -> list[Original]:
     async def read(story: Story) -> Original | None:
         try:
-            document = await fetcher.get(story)
-            text = page_text(document.body, document.content_type, what)
-        except (Gone, TooLarge, Unreadable, Forbidden, Transient):
+            text, words = await readers.story(story)
+        except (Crashed, Gone, TooLarge, Unreadable, Forbidden, Transient):
             return None
-        return Original(story.id, story.language, text) if len(tokens(text)) >= min_words else None
+        return Original(story.id, story.language, text) if len(words) >= min_words else None
 
     originals: list[Original] = []
-    step = config.run.workers
     for start in range(0, len(drawn), step):
         read_now = await asyncio.gather(*map(read, drawn[start : start + step]))
         originals += filter(None, read_now)

@@ -5,16 +5,15 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
 
-from daemon.app import extraction, open_fetcher, open_source
+from daemon.app import open_readers, open_source
 from daemon.config import Config
-from daemon.core.fingerprint import fingerprint_text
-from daemon.fetch import Document
 from daemon.plan.times import MICRO, PageCost
-from daemon.reading import Read, read_page
+from daemon.reading import Read
 from daemon.records import Checkpoint, Fingerprinted, Language, Outcome, Story
 from daemon.worker import Worker
 
@@ -42,26 +41,24 @@ async def take(config: Config, size: int, listed: Callable[[int], None]) -> Samp
 
     `listed` is told how many have been listed.
     """
-    fingerprint_text("once")  # compiled and its tables made now, so that no page pays for it
     sample = Sample()
     drawn = await _draw(config, size, sample, listed)
-    fetcher, what = open_fetcher(config), extraction(config)
-    pages: list[tuple[int, float]] = []  # bytes and seconds of CPU; threads append to it
+    every = [story for stories in drawn.values() for story in stories]
+    reads: list[Read] = []
+    with closing(open_readers(config)) as readers:
 
-    def timed(document: Document) -> Read:
-        began = time.thread_time()
-        try:
-            return read_page(document, what)
-        finally:
-            pages.append((len(document.body), time.thread_time() - began))
+        async def read(story: Story, _: str | None) -> Read | None:
+            made = await readers.read(story, None)
+            reads.extend(filter(None, [made]))
+            return made
 
-    worker = Worker(_unknown, lambda story, _: fetcher.read(story, timed))
-    began, spent = time.perf_counter(), time.process_time()
-    try:
-        done = await asyncio.gather(*(worker.process(story) for stories in drawn.values() for story in stories))
-    finally:
-        fetcher.crew.close()
-    sample.cost = _cost(pages, time.process_time() - spent, time.perf_counter() - began)
+        worker = Worker(_unknown, read)
+        for story in every[:1]:  # once before the rest, so that no page pays for the start
+            await worker.process(story)
+        reads.clear()
+        began, spent = time.perf_counter(), readers.cpu_seconds
+        done = await asyncio.gather(*map(worker.process, every))
+        sample.cost = _cost(reads, readers.cpu_seconds - spent, time.perf_counter() - began)
     outcomes = iter(outcome for _, outcome in done)
     sample.outcomes = {language: list(islice(outcomes, len(stories))) for language, stories in drawn.items()}
     return sample
@@ -97,13 +94,13 @@ def _shares(there: dict[Language, int], size: int) -> dict[Language, int]:
     return shares
 
 
-def _cost(pages: Sequence[tuple[int, float]], cpu: float, wall: float) -> PageCost:
+def _cost(reads: Sequence[Read], cpu: float, wall: float) -> PageCost:
     """Of a page, where all took so many seconds; the typical one where none was read."""
-    if not pages:
+    if not reads:
         return PageCost()
-    size, read = map(fmean, zip(*pages, strict=True))
-    each = MICRO / len(pages)
-    return PageCost(fetch=max(0.0, cpu * each - read * MICRO), read=read * MICRO, wall=wall * each, bytes=size)
+    each, read = MICRO / len(reads), fmean(one.extract + one.fingerprinting for one in reads) * MICRO
+    size = fmean(one.size for one in reads)
+    return PageCost(fetch=max(0.0, cpu * each - read), read=read, wall=wall * each, bytes=size)
 
 
 async def _unknown(_: int) -> None:

@@ -16,11 +16,12 @@ import stamina
 
 from daemon import app, bucket
 from daemon.app import open_app
+from daemon.concurrency import Concurrency
 from daemon.config import Content, load
 from daemon.core.html import Extraction
 from daemon.core.verify import Shingled
-from daemon.crew import Crew
-from daemon.fetch import Pages, path_of
+from daemon.errors import Gone
+from daemon.fetch import Document, Pages, path_of
 from daemon.ledger.dead_letters import Choice
 from daemon.readers import OnRecord
 from daemon.reading import Read, page_shingled, read_page
@@ -31,6 +32,7 @@ from daemon.summary import Summary
 from tests.bench.object_server import object_server
 from tests.conftest import COMMON, SAMPLES, Neardup
 from tests.faults.proxy import Proxy, proxied
+from tests.made import got
 from tests.system.test_backfill import state
 
 TIMEOUT_SECONDS = 0.25  # of a request: so long a fault that says nothing is waited for
@@ -67,8 +69,7 @@ class Threads:
     cpu_seconds = 0.0
 
     def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
-        self._crew = Crew(most)
-        self.concurrency = self._crew.concurrency
+        self.concurrency = Concurrency(most)
         self._content = content
         self._pages = Pages(content)
         self._extraction = extraction
@@ -78,16 +79,24 @@ class Threads:
     ) -> Read | None:
         path = path_of(self._content, story)
         with record(story.id):
-            document = await retried("fetch", lambda: self._crew(lambda: self._pages.get(path, etag)))
+            document = await retried("fetch", lambda: self._got(path, etag))
         return None if document is None else read_page(document, self._extraction)
 
     async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
         path = path_of(self._content, story)
-        document = await retried("fetch", lambda: self._crew(lambda: self._pages.get_once_more(path)))
+        try:
+            document = await retried("fetch", lambda: self._got(path, None))
+        except Gone:
+            document = await retried("fetch", lambda: self._got(path, None))
+        assert document is not None
         return page_shingled(document, self._extraction)
 
+    async def _got(self, path: str, etag: str | None) -> Document | None:
+        async with self.concurrency.slot():
+            return await asyncio.to_thread(got, self._pages, path, etag)
+
     def close(self) -> None:
-        self._crew.close()
+        """Nothing is kept open."""
 
 
 @contextmanager

@@ -123,7 +123,7 @@ def test_a_story_whose_processing_raises_is_tried_twice(poisoned: Callable[[str]
 
 
 async def test_a_story_whose_processing_raised_once_is_well() -> None:
-    answers: list[Read | Exception] = [RecursionError("too deep"), Read(fingerprint_of(bytes(16)), None, 0, 0, 0)]
+    answers: list[Read | Exception] = [RecursionError("too deep"), Read(fingerprint_of(bytes(16)), None, 0, 0, 0, 0)]
 
     async def known(_: int) -> None:
         return None

@@ -29,6 +29,7 @@ from daemon.fetch import Document, Pages
 from daemon.folder import File
 from daemon.transfers import Transfers
 from tests.faults.proxy import Fault, Proxy, proxied
+from tests.made import got
 from tests.servers import REGION
 
 KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "IQoJb3/+=="
@@ -129,7 +130,7 @@ etags = st.none() | st.text("abc0123-", min_size=1).map(lambda etag: f'"{etag}"'
 @example("राम कथा/(1)*'!~ +=&?#%41%.html", '"e-2"')
 @example("//", None)
 def test_every_request_is_signed_as_botocore_signs_it(server: Server, path: str, etag: str | None) -> None:
-    pages_of(server).get(path, etag)
+    got(pages_of(server), path, etag)
     asked, headers = server.asked.pop()
     assert headers.get("if-none-match") == etag
     assert headers["x-amz-security-token"] == TOKEN
@@ -158,15 +159,15 @@ def test_a_bucket_is_asked_for_where_it_is(server: Server) -> None:
 @pytest.mark.parametrize("path", ["..", "../other/1.html", "HINDI/../../1.html", "./1.html", "\ud800.html"])
 def test_no_path_leads_out_of_the_bucket(server: Server, path: str) -> None:
     with pytest.raises(Gone):
-        pages_of(server).get(path)
+        got(pages_of(server), path)
     assert not server.asked, "libcurl would have shortened it"
 
 
 @pytest.mark.parametrize("path", ["with-its-length", "in-chunks"])
 def test_a_large_object_is_not_taken(server: Server, path: str) -> None:
-    assert pages_of(server, max_bytes=len(BODY)).get(path) == Document(BODY, None, '"e"')
+    assert got(pages_of(server, max_bytes=len(BODY)), path) == Document(BODY, None, '"e"')
     with pytest.raises(TooLarge):
-        pages_of(server, max_bytes=len(BODY) - 1).get(path)
+        got(pages_of(server, max_bytes=len(BODY) - 1), path)
     server.asked.clear()
 
 
@@ -176,9 +177,9 @@ def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     with serving(context) as server:
         with pytest.raises(Transient, match="certificate"):
-            pages_of(server, "https").get("1.html")
+            got(pages_of(server, "https"), "1.html")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-        assert pages_of(server, "https").get("1.html") == Document(BODY, None, '"e"')
+        assert got(pages_of(server, "https"), "1.html") == Document(BODY, None, '"e"')
 
 
 FAULTS = [fault for fault in Fault if fault is not Fault.WRONG_ETAG]
@@ -221,7 +222,7 @@ def test_whatever_a_request_meets_it_ends_among_others_as_alone(proxy: Proxy, fa
         while not transfers.go_on(wait=True):
             """The request's connection comes first."""
     proxy.plan(planned)
-    alone = {n: outcome(partial(pages.get, f"{n}.html")) for n in range(len(faults))}
+    alone = {n: outcome(partial(got, pages, f"{n}.html")) for n in range(len(faults))}
     for n, fault in enumerate(faults):
         assert kind(among[n]) == kind(alone[n]), (fault, among[n], alone[n])
 

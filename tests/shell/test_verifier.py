@@ -3,9 +3,9 @@
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -15,36 +15,37 @@ from daemon.core.fingerprint import fingerprint
 from daemon.core.golden import TEXTS
 from daemon.core.html import Extraction
 from daemon.core.text import tokens
+from daemon.core.verify import Shingled
 from daemon.errors import Transient
-from daemon.fetch import Document, Fetcher
+from daemon.fetch import Pages
 from daemon.ledger import Ledger, candidates, flags, stories
 from daemon.reading import page_shingled
 from daemon.records import Fingerprinted, Language, Story
 from daemon.texts import Texts
 from daemon.verifier import Verifier
-from tests.made import matches
-
-R = TypeVar("R")
+from tests.made import got, matches
 
 
-class Store(Fetcher):
+class Store:
     """Files, counted; some do not answer."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(Content(url=f"file:{folder}"), most=4)
+        self._pages = Pages(Content(url=f"file:{folder}"))
         self.folder = folder
         self.reads: Counter[int] = Counter()
         self.silent: set[int] = set()
         self.asked, self.answering = asyncio.Event(), asyncio.Event()
         self.answering.set()
 
-    async def read(self, story: Story, work: Callable[[Document], R]) -> R:
+    async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
         self.reads[story.id] += 1
         self.asked.set()
         await self.answering.wait()
         if story.id in self.silent:
             raise Transient("no answer")
-        return await super().read(story, work)
+        document = got(self._pages, f"{story.language}/{story.id}.html")
+        assert document is not None
+        return page_shingled(document, Extraction())
 
     def write(self, language: Language, story_id: int, words: list[str]) -> None:
         path = self.folder / language / f"{story_id}.html"
@@ -59,7 +60,7 @@ class Desk:
         (folder / "pages").mkdir()
         self.ledger = Ledger(folder / "ledger.db")
         self.store = Store(folder / "pages")
-        texts = Texts(lambda story: self.store.read(story, lambda document: page_shingled(document, Extraction())))
+        texts = Texts(self.store.shingled)
         self.verifier = Verifier(self.ledger, Detection(), "v", texts, lambda news: None)
 
     async def add(self, language: Language, *listed: tuple[int, list[str]]) -> None:

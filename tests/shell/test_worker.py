@@ -14,7 +14,7 @@ from daemon.reading import Read
 from daemon.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Language, Outcome, Skip, Skipped, Story
 from daemon.worker import Worker
 from tests.conftest import SAMPLES
-from tests.made import worker_of
+from tests.made import got, worker_of
 from tests.servers import REGION, Aws
 
 STORY = Story(1, Language.HINDI, "page.html", updated_at=1000)
@@ -147,6 +147,6 @@ async def test_s3_gives_what_files_give(s3_content: Content, aws: Aws) -> None:
 async def test_a_conditional_get_costs_no_body(s3_content: Content, aws: Aws) -> None:
     aws.client("s3").put_object(Bucket="stories", Key="html/page.html", Body=PAGE.encode())
     pages = Pages(s3_content)
-    first = pages.get("page.html")
+    first = got(pages, "page.html")
     assert first is not None and first.body == PAGE.encode()
-    assert pages.get("page.html", first.etag) is None
+    assert got(pages, "page.html", first.etag) is None
