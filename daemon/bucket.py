@@ -65,6 +65,7 @@ class Bucket:
         headers = [f"x-amz-security-token: {key.token}"] if key.token else []
         if etag:
             headers.append(f"If-None-Match: {etag}")
+        curl.unsetopt(pycurl.HTTPHEADER)  # or an empty list would leave those of the handle's last request
         curl.setopt(pycurl.HTTPHEADER, headers)
         curl.setopt(pycurl.USERNAME, key.access_key)
         curl.setopt(pycurl.PASSWORD, key.secret_key)

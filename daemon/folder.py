@@ -8,7 +8,7 @@ from pathlib import Path
 from daemon.errors import Fatal, Gone, NeardupError, TooLarge, Transient
 from daemon.store_errors import Forbidden
 
-NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
+NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 
 
 class Folder:

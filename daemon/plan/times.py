@@ -20,9 +20,9 @@ class PageCost:
     The defaults are of 20 KB of HTML, 1,130 words, from a store on the same machine, both cores busy.
     """
 
-    fetch: float = 330.0
-    read: float = 270.0
-    wall: float = 250.0
+    fetch: float = 95.0
+    read: float = 155.0
+    wall: float = 180.0
     bytes: float = 20_000.0
 
 
@@ -44,7 +44,7 @@ INDEX = {
     "compact": IndexCost(lookup=95.0, a_number=0.012, insert=170.0, build=6.0),
     "sqlite": IndexCost(lookup=110.0, a_number=0.012, insert=650.0, build=5.0),
 }
-FLOW = 150.0  # listed, asked for, handed from process to process
+FLOW = 60.0  # listed, asked for, handed from process to process
 COMMIT = 25.0  # of a story and its candidates, in the ledger
 CANDIDATE = 6.0  # its row read from the ledger, its hashes compared
 

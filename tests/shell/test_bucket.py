@@ -163,6 +163,18 @@ def test_no_path_leads_out_of_the_bucket(server: Server, path: str) -> None:
     assert not server.asked, "libcurl would have shortened it"
 
 
+def test_a_request_takes_nothing_over_from_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = pages_of(server)
+    got(pages, "1.html", '"e"')
+    monkeypatch.delenv("AWS_SESSION_TOKEN")
+    for those, etags in ((pages, [None]), (pages_of(server), ['"e"', None, '"f"'])):
+        for etag in etags:
+            got(those, "1.html", etag)
+            assert server.asked[-1][1].get("if-none-match") == etag
+    assert "x-amz-security-token" not in server.asked.pop()[1]
+    server.asked.clear()
+
+
 @pytest.mark.parametrize("path", ["with-its-length", "in-chunks"])
 def test_a_large_object_is_not_taken(server: Server, path: str) -> None:
     assert got(pages_of(server, max_bytes=len(BODY)), path) == Document(BODY, None, '"e"')

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config import Content
-from daemon.errors import Fatal, Gone, TooLarge
+from daemon.errors import Fatal, Gone, TooLarge, Transient
 from daemon.fetch import Document, Pages
 from daemon.store_errors import Forbidden
 from tests.made import got
@@ -40,9 +40,8 @@ def test_a_file_is_read_until_it_changes_no_more(folder: Path) -> None:
 
 def test_what_is_no_file_is_gone(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    (folder / "loop").symlink_to("loop")
     (folder / "inside").mkdir()
-    for path in ("none", "pipe", "loop", "inside", "inside/", "none/1.html", "n" * 300, "", "a\0b", "\ud800"):
+    for path in ("none", "pipe", "inside", "inside/", "none/1.html", "n" * 300, "", "a\0b", "\ud800"):
         with pytest.raises(Gone):
             got(pages_of(folder), path)
 
@@ -72,6 +71,12 @@ def test_a_large_file_is_not_read_and_a_locked_one_is_forbidden(folder: Path, mo
         monkeypatch.setattr("daemon.folder.os.open", refused)
     with pytest.raises(Forbidden, match="Permission denied"):
         got(pages_of(folder), "1.html")
+
+
+def test_what_cannot_be_read_for_now_is_tried_again(folder: Path) -> None:
+    (folder / "loop").symlink_to("loop")
+    with pytest.raises(Transient, match="symbolic links"):
+        got(pages_of(folder), "loop")
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
