@@ -6,6 +6,7 @@ that the store had closed before it saw the request.
 """
 
 import os
+import time
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -20,8 +21,10 @@ from daemon.errors import Fatal, Gone, NeardupError, TooLarge, Transient
 from daemon.store_errors import Forbidden, meant
 
 REQUEST_SECONDS = 30.0
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 15.0  # more than a page may be computed meanwhile
 NO_CREDENTIALS = "no AWS credentials found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or an instance role"
+KEYS_SECONDS = 10.0  # botocore renews them minutes early; who gives them may be slow, and is not asked for each page
+CHARSET = "latin-1"  # of headers
 DEFAULT_REGION = "us-east-1"
 REFUSALS: dict[int, type[NeardupError] | str] = {
     401: Forbidden,
@@ -40,11 +43,17 @@ class Bucket:
 
     def __init__(self, url: str, content: Content) -> None:
         session = botocore.session.get_session()
-        credentials = session.get_credentials()
+        try:
+            credentials = session.get_credentials()
+            region = os.environ.get("AWS_REGION") or session.get_config_variable("region")
+        except BotoCoreError as error:
+            raise Fatal(f"AWS: {error}") from error
         if credentials is None:
             raise Fatal(NO_CREDENTIALS)
         self._credentials = credentials
-        self._region = content.region or session.get_config_variable("region") or DEFAULT_REGION
+        self._keys: Any = None
+        self._keys_until = 0.0
+        self._region = content.region or region or DEFAULT_REGION
         self._base = _base(url, content, self._region)
         self._max_bytes = content.max_bytes
         self._idle: list[pycurl.Curl] = []  # a handle keeps its connection
@@ -55,21 +64,29 @@ class Bucket:
         Raises Gone for a path that cannot be asked for, Transient where the credentials cannot be renewed.
         """
         try:
-            url = f"{self._base}/{quote(path, safe='/~')}"
-            key = self._credentials.get_frozen_credentials()
+            url = f"{self._base}/{quote(path.removeprefix('/'), safe='/~')}"
         except UnicodeEncodeError as error:
             raise Gone(f"no object has such a name: {path!r}") from error
-        except BotoCoreError as error:
-            raise Transient(f"the AWS credentials cannot be renewed: {error}", "store_error") from error
+        keys = self._current_keys()
         curl = self._idle.pop() if self._idle else self._handle()
-        headers = [f"x-amz-security-token: {key.token}"] if key.token else []
+        headers = [f"x-amz-security-token: {keys.token}".encode()] if keys.token else []
         if etag:
-            headers.append(f"If-None-Match: {etag}")
+            headers.append(f"If-None-Match: {etag}".encode(CHARSET))
         curl.unsetopt(pycurl.HTTPHEADER)  # or an empty list would leave those of the handle's last request
         curl.setopt(pycurl.HTTPHEADER, headers)
-        curl.setopt(pycurl.USERNAME, key.access_key)
-        curl.setopt(pycurl.PASSWORD, key.secret_key)
+        curl.setopt(pycurl.USERNAME, keys.access_key)
+        curl.setopt(pycurl.PASSWORD, keys.secret_key)
         return Get(curl, url, self._idle)
+
+    def _current_keys(self) -> Any:
+        """The keys of now, which botocore renews before they expire.  Raises Transient."""
+        if time.monotonic() >= self._keys_until:
+            try:
+                self._keys = self._credentials.get_frozen_credentials()
+            except Exception as error:  # whoever gives credentials has errors of its own
+                raise Transient(f"the AWS credentials cannot be renewed: {error}", "store_error") from error
+            self._keys_until = time.monotonic() + KEYS_SECONDS
+        return self._keys
 
     def _handle(self) -> pycurl.Curl:
         curl = pycurl.Curl()
@@ -80,6 +97,7 @@ class Bucket:
             pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
             pycurl.MAXFILESIZE_LARGE: self._max_bytes,
             pycurl.NOSIGNAL: 1,
+            pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
             pycurl.TIMEOUT_MS: int(REQUEST_SECONDS * 1000),
         }
         for option, value in options.items():
@@ -128,8 +146,14 @@ class Get:
             return None
         if status != HTTPStatus.OK:
             raise self._refused(status, body.decode("utf-8", "replace"))
-        pairs = (line.decode("latin-1").partition(":") for line in self._head)
-        return body, {name.lower(): value.strip() for name, _, value in pairs}
+        headers = dict[str, str]()
+        for line in self._head:
+            name, colon, value = line.decode(CHARSET).partition(":")
+            if colon:
+                headers[name.lower()] = value.strip()
+            elif name.startswith("HTTP/"):
+                headers.clear()  # what came before was said of an answer to come
+        return body, headers
 
     def _failed(self, number: int, said: str) -> NeardupError:
         if number == pycurl.E_FILESIZE_EXCEEDED:

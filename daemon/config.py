@@ -54,7 +54,7 @@ class Content(Section):
 
     url: str
     key: str = "{language}/{id}.html"
-    endpoint: str | None = None
+    endpoint: Annotated[str, Field(pattern=r"^https?://[^@\s]+$")] | None = None
     region: str | None = None
     path_style: bool = False
     max_bytes: int = Field(default=5_000_000, gt=0)

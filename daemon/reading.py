@@ -145,8 +145,8 @@ class _Reading:
     def _begin(self, asked: Asked) -> None:
         try:
             get = self._pages.begin(asked.path, asked.etag)
-        except NeardupError as error:
-            self._answers.append((asked.number, error))
+        except Exception as error:  # noqa: BLE001 - raised again where the page was asked for
+            self._fail(asked, error)
             return
         self._asked[get] = asked
         self._transfers.begin(get)
@@ -155,16 +155,17 @@ class _Reading:
         asked = self._asked.pop(get)
         try:
             self._answers.append((asked.number, self._computed(asked, get)))
-        except Gone as error:
-            if asked.first and asked.work != read_page.__name__:
+        except Exception as error:  # noqa: BLE001 - raised again where the page was asked for
+            if isinstance(error, Gone) and asked.first and asked.work != read_page.__name__:
                 self._begin(replace(asked, first=False))  # it was there: that it is gone must be said twice
             else:
-                self._answers.append((asked.number, error))
-        except (NeardupError, Unreadable) as error:  # raised again where the page was asked for
-            self._answers.append((asked.number, error))
-        except Exception as error:  # noqa: BLE001 - some cannot be sent
-            traceback.print_exc()
-            self._answers.append((asked.number, RuntimeError(f"{type(error).__name__}: {error}")))
+                self._fail(asked, error)
+
+    def _fail(self, asked: Asked, error: Exception) -> None:
+        if not isinstance(error, NeardupError | Unreadable):  # some others cannot be sent
+            traceback.print_exception(error)
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        self._answers.append((asked.number, error))
 
     def _computed(self, asked: Asked, get: Get | File) -> Any:
         """What a page gives; on record, so that it is known which takes too much."""

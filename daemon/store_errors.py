@@ -11,6 +11,8 @@ FOR_ALL = {
     "NoSuchBucket": "no such bucket",
     "InvalidAccessKeyId": "the AWS access key is not valid",
     "InvalidToken": "the AWS session token is not valid",
+    "PermanentRedirect": "the bucket is in another region than content.region",
+    "AuthorizationHeaderMalformed": "the bucket is in another region than content.region",
     "RequestTimeTooSkewed": "the clock differs too much from the store's",
 }
 

@@ -26,6 +26,8 @@ class Fault(StrEnum):
     NOT_FOUND = "404 NoSuchKey"
     NO_BUCKET = "404 NoSuchBucket"
     EXPIRED = "400 ExpiredToken"
+    OTHER_REGION = "400 AuthorizationHeaderMalformed"
+    MOVED = "301 PermanentRedirect"
     SILENT = "timeout before the head"
     STUCK = "timeout inside the body"
     TRUNCATED = "body shorter than Content-Length"

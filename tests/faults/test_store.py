@@ -188,6 +188,8 @@ def neardup(proxy: Proxy, make_neardup: Make, monkeypatch: pytest.MonkeyPatch) -
         (Fault.DENIED, (1, "refused all of", "403 Forbidden (AccessDenied)")),
         (Fault.NO_BUCKET, (1, "no such bucket", "(NoSuchBucket)")),
         (Fault.EXPIRED, (75, "credentials have expired")),
+        (Fault.OTHER_REGION, (1, "in another region", "(AuthorizationHeaderMalformed)")),
+        (Fault.MOVED, (1, "in another region", "301 Moved Permanently (PermanentRedirect)")),
     ],
 )
 def test_a_refusal_of_everything_stops_the_run_at_once(  # noqa: PLR0917

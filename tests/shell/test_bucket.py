@@ -1,16 +1,10 @@
-"""Requests for objects: signed as S3 wants them, over TLS that is checked, and among others as alone."""
+"""Requests for objects: signed as S3 wants them, where they are, over TLS that is checked."""
 
 import hashlib
-import re
-import socket
 import ssl
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pycurl
 import pytest
@@ -18,95 +12,23 @@ import trustme
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from hypothesis import example, given, settings
+from botocore.exceptions import ClientError
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daemon import bucket
 from daemon.bucket import Get
 from daemon.config import Content
-from daemon.errors import Gone, NeardupError, TooLarge, Transient
+from daemon.errors import Fatal, Gone, TooLarge, Transient
 from daemon.fetch import Document, Pages
-from daemon.folder import File
-from daemon.transfers import Transfers
-from tests.faults.proxy import Fault, Proxy, proxied
 from tests.made import got
 from tests.servers import REGION
-
-KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "IQoJb3/+=="
-MANY = 9  # as often as libcurl could ask again by itself, and more
-BODY = "<p>राम अपने गाँव के पुराने स्कूल में".encode()
-
-
-@dataclass
-class Server:
-    """Gives every object the same body, and keeps what it was asked."""
-
-    port: int
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-
-
-@contextmanager
-def serving(context: ssl.SSLContext | None = None) -> Iterator[Server]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_GET(self) -> None:
-            made.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-            self.send_response(200)
-            self.send_header("ETag", '"e"')
-            if self.path.endswith("/in-chunks"):
-                self.send_header("Transfer-Encoding", "chunked")
-                self.end_headers()
-                self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY))
-            else:
-                self.send_header("Content-Length", str(len(BODY)))
-                self.end_headers()
-                self.wfile.write(BODY)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing is told."""
-
-    class Listening(ThreadingHTTPServer):
-        request_queue_size = 128
-        daemon_threads = True
-
-    server = Listening(("127.0.0.1", 0), Handler)
-    if context is not None:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    made = Server(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield made
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+from tests.shell.objects_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving() as made, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", KEY)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        patch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    with with_keys() as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def proxy(server: Server) -> Iterator[Proxy]:
-    with proxied(f"http://127.0.0.1:{server.port}") as made, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket, "REQUEST_SECONDS", 0.25)
-        yield made
-
-
-def content_of(endpoint: str, max_bytes: int = 1_000_000) -> Content:
-    return Content(url="s3://stories/html", endpoint=endpoint, region=REGION, path_style=True, max_bytes=max_bytes)
-
-
-def pages_of(server: Server, scheme: str = "http", max_bytes: int = 1_000_000) -> Pages:
-    return Pages(content_of(f"{scheme}://localhost:{server.port}", max_bytes))
 
 
 def signature(path: str, headers: dict[str, str], host: str) -> str:
@@ -119,6 +41,7 @@ def signature(path: str, headers: dict[str, str], host: str) -> str:
     return str(auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request))
 
 
+# a slash in front is dropped
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/"), min_size=1).filter(
     lambda name: name not in (".", "..")
 )
@@ -128,7 +51,7 @@ etags = st.none() | st.text("abc0123-", min_size=1).map(lambda etag: f'"{etag}"'
 @given(st.lists(names, min_size=1).map("/".join), etags)
 @example("HINDI/1.html", None)
 @example("राम कथा/(1)*'!~ +=&?#%41%.html", '"e-2"')
-@example("//", None)
+@example("1//", None)
 def test_every_request_is_signed_as_botocore_signs_it(server: Server, path: str, etag: str | None) -> None:
     got(pages_of(server), path, etag)
     asked, headers = server.asked.pop()
@@ -154,6 +77,47 @@ def test_a_bucket_is_asked_for_where_it_is(server: Server) -> None:
     assert asked(endpoint=None, path_style=True) == "https://s3.ap-south-1.amazonaws.com/stories/html/1.html"
     assert asked(endpoint="http://box:9/", path_style=True) == "http://box:9/stories/html/1.html"
     assert asked(endpoint="http://box:9", path_style=False) == "http://stories.box:9/html/1.html"
+
+
+def test_keys_that_cannot_be_renewed_are_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages, refused = pages_of(server), ClientError({"Error": {"Code": "Throttling", "Message": "m"}}, "AssumeRole")
+    monkeypatch.setattr(pages._place, "_credentials", Mock(get_frozen_credentials=Mock(side_effect=refused)))
+    with pytest.raises(Transient, match="Throttling"):
+        pages.begin("1.html")
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(Fatal, match="nobody"):
+        pages_of(server)
+
+
+def test_the_region_is_configured_or_the_environment_s(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def signed_for(region: str | None) -> str:
+        content = content_of(f"http://localhost:{server.port}").model_copy(update={"region": region})
+        got(Pages(content), "1.html")
+        return server.asked.pop()[1]["authorization"].split("/")[2]
+
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    assert (signed_for(REGION), signed_for(None)) == (REGION, "eu-west-1")
+    monkeypatch.setenv("AWS_REGION", "eu-west-2")
+    assert (signed_for(REGION), signed_for(None)) == (REGION, "eu-west-2")
+
+
+@pytest.mark.parametrize("endpoint", ["localhost:9000", "file:///etc", "ftp://box", "http://me:secret@box"])
+def test_an_endpoint_is_one_of_http(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="endpoint"):
+        content_of(endpoint)
+
+
+def test_no_header_is_taken_from_what_came_before_the_answer(server: Server) -> None:
+    document = got(pages_of(server), "after-a-hint")
+    assert document == Document(BODY, None, '"e"')
+    server.asked.clear()
+
+
+def test_an_etag_is_given_back_as_it_came(server: Server) -> None:
+    assert got(pages_of(server), "1.html", '"é"') is not None
+    assert server.asked.pop()[1]["if-none-match"] == '"é"'
+    assert got(pages_of(server), "/1.html") is not None
+    assert server.asked.pop()[0] == "/stories/html/1.html", "a slash too many in a listing"
 
 
 @pytest.mark.parametrize("path", ["..", "../other/1.html", "HINDI/../../1.html", "./1.html", "\ud800.html"])
@@ -192,53 +156,3 @@ def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.
             got(pages_of(server, "https"), "1.html")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
         assert got(pages_of(server, "https"), "1.html") == Document(BODY, None, '"e"')
-
-
-FAULTS = [fault for fault in Fault if fault is not Fault.WRONG_ETAG]
-
-
-def outcome(take: Callable[[], Document | None]) -> object:
-    try:
-        return take()
-    except NeardupError as error:
-        return type(error), str(error), vars(error)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.sampled_from(FAULTS), min_size=1, max_size=20))
-@example([Fault.SILENT])
-@example([*FAULTS, *FAULTS])
-def test_whatever_a_request_meets_it_ends_among_others_as_alone(proxy: Proxy, faults: list[Fault]) -> None:
-    planned = {f"/stories/html/{n}.html": [fault] * MANY for n, fault in enumerate(faults)}
-    pages = Pages(content_of(proxy.endpoint))
-    ours, other = socket.socketpair()
-    with ours, other:
-        transfers, gets = Transfers(ours.fileno()), dict[Get | File, int]()
-        proxy.plan(planned)
-        for n in range(len(faults)):
-            gets[get := pages.begin(f"{n}.html")] = n
-            transfers.begin(get)
-        among, here = dict[int, object](), 0
-        while transfers.under_way:
-            assert not transfers.go_on(wait=True), "nobody has said anything on the socket beside"
-            held = transfers.held
-            while ended := transfers.next():
-                held -= ended.size
-                here += ended.size
-                assert transfers.held == held, "what is given back was held, and is held no more"
-                among[gets[ended]] = outcome(partial(pages.taken, ended))
-        assert transfers.held == 0
-        assert here >= len(BODY) * faults.count(Fault.NONE)
-        transfers.begin(pages.begin("silent.html"))
-        other.send(b"!")
-        while not transfers.go_on(wait=True):
-            """The request's connection comes first."""
-    proxy.plan(planned)
-    alone = {n: outcome(partial(got, pages, f"{n}.html")) for n in range(len(faults))}
-    for n, fault in enumerate(faults):
-        assert kind(among[n]) == kind(alone[n]), (fault, among[n], alone[n])
-
-
-def kind(outcome: object) -> object:
-    """But for the milliseconds in libcurl's words."""
-    return re.sub(r"\d+", "", repr(outcome))
