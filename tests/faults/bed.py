@@ -84,12 +84,15 @@ class Threads:
 
     async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
         path = path_of(self._content, story)
-        try:
-            document = await retried("fetch", lambda: self._got(path, None))
-        except Gone:
-            document = await retried("fetch", lambda: self._got(path, None))
+        document = await retried("fetch", lambda: self._got_once_more(path))
         assert document is not None
         return page_shingled(document, self._extraction)
+
+    async def _got_once_more(self, path: str) -> Document | None:
+        try:
+            return await self._got(path, None)
+        except Gone:
+            return await self._got(path, None)
 
     async def _got(self, path: str, etag: str | None) -> Document | None:
         async with self.concurrency.slot():
