@@ -13,14 +13,14 @@ import pytest
 import redis
 from hypothesis import settings
 
-from tests.faults.table import FAULT, Row, table
-from tests.servers import Aws, moto_server, redis_cluster, redis_server
+from tests.support.faults.table import FAULT, Row, table
+from tests.support.servers import Aws, moto_server, redis_cluster, redis_server
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no defect
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).parent.parent
-SAMPLES = ROOT / "daemon" / "samples"
+SAMPLES = ROOT / "daemon" / "neardup" / "samples"
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +96,7 @@ class Neardup:
 
     def command(self, *arguments: str, config: Path | None = None) -> list[str]:
         path = config or self.folder / "config.toml"
-        return [sys.executable, "-W", "error", "-m", "daemon.cli", "--config", str(path), *arguments]
+        return [sys.executable, "-W", "error", "-m", "neardup.cli", "--config", str(path), *arguments]
 
     @property
     def ledger(self) -> Path:

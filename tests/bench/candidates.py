@@ -21,20 +21,20 @@ import numpy as np
 import numpy.typing as npt
 import redis
 import uvloop
+from neardup.config import Detection
+from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.select import Nominee, nominate
+from neardup.index.protocol import Found, Index
+from neardup.index.redis import Layout, open_redis
+from neardup.index.sqlite import SqliteIndex
+from neardup.records import LANGUAGES, Banded
 
-from daemon.config import Detection
-from daemon.core.columns import Columns
-from daemon.core.nominate import Nominee, nominate
-from daemon.index import Found, Index
-from daemon.index.redis import Layout, open_redis
-from daemon.index.sqlite import SqliteIndex
-from daemon.records import LANGUAGES, Banded
 from tests.bench import report, scale_bytes, synthetic
-from tests.bench.process import machine
 from tests.bench.report import redis_cpu
 from tests.bench.sunion import look_up
 from tests.bench.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
-from tests.servers import redis_server
+from tests.support.process import machine
+from tests.support.servers import redis_server
 
 PROBES = 20_000
 BATCH = 256  # as a run's

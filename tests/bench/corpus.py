@@ -13,10 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
-
-from daemon.core.html import Extraction, Unreadable, page_text
-from daemon.core.text import tokens
-from daemon.records import Language, language_of
+from neardup.core.text.html import Extraction, Unreadable, page_text
+from neardup.core.text.normalize import tokens
+from neardup.records import Language, language_of
 
 MUST = 0.55  # at this or more, on either score, a pair must be found
 MAY = 0.45  # below this on both it is false; between the two it may be found

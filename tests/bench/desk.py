@@ -19,12 +19,12 @@ from pathlib import Path
 
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
+from neardup.config import Config, Content, Ledger, Source
+from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.ledger import connect, flags, stories, transaction
+from neardup.moderation.desk.app import application, open_desk
+from neardup.records import LANGUAGES, Fingerprint, Fingerprinted, Language, Story
 
-from daemon.config import Config, Content, Ledger, Source
-from daemon.core.fingerprint import fingerprint_text
-from daemon.ledger import connect, flags, stories, transaction
-from daemon.records import LANGUAGES, Fingerprint, Fingerprinted, Language, Story
-from daemon.review.desk.app import application, open_desk
 from tests.bench.report import out, table_of
 
 REPEATS = 20

@@ -15,24 +15,24 @@ from typing import Any
 
 import click
 import uvloop
+from neardup.app import App, open_app
+from neardup.cli.console import set_up_logging
+from neardup.config import Config, load
+from neardup.core.candidates.select import worth_comparing
+from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.fingerprint.compute import fingerprint_text, text_hash
+from neardup.core.text.normalize import tokens
+from neardup.core.verify.scores import Shingled, shingled
+from neardup.index.sqlite import SqliteIndex
+from neardup.ledger import runs
+from neardup.pages.text_cache import Texts
+from neardup.pipeline.index_sync import catch_up, rebuild, refuse_strangers
+from neardup.pipeline.run import run_once
+from neardup.pipeline.summary import Counts
+from neardup.pipeline.verifier import Verifier
+from neardup.pipeline.writer import Writer
+from neardup.records import Banded, Fingerprinted, Language, Story
 
-from daemon.app import App, open_app
-from daemon.config import Config, load
-from daemon.console import set_up_logging
-from daemon.core import golden
-from daemon.core.fingerprint import fingerprint_text, text_hash
-from daemon.core.nominate import worth_comparing
-from daemon.core.text import tokens
-from daemon.core.verify import Shingled, shingled
-from daemon.index.sqlite import SqliteIndex
-from daemon.ledger import runs
-from daemon.records import Banded, Fingerprinted, Language, Story
-from daemon.run import run_once
-from daemon.summary import Counts
-from daemon.sync import catch_up, rebuild, refuse_strangers
-from daemon.texts import Texts
-from daemon.verifier import Verifier
-from daemon.writer import Writer
 from tests.bench.corpus import Document, Pair, read_documents
 from tests.bench.detected import Detected
 
@@ -84,7 +84,7 @@ async def from_texts(config: Config, corpus: Path) -> Results:
 
 async def _warm_up(app: App) -> None:
     """Load what is compiled, so that no stage is charged with it."""
-    golden.warm_up()
+    fingerprint_version.warm_up()
     probe = Banded(Language.HINDI, bytes(16), bytes(64))
     await app.index.lookup([probe])
     worth_comparing(probe, probe, app.config.detection.of(probe.language))

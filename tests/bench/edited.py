@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, cycle
 from pathlib import Path
 
-import daemon
-from daemon.records import Language
+import neardup
+from neardup.records import Language
+
 from tests.bench.corpus import Document, read_documents, scores, shingle_set
 
-SAMPLES = Path(daemon.__file__).parent / "samples"
+SAMPLES = Path(neardup.__file__).parent / "samples"
 FIRST_ID = 9_000_000
 COPIES = 2  # of each story, so that a story is in about one pair
 RUN_WORDS = 20  # what is moved when a story is reordered

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 import redis
+from neardup.index.redis import Layout
+from neardup.ledger import connect
+from neardup.records import Language
 
-from daemon.index.redis import Layout
-from daemon.ledger import connect
-from daemon.records import Language
 from tests.bench import scale_stages
 from tests.bench.ledger_size import commit
 from tests.bench.scale import memory_settings
 from tests.bench.scale_corpus import Corpus
 from tests.bench.scale_stages import Bed, alone
-from tests.servers import redis_server
+from tests.support.servers import redis_server
 
 
 @dataclass(frozen=True, slots=True)

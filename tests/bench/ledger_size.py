@@ -19,14 +19,14 @@ from typing import TypeVar
 
 import click
 import numpy as np
+from neardup.core.fingerprint.minhash import ROWS
+from neardup.index.redis.base import parts
+from neardup.ledger import changes, connect, fingerprint_arrays, read, stories
+from neardup.records import LANGUAGES, Banded, Fingerprint, Fingerprinted, Outcome, Skip, Skipped, Story
 
-from daemon.core.minhash import ROWS
-from daemon.index.redis_index import parts
-from daemon.ledger import changes, columns, connect, read, stories
-from daemon.records import LANGUAGES, Banded, Fingerprint, Fingerprinted, Outcome, Skip, Skipped, Story
-from tests.bench.meter import cpu_seconds, peak_rss_mb
-from tests.bench.process import machine
 from tests.bench.synthetic import HASH_BYTES
+from tests.support.meter import cpu_seconds, peak_rss_mb
+from tests.support.process import machine
 
 FILL_BATCH = 10_000
 BATCH = 256  # as a run's
@@ -139,11 +139,11 @@ def show_reads(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
     with closing(read(path)) as db:
         show_cost("known_many", lambda portion: stories.known_many(db, portion), some)
         show_cost("known_many, not there", lambda portion: stories.known_many(db, portion), [*parts(fresh, BATCH)])
-        show_cost("held by id", lambda portion: columns.held(db, portion, ()), some)
-        show_cost("held by number", lambda portion: columns.held(db, (), portion), numbers)
+        show_cost("held by id", lambda portion: fingerprint_arrays.held(db, portion, ()), some)
+        show_cost("held by number", lambda portion: fingerprint_arrays.held(db, (), portion), numbers)
         show_cost("describe", lambda portion: stories.describe(db, portion), some)
         pages = [range(at, min(at + READ_PAGE, len(ids))) for at in range(0, len(ids), READ_PAGE)]
-        show_cost("columns.after, all", lambda page: columns.after(db, page[0], len(page)), pages)
+        show_cost("columns.after, all", lambda page: fingerprint_arrays.after(db, page[0], len(page)), pages)
 
 
 def show_writes(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers import free_port
+from tests.support.servers import free_port
 
 CONFIG = """
 worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/nginx.err;

@@ -18,10 +18,10 @@ from typing import Any
 
 import click
 from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]
+from neardup.core.text.normalize import tokens
+from neardup.records import Language
 from simhash import Simhash, SimhashIndex  # type: ignore[import-untyped]
 
-from daemon.core.text import tokens
-from daemon.records import Language
 from tests.bench.corpus import Document, ordered, read_documents
 from tests.bench.detected import Detected
 

@@ -27,8 +27,8 @@ import xxhash
 from botocore.config import Config
 from redis.asyncio import Redis
 
-from tests.bench.meter import Measured, metered
 from tests.bench.pages import LANGUAGE, read_ids
+from tests.support.meter import Measured, metered
 
 BUCKET = "stories"
 CONCURRENCY = 32

@@ -19,17 +19,17 @@ from typing import TextIO
 import click
 import numpy as np
 import redis
+from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.ledger import connect, fingerprint_arrays, read
+from neardup.records import Fingerprinted
 
-from daemon.core.columns import Columns
-from daemon.ledger import columns, connect, read
-from daemon.records import Fingerprinted
 from tests.bench import scale_bytes, scale_lookups, scale_report, scale_stages
 from tests.bench.ledger_size import BATCH, commit
-from tests.bench.process import machine
 from tests.bench.scale_corpus import ALL, Corpus
 from tests.bench.scale_lookups import Lookups
 from tests.bench.scale_stages import INDEXES, LAYOUTS, Bed, Figures, alone
-from tests.servers import redis_server
+from tests.support.process import machine
+from tests.support.servers import redis_server
 
 SWEEP = "sweep"
 PARTS = (SWEEP, *INDEXES)
@@ -93,7 +93,7 @@ def sample(ledger: Path, stories: int, size: int) -> Columns:
     """So many of the ledger's stories, or a few less."""
     numbers = np.random.default_rng(size).integers(1, stories + 1, size)
     with closing(read(ledger)) as db:
-        return columns.held(db, (), np.unique(numbers).tolist())
+        return fingerprint_arrays.held(db, (), np.unique(numbers).tolist())
 
 
 @contextmanager

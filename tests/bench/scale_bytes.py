@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import redis
-
-from daemon.core.banding import BAND_BITS
-from daemon.index import packed
-from daemon.index.sqlite import COLUMN_BITS
-from daemon.ledger import read, runs
-from daemon.records import ISO_CODES, LANGUAGES, Language
+from neardup.core.candidates.banding import BAND_BITS
+from neardup.index import packed_buckets
+from neardup.index.sqlite import COLUMN_BITS
+from neardup.ledger import read, runs
+from neardup.records import ISO_CODES, LANGUAGES, Language
 
 KEYS_A_SCAN = 10_000
 KEYS = 2_000_000  # are looked at; SCAN goes by the keys' hashes, so these stand for all
@@ -62,7 +61,7 @@ def of_sqlite(path: Path) -> dict[str, Any]:
     with closing(sqlite3.connect(path)) as db:
         rows = db.execute(
             "SELECT bucket >> ?, (bucket >> ? & ?) >= ?, sum(length(numbers)) FROM index_buckets GROUP BY 1, 2",
-            (COLUMN_BITS + BAND_BITS, BAND_BITS, (1 << COLUMN_BITS) - 1, packed.NEAR),
+            (COLUMN_BITS + BAND_BITS, BAND_BITS, (1 << COLUMN_BITS) - 1, packed_buckets.NEAR),
         )
         held = {(LANGUAGES[place], "near" if is_near else "signature"): n for place, is_near, n in rows}
     size = path.stat().st_size

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
+from neardup.config import Thresholds
+from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.verify.scores import hamming
+from neardup.records import LANGUAGES, NUMBER_OF, Banded, Fingerprinted, Language
 
-from daemon.config import Thresholds
-from daemon.core.columns import Columns
-from daemon.core.verify import hamming
-from daemon.records import LANGUAGES, NUMBER_OF, Banded, Fingerprinted, Language
 from tests.bench import synthetic
 from tests.bench.ledger_size import FILL_BATCH, FIRST_ID, ID_STEP, told
 from tests.bench.synthetic import HASH_BYTES, STRANGERS, Source, Stories

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
+from neardup.core.candidates.select import Nominee, nominate, together
+from neardup.index.protocol import Found
+from neardup.index.redis.base import parts
+from neardup.ledger import Ledger, fingerprint_arrays
+from neardup.records import Language
 
-from daemon.core.nominate import Nominee, nominate, together
-from daemon.index import Found
-from daemon.index.redis_index import parts
-from daemon.ledger import Ledger, columns
-from daemon.records import Language
 from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import Probe, unsigned
 from tests.bench.scale_stages import DETECTION, Bed, Figures, opened
@@ -51,7 +51,7 @@ async def look_up(bed: Bed, lookups: Lookups) -> Figures:
 
 async def _nominated(ledger: Ledger, batch: Sequence[Probe], found: Sequence[Found], last: int) -> list[Nominee]:
     """The pairs that a run finds worth comparing, given what its lookups brought up."""
-    held = await ledger.do(columns.held, *together(found))
+    held = await ledger.do(fingerprint_arrays.held, *together(found))
     groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
     return nominate(groups, found, held.where(held.numbers <= last), LIMITS)
 

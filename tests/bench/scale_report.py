@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from daemon.records import Language
+from neardup.records import Language
+
 from tests.bench import report
 from tests.bench.report import MICRO
 from tests.bench.scale_lookups import TIERS

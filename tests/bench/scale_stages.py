@@ -13,27 +13,27 @@ from typing import Any
 
 import structlog
 import uvloop
+from neardup.config import Config, Content, Detection, Source
+from neardup.config import Ledger as LedgerSection
+from neardup.core.candidates.all_pairs import near_pairs
+from neardup.core.candidates.top_k import Shortlist
+from neardup.core.fingerprint import version as fingerprint_version
+from neardup.index.protocol import Index
+from neardup.index.redis import Layout, open_redis
+from neardup.index.redis.base import parts
+from neardup.index.sqlite import SqliteIndex
+from neardup.ledger import Ledger, candidates, changes, runs
+from neardup.pipeline.index_sync import rebuild
+from neardup.pipeline.summary import Counts
+from neardup.pipeline.sweep import _Sweep
+from neardup.pipeline.writer import Writer
+from neardup.records import Fingerprinted, Language
 
-from daemon.config import Config, Content, Detection, Source
-from daemon.config import Ledger as LedgerSection
-from daemon.core import golden
-from daemon.core.pairs import near_pairs
-from daemon.core.shortlist import Shortlist
-from daemon.index import Index
-from daemon.index.redis import Layout, open_redis
-from daemon.index.redis_index import parts
-from daemon.index.sqlite import SqliteIndex
-from daemon.ledger import Ledger, candidates, changes, runs
-from daemon.records import Fingerprinted, Language
-from daemon.summary import Counts
-from daemon.sweep import _Sweep
-from daemon.sync import rebuild
-from daemon.writer import Writer
 from tests.bench.ledger_size import BATCH, commit
-from tests.bench.meter import cpu_seconds, peak_rss_mb
 from tests.bench.subject import stage_seconds
+from tests.support.meter import cpu_seconds, peak_rss_mb
 
-VERSION = golden.version()
+VERSION = fingerprint_version.version()
 DETECTION = Detection()
 LAYOUTS: tuple[Layout, ...] = ("compact", "documented")
 INDEXES = (*LAYOUTS, "sqlite")

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import click
 import numpy as np
+from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.fingerprint.minhash import agreeing, signature_rows
+from neardup.core.text.normalize import tokens
+from neardup.core.verify.scores import hamming
+from neardup.insights.plan.profile import collisions
+from neardup.insights.plan.spread import BAND_VALUES, two_shared
+from neardup.records import Language
 
-from daemon.core.fingerprint import fingerprint
-from daemon.core.minhash import agreeing, signature_rows
-from daemon.core.text import tokens
-from daemon.core.verify import hamming
-from daemon.plan.profile import collisions
-from daemon.plan.spread import BAND_VALUES, two_shared
-from daemon.records import Language
 from tests.bench import report, synthetic
 from tests.bench.corpus import Pair, check, read_documents
 from tests.bench.synthetic import Stories

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+from neardup.app import extraction
+from neardup.config import Config, load
+from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.text.html import page_text
+from neardup.pages.curl_multi import Transfers
+from neardup.pages.store import Document, Pages, path_of
+from neardup.records import Language, Story
 
-from daemon.app import extraction
-from daemon.config import Config, load
-from daemon.core import golden
-from daemon.core.fingerprint import fingerprint_text
-from daemon.core.html import page_text
-from daemon.fetch import Document, Pages, path_of
-from daemon.records import Language, Story
-from daemon.transfers import Transfers
 from tests.bench import reference
 from tests.bench.pages import LANGUAGE, read_ids
 
@@ -46,7 +46,7 @@ def chain_costs(pages: Sequence[Any], stages: Mapping[str, Stage]) -> Costs:
 
 def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
     """As a reading process has them: with as many requests under way as the reference has."""
-    golden.warm_up()
+    fingerprint_version.warm_up()
     pages, extracting = Pages(config.content), extraction(config)
     paths = [path_of(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]
     began = time.process_time()

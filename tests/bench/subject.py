@@ -10,14 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from neardup.app import open_app
+from neardup.cli.console import set_up_logging
+from neardup.cli.event_loop import run_async
+from neardup.config import Config, load
+from neardup.pipeline.run import run_once
+from neardup.telemetry.metrics import STAGE_SECONDS
 
-from daemon.app import open_app
-from daemon.config import Config, load
-from daemon.console import set_up_logging
-from daemon.metrics import STAGE_SECONDS
-from daemon.run import run_once
-from daemon.signals import run_async
-from tests.bench.meter import Measured, metered
+from tests.support.meter import Measured, metered
 
 CONFIG = """
 [source]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import redis
+from neardup.core.candidates.banding import band_values
+from neardup.core.verify.scores import hamming, hash_rows
+from neardup.records import Banded
 
-from daemon.core.banding import band_values
-from daemon.core.verify import hamming, hash_rows
-from daemon.records import Banded
 from tests.bench.synthetic import LANGUAGE
 
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import click
 import numpy as np
+from neardup.config import Detection
+from neardup.core.candidates.all_pairs import Portion, near_pairs
+from neardup.core.candidates.top_k import Held, nominated
+from neardup.ledger import fingerprint_arrays, read
+from neardup.pipeline.sweep import STORIES_A_READ
 
-from daemon.config import Detection
-from daemon.core.pairs import Portion, near_pairs
-from daemon.core.shortlist import Held, nominated
-from daemon.ledger import columns, read
-from daemon.sweep import STORIES_A_READ
 from tests.bench import report, synthetic
-from tests.bench.meter import cpu_seconds, peak_rss_mb
-from tests.bench.process import machine, run_module
 from tests.bench.synthetic import FIRST_ID, LANGUAGE, Source
+from tests.support.meter import cpu_seconds, peak_rss_mb
+from tests.support.process import machine, run_module
 
 MODULE = "tests.bench.sweep_size"
 SOURCES: dict[str, Callable[[], Source]] = {"uniform": synthetic.uniform, "prose": lambda: synthetic.prose(LANGUAGE)}
@@ -75,7 +75,7 @@ def measure(find: Find, held: Held) -> dict[str, float]:
 def measure_reading(ledger: Path) -> dict[str, float]:
     began, spent, number, stories = time.perf_counter(), cpu_seconds(), 0, 0
     with closing(read(ledger)) as db:
-        while len(page := columns.after(db, number, STORIES_A_READ)):
+        while len(page := fingerprint_arrays.after(db, number, STORIES_A_READ)):
             number, stories = int(page.numbers[-1]), stories + len(page)
     return {
         "seconds": time.perf_counter() - began,

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
-from daemon.core.banding import Numbers
-from daemon.core.minhash import ROWS, SignatureRows
-from daemon.records import Banded, Change, Language
+from neardup.core.candidates.banding import Numbers
+from neardup.core.fingerprint.minhash import ROWS, SignatureRows
+from neardup.records import Banded, Change, Language
 
 LANGUAGE = Language.HINDI
 FIRST_ID = 1_000_000_000

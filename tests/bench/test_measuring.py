@@ -9,20 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from neardup.config import load
+from neardup.core.fingerprint import compute
+from neardup.core.fingerprint import version as fingerprint_version
+from neardup.index.protocol import Found
+from neardup.index.sqlite import SqliteIndex
+from neardup.records import Banded
 
-from daemon.config import load
-from daemon.core import fingerprint, golden
-from daemon.index import Found
-from daemon.index.sqlite import SqliteIndex
-from daemon.records import Banded
 from tests.bench import candidates, detector, report, stages, synthetic
 from tests.bench.candidates import DETECTION
 from tests.bench.detected import Detected
-from tests.bench.meter import Measured
 from tests.bench.pages import FIRST_ID, read_ids, write_pages
 from tests.bench.report import Run
 from tests.bench.subject import embedded_config
 from tests.bench.synthetic import LANGUAGE, Stories
+from tests.support.meter import Measured
 
 
 def test_the_cpu_of_children_counts() -> None:
@@ -36,9 +37,9 @@ def test_a_story_is_read_as_by_a_reading_process(tmp_path: Path, monkeypatch: py
     def refuse(text: str) -> None:
         raise AssertionError("a run does not fingerprint by the plain road")
 
-    order, clock, warm_up = [], time.process_time, golden.warm_up
-    monkeypatch.setattr(fingerprint, "_read_plainly", refuse)
-    monkeypatch.setattr(golden, "warm_up", lambda: order.append("loaded") or warm_up())  # type: ignore[func-returns-value]
+    order, clock, warm_up = [], time.process_time, fingerprint_version.warm_up
+    monkeypatch.setattr(compute, "_read_plainly", refuse)
+    monkeypatch.setattr(fingerprint_version, "warm_up", lambda: order.append("loaded") or warm_up())  # type: ignore[func-returns-value]
     monkeypatch.setattr(time, "process_time", lambda: order.append("clock") or clock())  # type: ignore[func-returns-value]
     write_pages(tmp_path / "pages", 5)
     (tmp_path / "config.toml").write_text(embedded_config(tmp_path / "pages"), encoding="utf-8")

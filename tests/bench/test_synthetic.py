@@ -4,12 +4,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from neardup.core.fingerprint.minhash import agreeing
+from neardup.core.verify.scores import hamming
+from neardup.insights.plan.profile import collisions
+from neardup.insights.plan.spread import BAND_VALUES
+from neardup.records import Language
 
-from daemon.core.minhash import agreeing
-from daemon.core.verify import hamming
-from daemon.plan.profile import collisions
-from daemon.plan.spread import BAND_VALUES
-from daemon.records import Language
 from tests.bench import synthetic
 from tests.bench.synthetic import CHUNK, Source, Stories
 

@@ -15,12 +15,12 @@ import click
 import redis
 
 from tests.bench import reference, report, stages, subject
-from tests.bench.meter import Measured
-from tests.bench.object_server import object_server
 from tests.bench.pages import write_pages
-from tests.bench.process import machine, run_module
 from tests.bench.report import Run, run_beside
-from tests.servers import redis_server
+from tests.support.meter import Measured
+from tests.support.object_server import object_server
+from tests.support.process import machine, run_module
+from tests.support.servers import redis_server
 
 ROUNDS = 3
 REFERENCE_SHARE = 20  # the reference is so slow that it is given a twentieth of the stories

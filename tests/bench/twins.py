@@ -19,19 +19,19 @@ from tempfile import TemporaryDirectory
 
 import click
 import redis
+from neardup.index.redis import Layout
+from neardup.records import Language
 
-from daemon.index.redis import Layout
-from daemon.records import Language
 from tests.bench import report, subject
 from tests.bench.held import Held
-from tests.bench.meter import Measured
 from tests.bench.nginx import nginx
 from tests.bench.pages import FIRST_ID, LANGUAGE, write_pages
-from tests.bench.process import machine, run_module
 from tests.bench.report import Run, run_beside
 from tests.bench.scale_corpus import PLATFORM
 from tests.bench.scale_stages import LAYOUTS
-from tests.servers import free_port, redis_server
+from tests.support.meter import Measured
+from tests.support.process import machine, run_module
+from tests.support.servers import free_port, redis_server
 
 ROUNDS = 3
 NAIVE_SHARE = 5  # it is so slow that it is given a fifth of the stories

@@ -6,10 +6,10 @@ from dataclasses import asdict
 import pytest
 
 from tests.conftest import Neardup
-from tests.faults.bed import configuration, over_s3, served_samples
-from tests.faults.driver import Driver, driving
-from tests.faults.proxy import Proxy
-from tests.faults.table import FAULT, Agree, Row, State, compared
+from tests.support.faults.bed import configuration, over_s3, served_samples
+from tests.support.faults.driver import Driver, driving
+from tests.support.faults.proxy import Proxy
+from tests.support.faults.table import FAULT, Agree, Row, State, compared
 
 
 @pytest.fixture(scope="session")

@@ -25,17 +25,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
 
-from daemon.errors import NeardupError, Transient
-from daemon.ledger import read
-from tests.bench.meter import pss_mb_of_all
-from tests.bench.object_server import object_server
+from neardup.errors import NeardupError, Transient
+from neardup.ledger import read
+
 from tests.conftest import Neardup
-from tests.faults.agree import given, index_faults
-from tests.faults.bed import BUCKET, configuration
-from tests.faults.copies import expected, write_stories
-from tests.faults.proxy import Fault, Proxy, proxied
-from tests.faults.redis_box import FAULTS, Box, OtherPassword, Slow
-from tests.faults.table import Row, table
+from tests.support.faults.agree import given, index_faults
+from tests.support.faults.bed import BUCKET, configuration
+from tests.support.faults.copies import expected, write_stories
+from tests.support.faults.proxy import Fault, Proxy, proxied
+from tests.support.faults.redis_box import FAULTS, Box, OtherPassword, Slow
+from tests.support.faults.table import Row, table
+from tests.support.meter import pss_mb_of_all
+from tests.support.object_server import object_server
 
 STORIES = 500_000
 BACKFILLED = 0.8

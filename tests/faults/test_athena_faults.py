@@ -13,20 +13,20 @@ import pytest
 from botocore.config import Config as BotoConfig
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.config import Content
+from neardup.errors import Fatal, Misuse, NeardupError, Transient
+from neardup.ledger import read, runs
+from neardup.source import athena as athena_module
+from neardup.source.athena import QueryFailed, _whole
+from neardup.source.rows import csv_rows
+from neardup.source.s3_objects import open_range_reader
 
-from daemon.config import Content
-from daemon.errors import Fatal, Misuse, NeardupError, Transient
-from daemon.ledger import read, runs
-from daemon.objects import open_range_reader
-from daemon.source import athena as athena_module
-from daemon.source.athena import QueryFailed, _whole
-from daemon.source.rows import csv_rows
 from tests.conftest import COMMON, SAMPLES
-from tests.faults.bed import BUCKET, Bed, State, configuration, in_this_process
-from tests.faults.proxy import Fault, Proxy, proxied
-from tests.faults.table import CHAOS, Agree
-from tests.servers import REGION, Aws, answering
-from tests.shell.test_athena import AthenaStub
+from tests.source.test_athena import AthenaStub
+from tests.support.faults.bed import BUCKET, Bed, State, configuration, in_this_process
+from tests.support.faults.proxy import Fault, Proxy, proxied
+from tests.support.faults.table import CHAOS, Agree
+from tests.support.servers import REGION, Aws, answering
 
 CONFIG = f"""
 [source]
@@ -64,7 +64,7 @@ def _here(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with in_this_process():
         monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
         monkeypatch.setattr(athena_module, "RETRIES", BotoConfig(retries={"mode": "standard", "max_attempts": 2}))
-        monkeypatch.setattr("daemon.bucket.REQUEST_SECONDS", 5.0)  # moto is slow
+        monkeypatch.setattr("neardup.pages.s3.REQUEST_SECONDS", 5.0)  # moto is slow
         yield
 
 

@@ -9,14 +9,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.ledger import changes, connect, read, runs
+from neardup.ledger.backup import back_up
 
-from daemon.ledger import changes, connect, read, runs
-from daemon.ledger.backup import back_up
 from tests.conftest import ROOT, Neardup
-from tests.faults.disks import mounted
 from tests.faults.test_disk import assert_told
-from tests.made import commit, made
-from tests.system.stories import generate
+from tests.support.faults.disks import mounted
+from tests.support.made import commit, made
+from tests.support.stories import generate
 from tests.system.test_backfill import configuration, state
 from tests.system.test_wrong_inputs import assert_one_line
 
@@ -24,8 +24,8 @@ STORIES = 2_000
 AT = ["_copy", "damage.is_sound", "Path.replace", "_sync"]  # the steps of a copy
 KILLED = """
 import os
-from daemon.cli import main
-from daemon.ledger import backup
+from neardup.cli import main
+from neardup.ledger import backup
 backup.{step} = lambda *_: os.kill(os.getpid(), 9)
 main()
 """

@@ -2,8 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from daemon.breaker import FROM_THE_START, HORIZON, Answer, Tally, told, why_stop
+from neardup.pages.circuit_breaker import FROM_THE_START, HORIZON, Answer, Tally, told, why_stop
 
 answers = st.sampled_from(["fine", "failed", "refused"])
 shares = st.floats(0, 1)

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.config import load
+from neardup.ledger import now_ms, runs
+from neardup.ops import service
+from neardup.ops.service import Service
+from neardup.schedule import Daily, Schedule, due
 
-from daemon import service
-from daemon.config import load
-from daemon.ledger import now_ms, runs
-from daemon.schedule import Daily, Schedule, due
-from daemon.service import Service
 from tests.conftest import Neardup, embedded
-from tests.made import ledger_in_memory
+from tests.support.made import ledger_in_memory
 from tests.system.test_samples import PLANTED, ROWS, kinds
 
 HOUR, DAY = 3_600_000, 86_400_000

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.errors import Fatal
+from neardup.ledger import connect, damage
 
-from daemon.errors import Fatal
-from daemon.ledger import connect, damage
 from tests.conftest import Neardup
 from tests.faults.test_disk import assert_told
-from tests.made import commit, made
-from tests.system.stories import generate
+from tests.support.made import commit, made
+from tests.support.stories import generate
 from tests.system.test_backfill import configuration, state
 
 STORIES = 3_000

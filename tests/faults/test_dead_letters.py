@@ -3,14 +3,14 @@
 from collections.abc import Callable
 
 import pytest
+from neardup.ledger import dead_letters
+from neardup.ledger.dead_letters import Choice
+from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 
-from daemon.ledger import dead_letters
-from daemon.ledger.dead_letters import Choice
-from daemon.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 from tests.conftest import SAMPLES, Ended, Neardup
-from tests.faults.bed import PATHS, configuration, listed_letters
-from tests.faults.proxy import Fault, Proxy
-from tests.made import commit, ledger_in_memory, made
+from tests.support.faults.bed import PATHS, configuration, listed_letters
+from tests.support.faults.proxy import Fault, Proxy
+from tests.support.made import commit, ledger_in_memory, made
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)

@@ -14,15 +14,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.errors import Fatal
+from neardup.ledger import connect, runs, transaction
+from neardup.pages.in_flight import InFlight
 
-from daemon.errors import Fatal
-from daemon.ledger import connect, runs, transaction
-from daemon.ledger.in_flight import InFlight
 from tests.conftest import ROOT, Ended, Neardup
-from tests.faults.disks import Disk, mounted
-from tests.faults.table import Agree
-from tests.servers import free_port
-from tests.system.stories import generate
+from tests.support.faults.disks import Disk, mounted
+from tests.support.faults.table import Agree
+from tests.support.servers import free_port
+from tests.support.stories import generate
 from tests.system.test_backfill import configuration, state
 from tests.system.test_service import Systemd, get
 
@@ -31,14 +31,14 @@ CHAOS = int(os.environ.get("CHAOS", "1"))
 LEAST_KIB, MOST_KIB = 250, 900  # where the disk is full: before the first batch, or some time after
 SIZES_KIB = [LEAST_KIB + (MOST_KIB - LEAST_KIB) * n // (3 * CHAOS) for n in range(3 * CHAOS)]
 IMPATIENT = (
-    "from datetime import timedelta; from daemon import service;"
-    " service.RETRY_FIRST = timedelta(seconds=0.2); from daemon.cli import main; main()"
+    "from datetime import timedelta; from neardup.ops import service;"
+    " service.RETRY_FIRST = timedelta(seconds=0.2); from neardup.cli import main; main()"
 )
 COMMITS = 50
 COMMITTING = f"""
 import sys
 from pathlib import Path
-from daemon.ledger import connect, runs
+from neardup.ledger import connect, runs
 db = connect(Path(sys.argv[1]))
 for n in range({COMMITS}):
     runs.put(db, "n", str(n))

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
+from neardup.core.text.html import Extraction, Unreadable, page_text
+from neardup.core.text.normalize import tokens
+from neardup.records import Language
 
-from daemon.core.fingerprint import fingerprint, fingerprint_text
-from daemon.core.html import Extraction, Unreadable, page_text
-from daemon.core.text import tokens
-from daemon.records import Language
 from tests.conftest import SAMPLES
-from tests.core.test_html_law import BROKEN, NOISE, TAGS, WORDS
-from tests.faults.hostile import ENCODED, LABELS
-from tests.faults.table import CHAOS
+from tests.core.text.test_html_law import BROKEN, NOISE, TAGS, WORDS
+from tests.support.faults.hostile import ENCODED, LABELS
+from tests.support.faults.table import CHAOS
 
 INPUTS = 200  # of each of eleven kinds of seed
 SEED_BYTES = 6_000

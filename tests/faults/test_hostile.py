@@ -12,18 +12,18 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from neardup.config import Content
+from neardup.core.fingerprint.version import TEXTS
+from neardup.core.text.html import Extraction, Unreadable
+from neardup.errors import TooLarge
+from neardup.pages import watchdog
+from neardup.pages.reader_pool import Readers
+from neardup.pages.store import _gunzip
+from neardup.records import LANGUAGES, Fingerprint, Language, Skip, Story
 
-from daemon import budget
-from daemon.config import Content
-from daemon.core.golden import TEXTS
-from daemon.core.html import Extraction, Unreadable
-from daemon.errors import TooLarge
-from daemon.fetch import _gunzip
-from daemon.readers import Readers
-from daemon.records import LANGUAGES, Fingerprint, Language, Skip, Story
 from tests.conftest import SAMPLES, Neardup
-from tests.faults.bed import BUCKET, State, configuration, over_s3
-from tests.faults.hostile import (
+from tests.support.faults.bed import BUCKET, State, configuration, over_s3
+from tests.support.faults.hostile import (
     CASES,
     ENCODED,
     GZIPPED,
@@ -37,8 +37,8 @@ from tests.faults.hostile import (
     lie,
     watching,
 )
-from tests.faults.table import CHAOS, Row
-from tests.servers import Aws
+from tests.support.faults.table import CHAOS, Row
+from tests.support.servers import Aws
 from tests.system.test_backfill import state
 
 Make = Callable[..., Neardup]
@@ -55,7 +55,7 @@ IDS = {int(row["id"]) for row in ROWS}
 @pytest.fixture
 def haste(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less time for a page."""
-    monkeypatch.setattr(budget, "CPU_SECONDS", HASTE_SECONDS)
+    monkeypatch.setattr(watchdog, "CPU_SECONDS", HASTE_SECONDS)
 
 
 @asynccontextmanager
@@ -111,7 +111,7 @@ def test_gzip_members_without_a_byte_are_undone_within_the_budget() -> None:
     """It is spent where no page is on record yet."""
     body, began = GZIPPED["members without a byte"].page(), time.process_time()
     assert _gunzip(body, MOST) == b""
-    assert time.process_time() - began < budget.CPU_SECONDS
+    assert time.process_time() - began < watchdog.CPU_SECONDS
 
 
 async def test_a_lie_about_the_charset_is_seen_through_or_ends_by_a_name(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_the_stories_among_hostile_pages_come_out_as_without_them(
         assert ended.code == 0, ended.err
         assert "Traceback" not in ended.err
         assert peaks.memory < PEAK_BYTES, f"{peaks.memory:,} bytes"
-        assert max(peaks.seconds.values()) < 3 * budget.CPU_SECONDS, (
+        assert max(peaks.seconds.values()) < 3 * watchdog.CPU_SECONDS, (
             "of which starting, and pages within it, take little"
         )
         facts = ended.facts

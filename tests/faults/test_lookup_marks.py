@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 import redis
+from neardup.index.redis import Layout, open_redis
+from neardup.index.redis.base import RedisIndex
+from neardup.index.redis.fill_guard import Command
+from neardup.ledger import Ledger, fingerprint_arrays
+from neardup.pipeline.index_sync import catch_up, rebuild
+from neardup.records import Fingerprinted, Language, Story
 
-from daemon.index.redis import Layout, open_redis
-from daemon.index.redis_filling import Command
-from daemon.index.redis_index import RedisIndex
-from daemon.ledger import Ledger, columns
-from daemon.records import Fingerprinted, Language, Story
-from daemon.sync import catch_up, rebuild
 from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit, writer_of
-from tests.made import fingerprint_of
+from tests.support.made import fingerprint_of
 
 LOOKUP = 4  # commands of a lookup, at least: marks, what is read, marks
 
@@ -98,5 +98,5 @@ def test_an_index_too_far_from_its_ledger_is_healed_before_it_is_believed(
         await index.close()
         ledger.close()
 
-    monkeypatch.setattr(columns, "MOST_UNSEEN", 3)
+    monkeypatch.setattr(fingerprint_arrays, "MOST_UNSEEN", 3)
     asyncio.run(play())

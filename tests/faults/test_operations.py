@@ -12,11 +12,11 @@ from pathlib import Path
 
 import click
 import pytest
+from neardup.cli import main
 
-from daemon.cli import main
 from tests.conftest import ROOT, SAMPLES, Neardup, embedded
-from tests.shell.test_deploy import read_yaml, text_of
-from tests.system.stories import generate
+from tests.deploy.test_deploy import read_yaml, text_of
+from tests.support.stories import generate
 from tests.system.test_backfill import configuration
 
 RUNBOOK = text_of("RUNBOOK.md")

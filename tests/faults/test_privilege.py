@@ -15,8 +15,8 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 import pytest
 
 from tests.conftest import ROOT
-from tests.faults.calls import forbidden
-from tests.faults.people import GROUP, Box, Person, box
+from tests.support.faults.calls import forbidden
+from tests.support.faults.people import GROUP, Box, Person, box
 from tests.system.test_samples import PLANTED, ROWS
 
 TOLERATED = {"mbind"}  # OpenBLAS asks for it

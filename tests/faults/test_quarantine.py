@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 import stamina
+from neardup.ledger import Ledger, dead_letters
+from neardup.pages.in_flight import SUSPICIOUS_NS, InFlight
+from neardup.pages.quarantine import Quarantine
+from neardup.pages.reader_process import Read
+from neardup.pipeline.worker import Worker
+from neardup.records import Dead, DeadLettered, Fingerprinted, Language, Story
 
-from daemon.ledger import Ledger, dead_letters
-from daemon.ledger.in_flight import SUSPICIOUS_NS, InFlight
-from daemon.quarantine import Quarantine
-from daemon.reading import Read
-from daemon.records import Dead, DeadLettered, Fingerprinted, Language, Story
-from daemon.worker import Worker
 from tests.conftest import ROOT, SAMPLES, Neardup, embedded
-from tests.faults.bed import BUCKET, PATHS, Bed, listed_letters
-from tests.faults.proxy import Fault, Proxy
-from tests.faults.table import Agree
-from tests.made import commit, fingerprint_of
+from tests.support.faults.bed import BUCKET, PATHS, Bed, listed_letters
+from tests.support.faults.proxy import Fault, Proxy
+from tests.support.faults.table import Agree
+from tests.support.made import commit, fingerprint_of
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)
@@ -31,14 +31,14 @@ KILLER = 4104000
 # Runs at the start of every process that finds it on its path: the page of this story ends the one that parses it.
 SITECUSTOMIZE = """
 import os, signal, sys
-if any("daemon.reading" in word for word in sys.orig_argv):
-    from daemon import reading
-    parse = reading.read_page
+if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
+    from neardup.pages import reader_process
+    parse = reader_process.read_page
     def read_page(document, *others):
         if b"POISON" in document.body:
             {crime}
         return parse(document, *others)
-    reading.WORKS["read_page"] = read_page
+    reader_process.WORKS["read_page"] = read_page
 """
 DIES = "os.kill(os.getpid(), signal.SIGKILL)"
 RAISES = "raise RecursionError('too deep')"
@@ -216,7 +216,7 @@ async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
 
 def test_who_had_just_come_is_no_suspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ledger = [0], tmp_path / "neardup.db"
-    monkeypatch.setattr("daemon.ledger.in_flight.time.monotonic_ns", lambda: clock[0])
+    monkeypatch.setattr("neardup.pages.in_flight.time.monotonic_ns", lambda: clock[0])
     largest = 2**63 - 1
     with ExitStack() as stack:
         died = InFlight(ledger, 4)

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from tests.conftest import ROOT, SAMPLES, Neardup, embedded
-from tests.servers import redis_server
+from tests.support.servers import redis_server
 
 Make = Callable[[str, str], Neardup]
 ACL = (ROOT / "deploy" / "redis.acl").read_text(encoding="ascii")

@@ -14,19 +14,19 @@ from unittest.mock import AsyncMock
 
 import pytest
 import stamina
+from neardup.errors import Transient
+from neardup.ledger import Ledger
+from neardup.pipeline.index_wait import wait_for_index, waits
 from structlog.testing import capture_logs
 
-from daemon.errors import Transient
-from daemon.ledger import Ledger
-from daemon.waiting import wait_for_index, waits
-from tests.faults.agree import State, state_of
-from tests.faults.chaos import undisturbed
-from tests.faults.cut import cutting
-from tests.faults.driver import At, Driver, Started
-from tests.faults.lives import Life
-from tests.faults.redis_box import FAULTS, Box, Fault, OtherPassword, Slow
-from tests.faults.table import CHAOS, Row
-from tests.servers import free_port
+from tests.support.faults.agree import State, state_of
+from tests.support.faults.chaos import undisturbed
+from tests.support.faults.cut import cutting
+from tests.support.faults.driver import At, Driver, Started
+from tests.support.faults.lives import Life
+from tests.support.faults.redis_box import FAULTS, Box, Fault, OtherPassword, Slow
+from tests.support.faults.table import CHAOS, Row
+from tests.support.servers import free_port
 from tests.system.test_service import Systemd, get
 
 LAYOUTS = ("documented", "compact")

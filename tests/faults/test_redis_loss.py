@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 import redis
+from neardup.config import Detection
+from neardup.core.candidates.banding import Banding
+from neardup.errors import Transient
+from neardup.index.protocol import Index
+from neardup.index.redis import Layout, open_redis
+from neardup.index.redis.base import RedisIndex
+from neardup.ledger import Ledger, stories
+from neardup.pipeline import index_sync
+from neardup.pipeline.index_sync import catch_up, rebuild
+from neardup.pipeline.stages import BATCHES
+from neardup.pipeline.summary import Counts
+from neardup.pipeline.writer import Writer
+from neardup.records import Change, Fingerprinted, Language, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 
-from daemon import sync
-from daemon.config import Detection
-from daemon.core.banding import Banding
-from daemon.errors import Transient
-from daemon.index import Index
-from daemon.index.redis import Layout, open_redis
-from daemon.index.redis_index import RedisIndex
-from daemon.ledger import Ledger, stories
-from daemon.pipeline import BATCHES
-from daemon.records import Change, Fingerprinted, Language, Outcome, Story
-from daemon.summary import Counts
-from daemon.sync import catch_up, rebuild
-from daemon.writer import Writer
-from tests.faults.agree import index_faults
-from tests.faults.table import CHAOS, Row
-from tests.made import fingerprint_of, held_as_changes
+from tests.support.faults.agree import index_faults
+from tests.support.faults.table import CHAOS, Row
+from tests.support.made import fingerprint_of, held_as_changes
 
 BANDINGS = dict.fromkeys(Language, Banding())
 VERSION = "v"
@@ -85,7 +85,7 @@ def loss(request: pytest.FixtureRequest, redis_url: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
     monkeypatch.setattr(RedisIndex, "clear", cleared)
-    monkeypatch.setattr(sync, "REPLAY_CHANGES", 3)
+    monkeypatch.setattr(index_sync, "REPLAY_CHANGES", 3)
     yield made
     made.close()
 

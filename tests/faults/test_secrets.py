@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.meter import descendants
 from tests.conftest import Neardup
-from tests.faults.bed import configuration, served_samples
-from tests.faults.proxy import Fault, Proxy
-from tests.servers import free_port, redis_server
+from tests.support.faults.bed import configuration, served_samples
+from tests.support.faults.proxy import Fault, Proxy
+from tests.support.meter import descendants
+from tests.support.servers import free_port, redis_server
 
 Make = Callable[[str], Neardup]
 SECRETS = ("hidden-aws-key", "hidden-redis-password", "hidden-review-token", "hidden-webhook")
@@ -105,5 +105,5 @@ def test_ps_shows_no_secret(neardup: Neardup) -> None:
                 except OSError:
                     continue
     assert run.returncode == 0
-    assert any("daemon.reading" in line for line in shown), "its reading processes were not seen"
+    assert any("neardup.pages.reader_process" in line for line in shown), "its reading processes were not seen"
     assert_hidden("".join(shown))

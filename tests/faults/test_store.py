@@ -15,18 +15,18 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
+from neardup.config import Content
+from neardup.errors import Fatal
+from neardup.ledger.dead_letters import Choice
+from neardup.records import Dead, DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped, Story
+from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
 
-from daemon.config import Content
-from daemon.errors import Fatal
-from daemon.ledger.dead_letters import Choice
-from daemon.records import Dead, DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped, Story
-from daemon.retry import ATTEMPTS
 from tests.conftest import Ended, Neardup
-from tests.faults.bed import BUCKET, PATHS, Bed, State, configuration, in_this_process, served_samples
-from tests.faults.proxy import Fault, Proxy
-from tests.faults.table import CHAOS, Agree
-from tests.made import worker_of
+from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, in_this_process, served_samples
+from tests.support.faults.proxy import Fault, Proxy
+from tests.support.faults.table import CHAOS, Agree
+from tests.support.made import worker_of
 
 Make = Callable[..., Neardup]
 PASSING = [

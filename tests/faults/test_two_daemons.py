@@ -5,11 +5,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from neardup.errors import Fatal
+from neardup.ledger import lock
 
-from daemon.errors import Fatal
-from daemon.ledger import lock
 from tests.conftest import Neardup
-from tests.servers import free_port
+from tests.support.servers import free_port
 from tests.system.test_service import running
 from tests.system.test_wrong_inputs import assert_one_line
 

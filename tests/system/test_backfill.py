@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, Ended, Neardup, embedded
-from tests.system.stories import generate
+from tests.support.stories import generate
 
 STORIES = 20_000
 MEMORY_FROM = 5_000

@@ -6,12 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.config import load
+from neardup.errors import Fatal
+from neardup.ledger import connect, runs
+from neardup.query.compare import compare
+from neardup.records import Language
 
-from daemon.compare import compare
-from daemon.config import load
-from daemon.errors import Fatal
-from daemon.ledger import connect, runs
-from daemon.records import Language
 from tests.conftest import SAMPLES, Neardup, embedded
 from tests.system.test_samples import TRUTH
 from tests.system.test_wrong_inputs import assert_one_line

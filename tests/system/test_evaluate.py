@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from neardup.insights.evaluate.edits import EDITS
+from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser
 
-from daemon.evaluate.edits import EDITS
-from daemon.records import Language
 from tests.conftest import SAMPLES, Neardup, embedded
 
 FEW = ("--sample", "2", "--min-words", "60")
@@ -148,6 +148,6 @@ def test_a_mistake_is_one_clear_line(
 
 
 def test_no_other_command_pays_for_the_plots() -> None:
-    ask = "import sys, daemon.cli; print('matplotlib' in sys.modules)"
+    ask = "import sys, neardup.cli; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -12,14 +12,14 @@ from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
+from neardup.config.export_formats import FORMATS, Format
+from neardup.records import ISO_CODES
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from daemon.formats import FORMATS, Format
-from daemon.records import ISO_CODES
 from tests.conftest import Neardup, embedded
-from tests.servers import REGION, Aws
-from tests.shell.test_webhook import other_side
+from tests.moderation.test_webhook import other_side
+from tests.support.servers import REGION, Aws
 
 ALL = 21
 

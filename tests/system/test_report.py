@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from neardup.records import Kind
 from selectolax.lexbor import LexborHTMLParser
 
-from daemon.records import Kind
 from tests.conftest import Neardup
 
 DRAWN = [

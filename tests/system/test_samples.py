@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import redis
+from neardup.core.candidates.banding import band_values
+from neardup.ledger import read
+from neardup.records import Language
 
-from daemon.core.banding import band_values
-from daemon.ledger import read
-from daemon.records import Language
 from tests.conftest import COMMON, ROOT, SAMPLES, Neardup, embedded
-from tests.servers import REGION, Aws
+from tests.support.servers import REGION, Aws
 
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
 ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from neardup.records import Language
 
-from daemon.records import Language
-from tests.bench.process import run_module
 from tests.bench.scale_lookups import TIERS
 from tests.bench.scale_stages import INDEXES, LAYOUTS
+from tests.support.process import run_module
 
 SIZES = [1975, 7900, 31_600]
 

@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from tests.conftest import ROOT, Neardup, embedded
-from tests.servers import free_port, redis_server
+from tests.support.servers import free_port, redis_server
 
 Make = Callable[..., Neardup]
 PATIENCE_SECONDS = 60

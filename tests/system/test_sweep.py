@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neardup.config import load
+from neardup.ledger import Ledger, lock
+from neardup.pipeline.run import Watch
+from neardup.pipeline.sweep import Swept, sweep
+from neardup.records import Language
 
-from daemon.config import load
-from daemon.ledger import Ledger, lock
-from daemon.records import Language
-from daemon.run import Watch
-from daemon.sweep import Swept, sweep
 from tests.conftest import SAMPLES, Neardup, embedded
-from tests.servers import free_port
-from tests.system.stories import generate
+from tests.support.servers import free_port
+from tests.support.stories import generate
 from tests.system.test_backfill import configuration, drive
 from tests.system.test_wrong_inputs import assert_one_line
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_judged_in_time_is_left_to_the_next(
         await asyncio.Event().wait()
 
     with monkeypatch.context() as patched:
-        patched.setattr("daemon.texts.Texts.read", hang)
+        patched.setattr("neardup.pages.text_cache.Texts.read", hang)
         cut = swept(neardup, stop)
     assert cut.status == "stopped"
     assert neardup("status", "--json").facts["candidates_pending"] > 0

@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.ledger import connect, flags, read, verdicts
+from neardup.ledger.selection import Selection
+from neardup.records import Kind, Verdict
 
-from daemon.ledger import connect, flags, read, verdicts
-from daemon.ledger.selection import Selection
-from daemon.records import Kind, Verdict
 from tests.conftest import SAMPLES, Neardup, embedded
 
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from neardup.ledger import lock
 
-from daemon.ledger import lock
 from tests.conftest import Ended, Neardup, embedded
-from tests.servers import free_port
+from tests.support.servers import free_port
 
 PLANTED = 21  # pairs among the samples
 Make = Callable[..., Neardup]

@@ -1,5 +1,0 @@
-"""`python -m daemon.cli`."""
-
-from daemon.cli import main
-
-main()

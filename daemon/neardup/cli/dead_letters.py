@@ -1,0 +1,57 @@
+"""The commands about stories that could not be processed: `dead-letters`, `retry`."""
+
+import json
+from contextlib import closing
+
+import click
+
+from neardup.cli import printing
+from neardup.cli.base import command, json_option
+from neardup.cli.runs import run_and_tell
+from neardup.config import Config
+from neardup.errors import Misuse
+from neardup.ledger import connect, dead_letters, read, translated
+from neardup.ledger.dead_letters import Choice
+from neardup.timestamps import rfc3339
+
+SHOWN = 50
+
+keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
+reason_option = click.option("--reason", type=click.Choice(dead_letters.REASONS), help="Only those of this reason.")
+
+
+@command
+@keys_argument
+@reason_option
+@click.option("--drop", is_flag=True, help="Drop them: nobody is going to retry them.")
+@json_option
+def dead_letters_(config: Config, *, keys: tuple[str, ...], reason: str | None, drop: bool, as_json: bool) -> None:
+    """The stories and rows that could not be processed, or those of some KEYs (a story's is its id)."""
+    choice = Choice(reason, keys)
+    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+        counts = dead_letters.counted(db, choice)
+        letters = [] if drop else dead_letters.listed(db, choice, limit=-1 if as_json else SHOWN)
+    if drop:
+        if not keys and reason is None:
+            raise Misuse("--drop: which? give KEYs or --reason")
+        with closing(connect(config.ledger.path)) as db, translated(config.ledger.path):
+            dropped = dead_letters.drop(db, choice)
+        click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead letters are dropped")
+        return
+    for letter in letters:
+        letter |= {name: rfc3339(letter[name]) for name in ("first_at", "last_at")}
+    if as_json:
+        click.echo(json.dumps({"by_reason": counts, "dead_letters": letters}, ensure_ascii=False))
+    else:
+        printing.show_dead_letters(counts, letters)
+
+
+@command
+@keys_argument
+@reason_option
+@json_option
+def retry(config: Config, *, keys: tuple[str, ...], reason: str | None, as_json: bool) -> None:
+    """Process the stories of dead letters again: all that name one but those in quarantine, or those chosen."""
+    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+        dead_letters.refuse_unknown(db, keys)
+    run_and_tell(config, "retry", as_json, letters=Choice(reason, keys))

@@ -1,0 +1,77 @@
+"""The options that choose flags."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from neardup.cli.base import time_of
+from neardup.errors import Misuse
+from neardup.ledger.selection import Selection
+from neardup.records import Kind, Language, Verdict, language_of
+from neardup.source.parse import MAX_ID
+
+KINDS = [kind.value for kind in Kind]  # click takes enumerations by the names of their members
+STATUSES = ["open", "withdrawn", *(verdict.value for verdict in Verdict)]
+story_id = click.IntRange(0, MAX_ID)
+
+OPTIONS = (
+    click.option("--language", "languages", multiple=True, metavar="L", help="HINDI, hi, ...; may be repeated."),
+    click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="May be repeated."),
+    click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="May be repeated.  [open]"),
+    click.option("--min-score", type=click.FloatRange(0, 1), help="Jaccard or a containment at least so large."),
+    click.option("--author", metavar="ID", help="Who wrote either story."),
+    click.option("--story", type=story_id, metavar="ID", help="Either story."),
+    click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that this story stands in."),
+    click.option("--since", metavar="TIME", help="Flagged at or after this RFC 3339 time."),
+    click.option("--until", metavar="TIME", help="Flagged before this time."),
+    click.option("--new", "only_new", is_flag=True, help="Only flags that no export has given before."),
+)
+
+
+def selects(function: Callable[..., None]) -> Callable[..., None]:
+    """A command that is given the flags to choose as `selection`; without an option, all that are open."""
+
+    @wraps(function)
+    def with_selection(
+        *args: Any,
+        languages: tuple[str, ...],
+        kinds: tuple[str, ...],
+        statuses: tuple[str, ...],
+        min_score: float | None,
+        author: str | None,
+        story: int | None,
+        cluster: int | None,
+        since: str | None,
+        until: str | None,
+        only_new: bool,
+        **options: Any,
+    ) -> None:
+        after, before = time_of("--since", since), time_of("--until", until)
+        if after is not None and before is not None and after >= before:
+            raise Misuse("--since: nothing lies between it and --until")
+        selection = Selection(
+            languages=tuple(map(_language, languages)),
+            kinds=tuple(map(Kind, kinds)),
+            statuses=statuses or ("open",),
+            score=min_score,
+            author=author,
+            story=story,
+            cluster=cluster,
+            since=after,
+            until=before,
+            only_new=only_new,
+        )
+        function(*args, selection=selection, **options)
+
+    for option in reversed(OPTIONS):
+        with_selection = option(with_selection)
+    return with_selection
+
+
+def _language(name: str) -> Language:
+    try:
+        return language_of(name)
+    except ValueError:
+        raise Misuse(f"--language: unknown language {name!r}") from None

@@ -1,0 +1,168 @@
+"""The commands that measure: `evaluate`, `plan`, `replay`, `report`."""
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from neardup.cli import console, printing
+from neardup.cli.base import command, json_option, time_of
+from neardup.cli.event_loop import run_async
+from neardup.config import Config
+from neardup.errors import Misuse
+from neardup.insights.evaluate import copies, copies_tables, report, truth_tables
+from neardup.insights.evaluate.tables import show
+from neardup.insights.evaluate.truth import read_labels
+from neardup.insights.evaluate.truth import score as score_labels
+from neardup.insights.plan.facts import plan as plan_for
+from neardup.insights.plan.sample import take
+from neardup.insights.plan.tables import tables as plan_tables
+from neardup.insights.report.facts import facts_of
+from neardup.insights.report.page import write_report
+from neardup.insights.what_if import replay as replay_pairs
+from neardup.ledger import read, snapshot, translated
+from neardup.records import Language, language_of
+
+score = click.FloatRange(0, 1, min_open=True)
+SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([KMGT]?)(i?)B", re.IGNORECASE)
+DIGITS = re.compile("[0-9]{1,10}")
+MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
+
+
+@command
+@click.option("--hamming", type=click.IntRange(0, 7), help="Instead of detection.hamming.")
+@click.option("--jaccard", type=score, help="Instead of detection.jaccard.")
+@click.option("--containment", type=score, help="Instead of detection.containment.")
+@click.option("--since", metavar="TIME", help="Only pairs judged at or after this RFC 3339 time.")
+@click.option("--until", metavar="TIME", help="Only pairs judged before this time.")
+@json_option
+def replay(config: Config, since: str | None, until: str | None, as_json: bool, **thresholds: float | None) -> None:
+    """What other thresholds would have flagged of the candidates on record, by kind and language."""
+    given = {name: value for name, value in thresholds.items() if value is not None}
+    if not given or any(value != value for value in given.values()):  # noqa: PLR0124 - click lets nan through
+        raise Misuse("say what to change: --hamming, --jaccard or --containment, with a number")
+    other = config.detection.model_copy(
+        update=given
+        | {"languages": {name: own.model_copy(update=given) for name, own in config.detection.languages.items()}}
+    )
+    period = time_of("--since", since) or 0, time_of("--until", until) or sys.maxsize
+    if period[0] >= period[1]:
+        raise Misuse("--since: nothing lies between it and --until")
+    db = read(config.ledger.path)
+    with translated(config.ledger.path), snapshot(db):
+        facts = replay_pairs(db, other, *period)
+    if as_json:
+        click.echo(json.dumps(facts))
+    else:
+        printing.show_replay(facts)
+
+
+@command
+@click.option("--sample", type=click.IntRange(2), default=300, show_default=True, help="Stories of each language.")
+@click.option("--min-words", type=click.IntRange(20), default=300, show_default=True, help="Shorter ones are left out.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Another one draws other stories and edits.")
+@click.option("--html", type=click.Path(path_type=Path), help="The page.  [evaluation.html beside the ledger]")
+@click.option(
+    "--truth", type=click.Path(path_type=Path), metavar="PAIRS.jsonl", help="Score the flags on record instead."
+)
+@json_option
+def evaluate(
+    config: Config, *, sample: int, min_words: int, seed: int, html: Path | None, truth: Path | None, as_json: bool
+) -> None:
+    """How much is found: of copies made of the corpus's own stories, or of pairs that you labelled.
+
+    Without --truth, stories of the configured source are copied by stated edits into a temporary
+    folder, and the real pipeline is run on it with the thresholds of [detection]; ledger and index
+    are not touched.  With --truth, the flags of the ledger are scored against lines of JSON that
+    name two stories, a and b, and may give their kind, and j and c, their Jaccard similarity and
+    containment.
+    """
+    if truth is not None:
+        labels = read_labels(truth)
+        db = read(config.ledger.path)
+        with translated(config.ledger.path), snapshot(db):
+            facts = score_labels(db, labels)
+        tables, page = truth_tables.tables(facts), html
+        if page is not None:
+            report.write_truth(page, facts)
+    else:
+        progress = copies.Progress(console.counting, console.watching)
+        facts = run_async(lambda _: copies.evaluate_copies(config, sample, min_words, seed, progress))
+        tables, page = copies_tables.tables(facts), html or config.ledger.path.parent / "evaluation.html"
+        report.write_copies(page, facts)
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+    else:
+        show(printing.out, tables)
+    if page is not None:
+        click.echo(f"The page: {page}", err=as_json)
+
+
+@command
+@click.option("--stories", "counts", multiple=True, metavar="LANGUAGE=N", help="Instead of a sample; may be repeated.")
+@click.option(
+    "--sample", type=click.IntRange(1, 100_000), default=3000, show_default=True, help="Stories to read, in all."
+)
+@click.option(
+    "--daily", type=click.IntRange(0, MOST_STORIES), default=10_000, show_default=True, help="New stories a day."
+)
+@click.option("--memory", default="8GiB", show_default=True, help="Of the box.")
+@json_option
+def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, memory: str, as_json: bool) -> None:
+    """What the corpus will take: memory, disk and time, and when the box will be full.
+
+    Lists the configured source once, and reads a sample of its pages; neither ledger nor index is
+    touched.  With --stories nothing is read, and the stories are taken to be like typical prose of
+    their language.
+    """
+    room = _bytes_of(memory)
+    given, drawn = _counts_of(counts), None
+    if not counts:
+        with console.counting("plan") as listed:
+            drawn = run_async(lambda _: take(config, sample, listed))
+        given = drawn.listed
+    facts = plan_for(config, drawn, given, daily, room)
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    for part in plan_tables(facts):
+        printing.out.print(part)
+        printing.out.print()
+
+
+@command
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="The page.  [report.html beside the ledger]"
+)
+def report_(config: Config, output: Path | None) -> None:
+    """How flags, scores, buckets and stages are distributed: one HTML page of plots, for operators."""
+    page = output or config.ledger.path.parent / "report.html"
+    write_report(page, run_async(lambda _: facts_of(config)), config)
+    click.echo(f"The report: {page}")
+
+
+def _counts_of(options: tuple[str, ...]) -> Counter[Language]:
+    """LANGUAGE=N, several times -> stories by language.  Raises Misuse."""
+    counts: Counter[Language] = Counter()
+    for option in options:
+        name, _, digits = option.partition("=")
+        try:
+            language = language_of(name)
+        except ValueError:
+            raise Misuse(f"--stories: unknown language {name!r}") from None
+        if not DIGITS.fullmatch(digits) or int(digits) > MOST_STORIES:
+            raise Misuse(f"--stories: {option!r} is not LANGUAGE=N, with a whole number up to {MOST_STORIES}")
+        counts[language] += int(digits)
+    return counts
+
+
+def _bytes_of(size: str) -> int:
+    """8GiB, 8GB, 512MiB, ... -> bytes.  Raises Misuse."""
+    found = SIZE.fullmatch(size.strip())
+    if not found:
+        raise Misuse(f"--memory: {size!r} is not a size, like 8GiB")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))

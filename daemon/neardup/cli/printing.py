@@ -1,0 +1,194 @@
+"""What a command has to tell, as tables on stdout."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neardup.pipeline.summary import Summary
+from neardup.pipeline.sweep import Swept
+
+SHOWN_FLAGS = 25
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def show_summary(summary: Summary) -> None:
+    """The figures of a run, a line each."""
+    facts = summary.as_dict()
+    rows = {name: facts[name] for name in ("listed", "fingerprinted")}
+    for name in ("skipped", "dead_lettered", "flagged"):
+        rows[name.replace("_", "-")] = by_reason(getattr(summary.counts, name))
+    rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
+    show_ended(summary.command, summary.status, rows)
+
+
+def show_sweep(swept: Swept) -> None:
+    """The figures of a sweep, a line each."""
+    rows: dict[str, object] = {
+        "looked at": f"{swept.stories:,} stories",
+        "nominated": f"{swept.candidates:,} pairs",
+        "left out": f"{swept.left_out:,} pairs by max_matches; {swept.capped_runs:,} buckets were cut by max_bucket",
+        "flagged": by_reason(swept.flagged),
+        "time": f"{swept.as_dict()['seconds']} s",
+    }
+    show_ended("sweep", swept.status, rows)
+
+
+def by_reason(counter: Counter[str]) -> str:
+    """A total, and what it is made of."""
+    why = f"  ({', '.join(f'{reason} {n:,}' for reason, n in sorted(counter.items()))})" if counter else ""
+    return f"{counter.total():,}{why}"
+
+
+def show_ended(command: str, status: str, rows: dict[str, object]) -> None:
+    """A command has ended: how, and its figures."""
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for name, value in rows.items():
+        table.add_row(name, str(value))
+    out.print(f"\n[bold]{command}[/] {'is done' if status == 'done' else 'stopped; run it again to go on'}")
+    out.print(table)
+
+
+def show_flags(records: list[dict[str, Any]], total: int) -> None:
+    """The pairs that a run flagged, worst first."""
+    if not records:
+        out.print("\nNo new flags.")
+        return
+    table = Table(title=f"New flags ({total:,})", title_justify="left", header_style="bold", expand=False)
+    for column in ("kind", "bits", "alike", "language", "story", "matches the earlier", "same author"):
+        table.add_column(column, overflow="fold")
+    for pair in records[:SHOWN_FLAGS]:
+        table.add_row(
+            pair["kind"],
+            str(pair["hamming"]),
+            share(pair),
+            pair["language"],
+            Text(f"{pair['story_id']} {pair['story_title'] or ''}"),
+            Text(f"{pair['matched_id']} {pair['matched_title'] or ''}"),
+            {True: "yes", False: "no", None: ""}[pair["same_author"]],
+        )
+    out.print()
+    out.print(table)
+    if total > SHOWN_FLAGS:
+        out.print(f"and {total - SHOWN_FLAGS:,} more")
+
+
+def share(pair: dict[str, Any]) -> str:
+    """How much of one story stands in the other, the larger way; ~ where it is estimated."""
+    if pair["containment"] is None:
+        return ""
+    return f"{'~' if pair['estimated'] else ''}{max(pair['containment'], pair['matched_containment']):.0%}"
+
+
+def show_matches(matches: list[dict[str, Any]]) -> None:
+    """What a checked text would be flagged against."""
+    if not matches:
+        out.print("No match.")
+        return
+    table = Table(header_style="bold")
+    for column in ("kind", "bits", "alike", "story", "title", "author"):
+        table.add_column(column, overflow="fold")
+    for match in matches:
+        cells = (match["kind"], match["hamming"], share(match), match["story_id"], match["title"], match["author_id"])
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
+    out.print(table)
+
+
+def show_dead_letters(counts: dict[str, int], letters: list[dict[str, Any]]) -> None:
+    """Stories and rows that could not be processed, the last one first."""
+    if not letters:
+        out.print("No dead letters.")
+        return
+    out.print(by_reason(Counter(counts)))
+    table = Table(header_style="bold")
+    for column in ("key", "reason", "times", "last at", "why"):
+        table.add_column(column, overflow="fold")
+    for letter in letters:
+        cells = (letter["key"], letter["reason"], letter["attempts"], letter["last_at"], letter["error"])
+        table.add_row(*(Text(str(cell)) for cell in cells))
+    out.print(table)
+    if (rest := sum(counts.values()) - len(letters)) > 0:
+        out.print(f"and {rest:,} more: --json has all")
+
+
+def show_replay(facts: dict[str, Any]) -> None:
+    """What other thresholds would have flagged."""
+    table = Table(header_style="bold")
+    for column in ("language", "kind", "flags", "replayed", "plus", "minus"):
+        table.add_column(column, justify="left" if column in ("language", "kind") else "right")
+    for language, kinds in facts["by_language"].items():
+        for kind, tally in kinds.items():
+            table.add_row(language, kind, *(f"{n:,}" for n in tally.values()))
+    out.print(table)
+    out.print(f"{facts['replayed']:,} flags instead of {facts['flags']:,}, of {facts['pairs']:,} pairs on record")
+    said = facts["verdicts"]
+    if said["real"] or said["not_similar"]:
+        out.print(
+            f"of {said['real']:,} judged real copies {by_reason(Counter(said['lost']))} would have been lost;"
+            f" of {said['not_similar']:,} judged not similar {said['spared']:,} would have been spared"
+        )
+
+
+def show_status(facts: dict[str, Any]) -> None:
+    """How neardup stands."""
+    for name, lines in _status_sections(facts):
+        out.print(f"[bold]{name}[/]")
+        for line in lines:
+            out.print(f"  {line}", markup=False)
+
+
+def _cluster_line(cluster: dict[str, Any]) -> str:
+    weakest = cluster["weakest_edge"]
+    chain = "a chain: {a} and {b} have little in common".format(**cluster["furthest_apart"]) if cluster["chain"] else ""
+    return (
+        f"{cluster['size']:,} stories, likely original {cluster['likely_original']}, "
+        f"weakest edge {weakest['a']} - {weakest['b']} ({weakest['score']:.0%})" + (f", {chain}" if chain else "")
+    )
+
+
+def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
+    running = facts["running"]
+    yield (
+        "running",
+        [f"{running['command']}, process {running.get('pid')}, since {running.get('since')}" if running else "nothing"],
+    )
+    if waiting := facts["waiting"]:
+        yield "waiting", [f"for the {waiting['what']} since {waiting['since']}: {waiting['why']}"]
+    yield "stories", [f"{language:10} {n:>12,}" for language, n in facts["stories"].items()] or ["none"]
+    yield (
+        "open flags",
+        [
+            f"{language:10} " + ", ".join(f"{kind} {n:,}" for kind, n in kinds.items())
+            for language, kinds in facts["flags"].items()
+        ]
+        or ["none"],
+    )
+    said = facts["verdicts"]
+    yield "verdicts", [by_reason(Counter(said["judged"]))]
+    yield "kept from being flagged", [by_reason(Counter(said["kept"]))]
+    yield "open flags near a judged pair", [by_reason(Counter(said["in_context"]))]
+    yield "clusters", [str(facts["clusters"]["count"]), *map(_cluster_line, facts["clusters"]["largest"])]
+    yield "candidates", [f"{facts['candidates_pending']:,} pending, {facts['near_misses']:,} near misses kept"]
+    if facts["sweep_owed"]:
+        yield "owed", ["a sweep: pairs were not looked for in all that is there; run `neardup sweep`"]
+    yield "dead letters", [f"{reason:14} {n:,}" for reason, n in facts["dead_letters"].items()] or ["none"]
+    yield "watermark", [str(facts["watermark"] or "none yet")]
+    index = dict(facts["index"])
+    hottest = index.pop("hottest_buckets", {})
+    yield "index", [f"{name}: {value}" for name, value in index.items()]
+    yield "hottest buckets", [f"{name:30} {n:>12,}" for name, n in hottest.items()] or ["none"]
+    yield (
+        "last runs",
+        [
+            f"{run['started_at']} {run['command']:9} {run['status']:8} listed {run['counts'].get('listed', 0):,}"
+            + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
+            + (f"  {run['error']}" if run["error"] else "")
+            for run in facts["runs"]
+        ]
+        or ["none"],
+    )

@@ -1,0 +1,109 @@
+"""The commands that list, fingerprint and flag: `run`, `daily`, `backfill`, `sweep`."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import AsyncExitStack, closing
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from neardup.app import open_app
+from neardup.cli import console, printing
+from neardup.cli.base import command, json_option, time_of
+from neardup.cli.event_loop import run_async
+from neardup.config import Config
+from neardup.ledger import Ledger, clusters, flags, read, runs, snapshot
+from neardup.ledger.selection import Selection
+from neardup.moderation.export.pairs import record
+from neardup.ops.service import Service
+from neardup.pipeline.run import run_once
+from neardup.pipeline.summary import Summary
+from neardup.pipeline.sweep import Swept
+from neardup.pipeline.sweep import sweep as sweep_ledger
+from neardup.telemetry.http import serve_if_free
+
+
+@command
+def run(config: Config) -> None:
+    """The daemon: daily runs on the schedule of [run], /metrics and /healthz, until SIGTERM."""
+    run_async(lambda stop: Service(config, stop).run(), drains=True)
+
+
+@command
+@click.option(
+    "--since", metavar="TIME", help="List what was updated at or after this RFC 3339 time, not the watermark."
+)
+@json_option
+def daily(config: Config, since: str | None, as_json: bool) -> None:
+    """One incremental run: what was updated since the watermark."""
+    run_and_tell(config, "daily", as_json, since=time_of("--since", since))
+
+
+@command
+@click.option("--refingerprint", is_flag=True, help="Forget every fingerprint first, and make them all anew.")
+@click.option("--fresh", is_flag=True, help="Build the index at the end, then sweep: the fastest first backfill.")
+@json_option
+def backfill(config: Config, refingerprint: bool, fresh: bool, as_json: bool) -> None:
+    """Every story, once; a backfill that was cut short goes on where it was."""
+    run_and_tell(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
+
+
+def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> None:
+    """Do one run, with the options of `run_once`, and print what came of it."""
+
+    async def go(stop: asyncio.Event) -> tuple[Summary, list[dict[str, Any]]]:
+        async with AsyncExitStack() as stack:
+            app = await stack.enter_async_context(open_app(config))
+            await serve_if_free(stack, config.metrics.listen)
+            with console.watching(name) as watch:
+                summary = await run_once(app, name, stop, watch, **options)
+            if name == "backfill" and summary.status == "done" and await app.ledger.do(runs.owes_sweep):
+                with console.watching("sweep") as watch:
+                    swept = await sweep_ledger(config, app.ledger, stop, watch)
+                summary.counts.flagged.update(swept.flagged)
+                summary = replace(summary, status=swept.status)
+            return summary, await app.ledger.do(_flagged_since, summary.started_at)
+
+    summary, new = run_async(go, drains=True)
+    if as_json:
+        click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
+        return
+    printing.show_summary(summary)
+    _show_flags(config, new, summary.counts.flagged.total())
+
+
+@command
+@json_option
+def sweep(config: Config, as_json: bool) -> None:
+    """Flag the pairs inside what is already fingerprinted; one that was cut short goes on where it was."""
+
+    async def go(stop: asyncio.Event) -> tuple[Swept, list[dict[str, Any]]]:
+        read(config.ledger.path).close()
+        async with AsyncExitStack() as stack:
+            ledger = stack.enter_context(closing(Ledger(config.ledger.path)))
+            await serve_if_free(stack, config.metrics.listen)
+            with console.watching("sweep") as watch:
+                swept = await sweep_ledger(config, ledger, stop, watch)
+            return swept, await ledger.do(_flagged_since, swept.started_at)
+
+    swept, new = run_async(go, drains=True)
+    if as_json:
+        click.echo(json.dumps({"status": swept.status, **swept.as_dict()}, ensure_ascii=False))
+        return
+    printing.show_sweep(swept)
+    _show_flags(config, new, swept.flagged.total())
+
+
+def _show_flags(config: Config, new: list[dict[str, Any]], total: int) -> None:
+    printing.show_flags(new, total)
+    if config.export.path:
+        click.echo(f"\nAll open flags: {config.export.path}")
+
+
+def _flagged_since(db: sqlite3.Connection, since: int) -> list[dict[str, Any]]:
+    with snapshot(db):
+        cluster_of = clusters.by_story(db)
+        news = Selection(since=since)
+        return [record(row, cluster_of) for row in flags.select(db, news, limit=printing.SHOWN_FLAGS)]

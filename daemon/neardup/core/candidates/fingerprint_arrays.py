@@ -1,0 +1,47 @@
+"""Many stories' fingerprints as arrays, one for each column."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.candidates.banding import Numbers
+from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
+from neardup.core.verify.scores import HashRows, hash_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Of n stories the ledger's numbers, ids, languages (as places in LANGUAGES), SimHashes and signatures.
+
+    `signed` tells who has a signature; who has none has zeros.
+    """
+
+    numbers: Numbers
+    ids: npt.NDArray[np.int64]
+    languages: npt.NDArray[np.uint8]
+    simhashes: HashRows
+    signatures: SignatureRows
+    signed: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, int, bytes, bytes | None]]) -> Self:
+        """Number, id, language, SimHash (16 bytes) and signature (64) of each story."""
+        numbers, ids, languages, simhashes, signatures = tuple(zip(*rows, strict=True)) or ((),) * 5
+        return cls(
+            np.array(numbers, np.uint32),
+            np.array(ids, np.int64),
+            np.array(languages, np.uint8),
+            hash_rows(simhashes).copy(),
+            signature_rows(signatures).copy(),
+            np.array([signature is not None for signature in signatures], np.bool_),
+        )
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> Self:
+        """Some of them."""
+        return type(self)(*(getattr(self, name)[kept] for name in self.__slots__))

@@ -1,0 +1,57 @@
+"""The MinHash signature of a story: 64 bytes that estimate the Jaccard similarity of two stories' shingles.
+
+Broder, "On the resemblance and containment of documents" (SEQUENCES 1997); one byte kept of each
+minimum: Li and König, "b-Bit minwise hashing" (WWW 2010).
+
+A shingle is a pair of adjacent words.  Row p of a signature is the top byte of the least hash among
+a story's shingles under permutation p.  Two stories of Jaccard similarity J agree in a row with
+probability J + (1 - J) / 256.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
+from neardup.core.fingerprint.word_hashes import Hashes, Words, mixed
+
+ROWS = len(MULTIPLIERS)
+MIN_SHINGLES = 20  # with fewer, one word changed moves a tenth of the rows, and every greeting looks like another
+FEW_SHINGLES = "few_shingles"  # why a fingerprinted story has no signature: metric label and log word
+CHANCE = 1 / 256  # that two unequal minima share their top byte
+
+SignatureRows = npt.NDArray[np.uint8]  # (n, 64)
+
+
+def shingles(words: Words) -> Hashes:
+    """A story's words -> (n,) uint64: the hashes of its distinct word pairs, ascending.  One word is a shingle."""
+    hashes = words.hashes
+    pairs = np.sort(mixed(mixed(hashes[:-1]) + hashes[1:]) if len(hashes) > 1 else mixed(hashes))
+    fresh = np.append(True, pairs[1:] != pairs[:-1])  # np.unique takes several times as long
+    return np.asarray(pairs[fresh])
+
+
+def signature(shingle_hashes: Hashes) -> bytes | None:
+    """Hashes of distinct shingles -> 64 bytes; None for fewer than MIN_SHINGLES."""
+    if len(shingle_hashes) < MIN_SHINGLES:
+        return None
+    permuted = shingle_hashes[:, None] * MULTIPLIERS
+    permuted += ADDENDS  # in place: a second array of this size costs several times the arithmetic
+    least: Hashes = permuted.min(axis=0)
+    return (mixed(least) >> np.uint64(56)).astype(np.uint8).tobytes()
+
+
+def signature_rows(signatures: Sequence[bytes | None]) -> SignatureRows:
+    """N signatures -> (n, 64) uint8; zeros for None."""
+    return np.frombuffer(b"".join(s or bytes(ROWS) for s in signatures), np.uint8).reshape(-1, ROWS)
+
+
+def agreeing(left: SignatureRows, right: SignatureRows) -> npt.NDArray[np.int64]:
+    """Rows that agree, signature by signature; shapes broadcast over all but the last axis."""
+    return np.asarray(np.bitwise_count(np.packbits(left == right, axis=-1)).sum(axis=-1, dtype=np.int64))
+
+
+def estimated_jaccard(agreeing_rows: int) -> float:
+    """The Jaccard similarity that so many agreeing rows of 64 speak for; 0 to 1."""
+    return max(0.0, (agreeing_rows / ROWS - CHANCE) / (1 - CHANCE))

@@ -1,0 +1,74 @@
+"""The longest run of words that stands in two texts.
+
+A run of n words holds runs of every lesser length, so its length is found by bisection.  Runs of one
+length are compared by rolling hash (Karp and Rabin, IBM J. Res. Dev. 1987), modulo 2^64, from prefix
+sums.  A run can only begin where the other text, too, has every word pair of it; so few are tried.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.fingerprint.word_hashes import Hashes, mixed
+
+BASE = 0x9E3779B97F4A7C15  # odd, so that it can be divided by
+INVERSE = pow(BASE, -1, 1 << 64)
+
+Places = npt.NDArray[np.int64]
+
+
+def longest_run(a: Hashes, b: Hashes) -> int:
+    """Hashes of two texts' words, in order -> how many words their longest common run has."""
+    reaches = _reach(a, b), _reach(b, a)
+    most = 1 + int(min(reach.max(initial=0) for reach in reaches))
+    if most == 1:
+        return int(among(a, b).any())
+    sums = _prefix_sums(a), _prefix_sums(b)
+
+    def there_is(length: int) -> bool:
+        one, other = (
+            _runs(prefix, np.flatnonzero(reach >= length - 1), length)
+            for prefix, reach in zip(sums, reaches, strict=True)
+        )
+        return bool(among(one, other).any())
+
+    if there_is(most):  # as a rule the longest stretch is one run
+        return most
+    least = 2
+    while least < most - 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if there_is(middle) else (least, middle)
+    return least
+
+
+def among(these: Hashes, those: Hashes) -> npt.NDArray[np.bool_]:
+    """Which of `these` are among `those`."""
+    if not len(those):
+        return np.zeros(len(these), bool)
+    ascending = np.sort(those)
+    return np.asarray(ascending[np.minimum(np.searchsorted(ascending, these), len(those) - 1)] == these)
+
+
+def _reach(a: Hashes, b: Hashes) -> Places:
+    """For each word pair of `a`, how many pairs in a row from there on stand in `b`."""
+    pairs_a, pairs_b = (mixed(words[:-1]) + words[1:] for words in (a, b))
+    places = np.arange(len(pairs_a))
+    ends = np.where(among(pairs_a, pairs_b), len(pairs_a), places)
+    return np.asarray(np.minimum.accumulate(ends[::-1])[::-1] - places)
+
+
+def _prefix_sums(words: Hashes) -> tuple[Hashes, Hashes]:
+    """The sums of words times powers of BASE up to each place, and the powers of its inverse."""
+    powers, inverses = (_powers(base, len(words)) for base in (BASE, INVERSE))
+    return np.append(np.uint64(0), np.add.accumulate(words * powers)), inverses
+
+
+def _powers(base: int, n: int) -> Hashes:
+    factors = np.full(n, base, np.uint64)
+    factors[:1] = 1
+    return np.multiply.accumulate(factors)
+
+
+def _runs(prefix: tuple[Hashes, Hashes], starts: Places, length: int) -> Hashes:
+    """The hashes of the runs of `length` words that begin at `starts`."""
+    sums, inverses = prefix
+    return (sums[starts + length] - sums[starts]) * inverses[starts]

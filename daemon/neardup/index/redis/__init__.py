@@ -1,0 +1,18 @@
+"""The production index, in Redis, in either of its layouts."""
+
+from typing import Literal
+
+from neardup.index.protocol import Bandings
+from neardup.index.redis.base import RedisIndex
+from neardup.index.redis.client import connect
+from neardup.index.redis.compact import Compact
+from neardup.index.redis.documented import Documented
+
+Layout = Literal["documented", "compact"]
+LAYOUTS: dict[Layout, type[Documented | Compact]] = {"documented": Documented, "compact": Compact}
+
+
+async def open_redis(url: str, bandings: Bandings, layout: Layout = "documented") -> RedisIndex:
+    """The index in the Redis or the cluster at `url`.  Raises as `connect` does."""
+    client, cluster = await connect(url)
+    return LAYOUTS[layout](client, bandings, cluster=cluster)

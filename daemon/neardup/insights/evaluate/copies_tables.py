@@ -1,0 +1,149 @@
+"""The tables of an evaluation with copies."""
+
+from collections.abc import Iterable, Sequence
+
+from neardup.insights.charts.page import Table
+from neardup.insights.evaluate import verdict_tables
+from neardup.insights.evaluate.facts import SCORES
+from neardup.insights.evaluate.figures import ALL, Facts
+from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal, interval
+from neardup.records import ISO_CODES, Kind
+
+CODES = {language.value: code for code, language in ISO_CODES.items()}
+KINDS = [kind.value for kind in Kind]
+LOOKUP = ("met", "nominated", "strangers")
+SPREAD = ("mean", "p50", "p99")
+
+
+def tables(facts: Facts) -> list[Table]:
+    """Those for the terminal and the page."""
+    together = [row for row in facts["recall"] if row["language"] == ALL]
+    return [
+        _recall_by_language(facts, together),
+        _recall_by_kind("Recall by kind, all languages", together),
+        Table(
+            "False flags",
+            "Flagged pairs of different origin with Jaccard and containment of word pairs below 0.45, counted "
+            "without the daemon's arithmetic; among all pairs of different origin. Other flagged pairs overlap.",
+            ("language", "pairs compared", "flagged", "false", "per million", "95 % interval"),
+            [
+                (
+                    row["language"],
+                    f"{row['pairs']:,}",
+                    f"{row['flagged']:,}",
+                    f"{row['false']:,}",
+                    f"{row['per_million']:.2f}",
+                    f"{row['low']:.2f} - {row['high']:.2f}",
+                )
+                for row in facts["false_flags"]
+            ],
+        ),
+        Table(
+            "Candidates per lookup",
+            "Each original looked up among all originals and some of the copies. Met: what the bands brought up. "
+            "Nominated: what is verified. Strangers: nominees that are not its own copies.",
+            ("language", "lookups", *(f"{w} {s}" for w in LOOKUP for s in SPREAD)),
+            [
+                (
+                    row["language"],
+                    f"{row['lookups']:,}",
+                    *(f"{row[w][s]:,.1f}".removesuffix(".0") for w in LOOKUP for s in SPREAD),
+                )
+                for row in facts["candidates"]
+            ],
+        ),
+        Table(
+            "Bands x rows",
+            "64-row signatures; a candidate shares that many bands. Precision, recall and F1 of the candidates against "
+            "all pairs whose exact Jaccard similarity of the same shingles reaches detection.jaccard.",
+            ("shingles", "bands", "rows", "shared", "precision", "recall", "F1", "candidates per lookup"),
+            [
+                (
+                    row["shingles"],
+                    *(str(row[name]) for name in ("bands", "rows", "shared")),
+                    *(decimal(row[name]) for name in ("precision", "recall", "f1")),
+                    "" if row["candidates_per_lookup"] is None else f"{row['candidates_per_lookup']:.1f}",
+                )
+                for row in facts["bands"]
+            ],
+        ),
+        *verdict_tables.tables(facts["verdicts"]),
+    ]
+
+
+def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
+    share = {(row["edit"], row["language"]): row[ALL]["share"] for row in facts["recall"]}
+    languages = list(facts["stories"])
+    return Table(
+        "Recall, all kinds together",
+        "The share of copies that were flagged with their originals, as whatever kind.",
+        ("copy", *(CODES[language] for language in languages), ALL, "95 % interval"),
+        [
+            (
+                row["edit"],
+                *(decimal(share.get((row["edit"], language))) for language in languages),
+                decimal(row[ALL]["share"]),
+                interval(row[ALL]),
+            )
+            for row in together
+        ],
+    )
+
+
+def _recall_by_kind(title: str, rows: Iterable[Facts]) -> Table:
+    return Table(
+        title,
+        "",
+        ("copy", "n", *KINDS, ALL, "95 % interval"),
+        [
+            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*KINDS, ALL)), interval(row[ALL]))
+            for row in rows
+        ],
+    )
+
+
+def details(facts: Facts) -> list[Table]:
+    """What only the page has room for."""
+    thresholds = Table(
+        "Thresholds",
+        "Originals and copies on record, as if the threshold on one score alone decided. Precision leaves out "
+        f"{facts['left_out_of_thresholds']:,} pairs that overlap without being planted.",
+        ("threshold", *(f"{what} by {score}" for score in SCORES for what in ("recall", "precision"))),
+        [
+            (
+                f"{row['threshold']:.2f}",
+                *(decimal(row[score][what]["share"]) for score in SCORES for what in ("recall", "precision")),
+            )
+            for row in facts["thresholds"]
+        ],
+    )
+    return [
+        thresholds,
+        *(
+            _recall_by_kind(f"Recall by kind, {language}", [r for r in facts["recall"] if r["language"] == language])
+            for language in facts["stories"]
+        ),
+        *([_false_pairs(facts["false_pairs"])] if facts["false_pairs"] else []),
+    ]
+
+
+def _false_pairs(pairs: Sequence[Facts]) -> Table:
+    def story(pair: Facts, side: str) -> str:
+        return f"{pair[side]}, {pair[f'edit_{side}']}" if pair[f"edit_{side}"] else str(pair[side])
+
+    return Table(
+        "False flags, the worst first",
+        "",
+        ("language", "kind", "story", "match", "Jaccard", "containment"),
+        [
+            (
+                pair["language"],
+                pair["kind"],
+                story(pair, "a"),
+                story(pair, "b"),
+                decimal(pair["jaccard"]),
+                decimal(pair["containment"]),
+            )
+            for pair in pairs[:SHOWN_PAIRS]
+        ],
+    )

@@ -1,0 +1,177 @@
+"""A planted corpus through the real pipeline, and what is on record thereafter."""
+
+import asyncio
+import sqlite3
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from neardup.app import App, open_app
+from neardup.config import Config, Content, Export, Extract, Index, Ledger, Source, Thresholds
+from neardup.core.candidates.select import nominate, together
+from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.normalize import tokens
+from neardup.insights.evaluate import tally
+from neardup.insights.evaluate.plant import Corpus, write
+from neardup.insights.evaluate.tally import Pair, Scored
+from neardup.insights.evaluate.truth import FALSE
+from neardup.ledger import fingerprint_arrays, stories
+from neardup.pipeline.run import Watch, run_once
+from neardup.records import Banded, Kind, Language
+
+MAX_MATCHES = 200  # at least: the copies that are made here must not push one another out
+HELD_TEXTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What one original's lookup brought up and nominated, and how many of the nominees are not its own copies."""
+
+    met: int
+    nominated: int
+    strangers: int
+
+
+@dataclass(frozen=True, slots=True)
+class FalseFlag:
+    """A flagged pair that has little in common: its stories by id and edit, and what they have, counted by itself."""
+
+    a: int
+    b: int
+    edit_a: str | None
+    edit_b: str | None
+    kind: Kind
+    jaccard: float
+    containment: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was found in one corpus.
+
+    `found` is how the copies by each edit were flagged; `compared` counts the pairs of different origin,
+    `crossed` the flags among them.
+    """
+
+    language: Language
+    originals: int
+    found: Mapping[str, Counter[Kind | None]]
+    scored: Scored
+    compared: int
+    crossed: int
+    false_flags: Sequence[FalseFlag]
+    lookups: Sequence[Lookup]
+    simhash_buckets: Sequence[int]
+    signature_buckets: Sequence[int]
+
+
+async def measure(config: Config, corpus: Corpus, watch: Watch) -> Measured:
+    """Run the pipeline over a corpus in a temporary folder, with the thresholds of `config`."""
+    with tempfile.TemporaryDirectory(prefix="neardup-evaluate-") as name:
+        folder = Path(name)
+        write(corpus, folder)
+        async with open_app(embedded(config, folder)) as app:
+            await run_once(app, "backfill", asyncio.Event(), watch)
+            pairs = await app.reader.do(_pairs)
+            originals = await app.reader.do(_originals, corpus)
+            sizes = await app.index.bucket_sizes(list(originals.values()))
+            lookups = await _look_up(app, originals, corpus)
+            across = tally.crossed(corpus, pairs)
+            false_flags = await asyncio.to_thread(_false, across, corpus, folder)
+        return Measured(
+            language=corpus.originals[0].language,
+            originals=len(corpus.originals),
+            found=tally.found(corpus, pairs),
+            scored=tally.scored(corpus, pairs),
+            compared=tally.compared(corpus),
+            crossed=len(across),
+            false_flags=false_flags,
+            lookups=lookups,
+            simhash_buckets=[n for name, n in sizes.items() if not name.startswith("sketch:")],
+            signature_buckets=[n for name, n in sizes.items() if name.startswith("sketch:")],
+        )
+
+
+def embedded(config: Config, folder: Path) -> Config:
+    """The configuration of a run over `folder`: files and SQLite, and of the user's own what decides detection."""
+    detection = config.detection
+    roomy = {"max_matches": max(MAX_MATCHES, detection.max_matches)}
+    languages: dict[Language, Thresholds] = {
+        language: own.model_copy(update=roomy) for language, own in detection.languages.items()
+    }
+    return config.model_copy(
+        update={
+            "source": Source(manifest=folder / "manifest.csv"),
+            "content": Content(url=f"file:{folder / 'html'}"),
+            "extract": Extract(),
+            "index": Index(),
+            "ledger": Ledger(path=folder / "neardup.db"),
+            "detection": detection.model_copy(update=roomy | {"languages": languages}),
+            "export": Export(),
+        }
+    )
+
+
+def _pairs(db: sqlite3.Connection) -> list[Pair]:
+    """The flags, then the near misses."""
+    scores = "coalesce(jaccard, 1 - hamming / 128.0), coalesce(max(containment_a, containment_b), 1 - hamming / 128.0)"
+    rows = db.execute(
+        f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open'"
+        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE judged_at IS NOT NULL"
+    )
+    return [Pair(a, b, Kind(kind) if kind else None, *alike) for a, b, kind, *alike in rows]
+
+
+def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, Banded]:
+    places = [place for place, story in enumerate(corpus.stories) if story.edit is None]
+    return stories.fingerprints(db, places)
+
+
+async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> list[Lookup]:
+    """Look each original up among all the stories."""
+    lookups = []
+    step = app.config.run.batch
+    batch = list(originals.items())
+    for start in range(0, len(batch), step):
+        some = batch[start : start + step]
+        _, found = await app.index.lookup([banded for _, banded in some])
+        held = await app.reader.do(fingerprint_arrays.held, *together(found))
+        limits = {language: _unlimited(app.config.detection.of(language)) for language in Language}
+        nominees = nominate([([place], banded) for place, banded in some], found, held, limits)
+        for one, nominee in zip(found, nominees, strict=True):
+            origin = corpus.stories[nominee.story_id].origin
+            strange = sum(corpus.stories[match].origin != origin for match in nominee.matches)
+            others = len(one.ids | set(held.ids[np.isin(held.numbers, one.numbers)].tolist()) - {nominee.story_id})
+            lookups.append(Lookup(others, len(nominee.matches), strange))
+    return lookups
+
+
+def _unlimited(thresholds: Thresholds) -> Thresholds:
+    return thresholds.model_copy(update={"max_matches": sys.maxsize})
+
+
+def _false(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[FalseFlag]:
+    """Those that have little in common, by sets of pairs of words: without the arithmetic that is measured."""
+
+    @lru_cache(HELD_TEXTS)
+    def shingles(place: int) -> frozenset[tuple[bytes, ...]]:
+        words = tokens(page_text((folder / "html" / f"{place}.html").read_bytes(), None, Extraction()))
+        return frozenset(pairwise(words)) or frozenset([tuple(words)])
+
+    false = []
+    for pair in sorted(flagged, key=lambda pair: (pair.a, pair.b)):
+        a, b = shingles(pair.a), shingles(pair.b)
+        common = len(a & b)
+        jaccard, containment = common / len(a | b), common / min(len(a), len(b))
+        if max(jaccard, containment) < FALSE:
+            (id_a, edit_a), (id_b, edit_b) = corpus.told(pair.a), corpus.told(pair.b)
+            assert pair.kind is not None
+            false.append(FalseFlag(id_a, id_b, edit_a, edit_b, pair.kind, jaccard, containment))
+    return false

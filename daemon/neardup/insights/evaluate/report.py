@@ -1,0 +1,32 @@
+"""The figures as one page that needs nothing but itself."""
+
+from pathlib import Path
+
+from neardup.insights.charts.page import write_page
+from neardup.insights.evaluate import copies_tables, truth_tables
+from neardup.insights.evaluate.figures import Facts
+
+TITLE = "neardup evaluation"
+
+
+def write_copies(path: Path, facts: Facts) -> None:
+    """Write the page of an evaluation with copies, whole or not at all.  Raises Fatal."""
+    from neardup.insights.evaluate.plots import plots  # noqa: PLC0415 - half a second, which no other command pays
+
+    stories = ", ".join(f"{language} {n['originals']:,} ({n['copies']:,})" for language, n in facts["stories"].items())
+    about = (
+        f"Stories, and copies made of them: {stories}. Each was copied by each edit that found something to work on, "
+        "and the real pipeline was run over all. Intervals are Wilson's, of 95 %; shares are rounded down."
+    )
+    write_page(
+        path, TITLE, about, plots=plots(facts), tables=copies_tables.tables(facts), details=copies_tables.details(facts)
+    )
+
+
+def write_truth(path: Path, facts: Facts) -> None:
+    """Write the page of the flags on record against labelled pairs.  Raises Fatal."""
+    about = (
+        f"{facts['flagged']:,} flags on record against {facts['labelled']:,} labelled pairs, of which "
+        f"{facts['wanted']:,} must be found. Intervals are Wilson's, of 95 %; shares are rounded down."
+    )
+    write_page(path, TITLE, about, plots={}, tables=truth_tables.tables(facts))

@@ -1,0 +1,36 @@
+"""Tables to read: the same on a terminal and on the page."""
+
+from collections.abc import Iterable, Mapping
+from math import floor
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from neardup.insights.charts.page import Table
+
+SHOWN_PAIRS = 20
+
+
+def decimal(value: float | None) -> str:
+    """Three decimals, rounded down, so that 1.000 is all of them; nothing for None."""
+    return "" if value is None else f"{floor(value * 1000 + 1e-9) / 1000:.3f}"
+
+
+def interval(share: Mapping[str, Any]) -> str:
+    return f"{decimal(share['low'])} - {decimal(share['high'])}"
+
+
+def show(console: Console, tables: Iterable[Table]) -> None:
+    """Print them."""
+    for table in tables:
+        console.print(f"\n[bold]{table.title}[/]")
+        if table.note:
+            console.print(table.note, style="dim")
+        shown = RichTable(header_style="bold", box=None, padding=(0, 1, 0, 0))
+        for n, column in enumerate(table.columns):
+            shown.add_column(column, justify="right" if n else "left")
+        for row in table.rows:
+            shown.add_row(*map(Text, row))
+        console.print(shown)

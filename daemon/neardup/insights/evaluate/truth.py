@@ -1,0 +1,209 @@
+"""The flags on record, scored against pairs that somebody labelled."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from neardup.errors import Misuse
+from neardup.insights.evaluate.figures import share
+from neardup.insights.evaluate.verdict_tables import of_verdicts
+from neardup.records import Kind
+
+MUST = 0.55  # a pair of that Jaccard similarity or containment must be found
+FALSE = 0.45  # one below that on both must not; between the two is either's
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What is said of a pair; `jaccard` and `containment` are None where the line has neither."""
+
+    kind: str | None
+    language: str | None
+    jaccard: float | None
+    containment: float | None
+
+    @property
+    def score(self) -> float | None:
+        given = [score for score in (self.jaccard, self.containment) if score is not None]
+        return max(given) if given else None
+
+    @property
+    def wanted(self) -> bool:
+        return self.score is None or self.score >= MUST
+
+    @property
+    def known_as(self) -> str:
+        """The kind it is labelled, or that its scores make it."""
+        if self.kind is not None or self.score is None:
+            return self.kind or "unlabelled"
+        return Kind.SIMILAR if (self.jaccard or 0) >= MUST else Kind.PARTIAL
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """What the ledger says of a pair."""
+
+    kind: str
+    language: str
+    jaccard: float | None
+    containment: float | None
+
+    @property
+    def score(self) -> float:
+        """1 for a pair flagged without scores: it was flagged by its hashes."""
+        return max((x for x in (self.jaccard, self.containment) if x is not None), default=1.0)
+
+
+def read_labels(path: Path) -> dict[Pair, Label]:
+    """JSON lines with integers a, b and perhaps kind, lang, j, c -> label by pair, the lesser id first.
+
+    Raises Misuse, with the number of the line that is wrong.
+    """
+    labels: dict[Pair, Label] = {}
+    try:
+        with path.open("rb") as file:
+            for n, line in enumerate(file, 1):
+                if line.strip():
+                    try:
+                        pair, label = _label(json.loads(line))
+                    except (ValueError, RecursionError) as error:
+                        raise Misuse(f"{path}, line {n}: {error}") from None
+                    labels[pair] = label
+    except OSError as error:
+        raise Misuse(f"cannot read the labelled pairs {path}: {error.strerror}") from error
+    if not labels:
+        raise Misuse(f"{path} holds no pairs")
+    return labels
+
+
+def _label(line: Any) -> tuple[Pair, Label]:
+    """Raises ValueError."""
+    if not isinstance(line, dict):
+        raise ValueError("not an object")
+    a, b = (_whole(line, name) for name in ("a", "b"))
+    if a == b:
+        raise ValueError(f"a and b are the same story, {a}")
+    texts = [line.get(name) for name in ("kind", "lang")]
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError("kind and lang are strings")
+    return (min(a, b), max(a, b)), Label(texts[0], texts[1], _score(line, "j"), _score(line, "c"))
+
+
+def _whole(line: Mapping[str, Any], name: str) -> int:
+    value = line.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}, not an integer" if name in line else f"no {name}")
+    return value
+
+
+def _score(line: Mapping[str, Any], name: str) -> float | None:
+    value = line.get(name)
+    if value is not None and (not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1):
+        raise ValueError(f"{name} is {value!r}, not a number from 0 to 1")
+    return None if value is None else float(value)
+
+
+def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any]:
+    """The flags that were not withdrawn, against the labels: shares, misses and false flags, worst first.
+
+    A flag is false where its pair is not labelled, or labelled with scores that are both below 0.45.
+    """
+    flags = dict(_flags(db))
+    languages = dict(db.execute("SELECT id, language FROM described"))
+    wanted = {pair: label for pair, label in labels.items() if label.wanted}
+    groups: Counter[tuple[str, str]] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
+    flagged_as: Counter[tuple[str, str, str]] = Counter()
+    for pair, label in wanted.items():
+        group = languages.get(pair[0]) or languages.get(pair[1]) or label.language or "unknown", label.known_as
+        groups[group] += 1
+        if pair in flags:
+            found[group] += 1
+            flagged_as[*group, flags[pair].kind] += 1
+    false = {pair: flag for pair, flag in flags.items() if _is_false(labels.get(pair))}
+    by_language = Counter(flag.language for flag in flags.values())
+    false_by_language = Counter(flag.language for flag in false.values())
+    return {
+        "labelled": len(labels),
+        "wanted": len(wanted),
+        "flagged": len(flags),
+        "recall": [
+            {
+                "language": language,
+                "kind": kind,
+                "flagged_as": {k: flagged_as[language, kind, k] for k in Kind if flagged_as[language, kind, k]},
+                **asdict(share(found[language, kind], n)),
+            }
+            for (language, kind), n in sorted(groups.items())
+        ],
+        "recall_of_all": asdict(share(found.total(), groups.total())),
+        "precision": [
+            {"language": language, **asdict(share(n - false_by_language[language], n))}
+            for language, n in sorted(by_language.items())
+        ],
+        "precision_of_all": asdict(share(len(flags) - len(false), len(flags))),
+        "verdicts": of_verdicts(db),
+        "misses": [_miss(pair, wanted[pair], languages) for pair in _worst(wanted, flags)],
+        "false_flags": [
+            _told(pair, flag, labels.get(pair))
+            for pair, flag in sorted(false.items(), key=lambda item: (_alike(item[1], labels.get(item[0])), item[0]))
+        ],
+    }
+
+
+def _flags(db: sqlite3.Connection) -> Iterator[tuple[Pair, Flag]]:
+    rows = db.execute(
+        "SELECT f.a, f.b, f.kind, s.language, f.jaccard, max(f.containment_a, f.containment_b) FROM flags f"
+        " JOIN described s ON s.id = f.a WHERE f.status <> 'withdrawn'"
+    )
+    for a, b, *rest in rows:
+        yield (a, b), Flag(*rest)
+
+
+def _is_false(label: Label | None) -> bool:
+    return label is None or (label.score is not None and label.score < FALSE)
+
+
+def _worst(wanted: Mapping[Pair, Label], flags: Mapping[Pair, Flag]) -> list[Pair]:
+    """The misses, those that are most alike first; of those without scores, those of the strictest kind."""
+    kinds = {kind.value: n for n, kind in enumerate(Kind)}
+    missed = [pair for pair in wanted if pair not in flags]
+    return sorted(missed, key=lambda pair: (-(wanted[pair].score or 0), kinds.get(wanted[pair].kind or "", 9), pair))
+
+
+def _alike(flag: Flag, label: Label | None) -> float:
+    """The label's score where it has one, for it is independent."""
+    return flag.score if label is None or label.score is None else label.score
+
+
+def _miss(pair: Pair, label: Label, languages: Mapping[int, str]) -> dict[str, Any]:
+    unknown = [story for story in pair if story not in languages]
+    return {
+        "a": pair[0],
+        "b": pair[1],
+        "language": languages.get(pair[0]) or languages.get(pair[1]) or label.language,
+        "kind": label.known_as,
+        "j": label.jaccard,
+        "c": label.containment,
+        "not_in_ledger": unknown,
+    }
+
+
+def _told(pair: Pair, flag: Flag, label: Label | None) -> dict[str, Any]:
+    return {
+        "a": pair[0],
+        "b": pair[1],
+        "language": flag.language,
+        "kind": flag.kind,
+        "jaccard": flag.jaccard,
+        "containment": flag.containment,
+        "labelled": label is not None,
+        "j": label and label.jaccard,
+        "c": label and label.containment,
+    }

@@ -1,0 +1,93 @@
+"""What the report shows, read off the ledger and the index."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from neardup.app import open_index
+from neardup.config import Config
+from neardup.errors import NeardupError
+from neardup.ledger import changes, read, runs, snapshot, translated
+from neardup.ops.gauges import SAMPLE
+
+BINS = 50  # of a score from 0 to 1
+RUNS = 50  # looked at for one whose latencies are on record
+SCORES = {
+    "jaccard": "jaccard",
+    "containment": "max(containment_a, containment_b)",
+}
+
+
+class Found(NamedTuple):
+    """Pairs by a figure of theirs: how many are flagged, and how many are kept as near misses."""
+
+    flagged: dict[int, int]
+    missed: dict[int, int]
+
+
+class Facts(NamedTuple):
+    """`days` counts flags by day (2026-11-20) and kind, `kinds` by language and kind.
+
+    `hamming` is by differing bits, `scores` by BINS equal bins.  `buckets` gives members -> buckets for SimHash and
+    signature, of those that the stories changed last fall into; `stages` is what `metrics.latencies` gave of `run`.
+    """
+
+    days: dict[tuple[str, str], int]
+    kinds: dict[tuple[str, str], int]
+    hamming: Found
+    scores: dict[str, Found]
+    buckets: dict[str, Counter[int]]
+    stages: dict[str, dict[str, float]]
+    run: Mapping[str, Any] | None
+    stories: int
+
+
+async def facts_of(config: Config) -> Facts:
+    """Raises Fatal without a ledger; of an index that is away there are no buckets."""
+    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+        buckets = await _buckets(config, db)
+        with snapshot(db):
+            last = next((run for run in runs.latest(db, RUNS) if run["counts"].get("stages")), None)
+            return Facts(
+                days=_flags(db, "date(flagged_at / 1000, 'unixepoch')"),
+                kinds=_flags(db, "language"),
+                hamming=_found(db, "hamming"),
+                scores={
+                    name: _found(db, f"min(CAST({score} * {BINS} AS INTEGER), {BINS - 1})")
+                    for name, score in SCORES.items()
+                },
+                buckets=buckets,
+                stages=last["counts"]["stages"] if last else {},
+                run=last,
+                stories=sum(runs.stories_by_language(db).values()),
+            )
+
+
+def _flags(db: sqlite3.Connection, by: str) -> dict[tuple[str, str], int]:
+    """The flags that the machine has not withdrawn, by something and kind."""
+    rows = db.execute(f"SELECT {by}, kind, count(*) FROM pairs WHERE status <> 'withdrawn' GROUP BY 1, 2 ORDER BY 1, 2")
+    return {(one, kind): n for one, kind, n in rows}
+
+
+def _found(db: sqlite3.Connection, by: str) -> Found:
+    def counted(table: str) -> dict[int, int]:
+        return dict(db.execute(f"SELECT {by}, count(*) FROM {table} AND {by} IS NOT NULL GROUP BY 1 ORDER BY 1"))
+
+    return Found(counted("flags WHERE status <> 'withdrawn'"), counted("candidates WHERE judged_at IS NOT NULL"))
+
+
+async def _buckets(config: Config, db: sqlite3.Connection) -> dict[str, Counter[int]]:
+    try:
+        index = await open_index(config)
+        try:
+            sizes = await index.bucket_sizes(changes.recent(db, SAMPLE))
+        finally:
+            await index.close()
+    except NeardupError:
+        return {}
+    found: dict[str, Counter[int]] = {"SimHash": Counter(), "signature": Counter()}
+    for name, members in sizes.items():
+        found["signature" if name.startswith("sketch:") else "SimHash"][members] += 1
+    return found

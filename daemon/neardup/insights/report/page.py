@@ -1,0 +1,52 @@
+"""The report as one page."""
+
+from collections import Counter
+from pathlib import Path
+
+from neardup.config import Config
+from neardup.insights.charts.page import Table, write_page
+from neardup.insights.report.facts import Facts
+from neardup.ledger import now_ms
+from neardup.records import Kind
+from neardup.timestamps import rfc3339
+
+
+def write_report(path: Path, facts: Facts, config: Config) -> None:
+    """Write the report, whole or not at all.  Raises Fatal."""
+    from neardup.insights.report.plots import plots  # noqa: PLC0415 - half a second, which no other command pays
+
+    total = sum(facts.kinds.values())
+    about = f"{facts.stories:,} stories and {total:,} flags as of {rfc3339(now_ms())}."
+    write_page(path, "neardup report", about, plots=plots(facts, config.detection), tables=_tables(facts))
+
+
+def _tables(facts: Facts) -> list[Table]:
+    tables = [
+        Table("Flags by language and kind", "Without those withdrawn.", ("language", *Kind, "all"), _by_kind(facts))
+    ]
+    if facts.run:
+        note = f"Of the {facts.run['command']} that began at {rfc3339(facts.run['started_at'])}, in milliseconds."
+        columns = ("stage", "times", "in all, s", "median", "95 %", "99 %")
+        rows = [
+            (
+                stage,
+                f"{one['times']:,}",
+                f"{one['seconds']:,.2f}",
+                *(f"{1000 * one[name]:,.3g}" for name in ("p50", "p95", "p99")),
+            )
+            for stage, one in facts.stages.items()
+        ]
+        tables.append(Table("Latency of the stages", note, columns, rows))
+    return tables
+
+
+def _by_kind(facts: Facts) -> list[tuple[str, ...]]:
+    totals = Counter[str]()
+    for (_, kind), n in facts.kinds.items():
+        totals[kind] += n
+    rows: list[tuple[str, Counter[str]]] = [("all", totals)]
+    rows += [
+        (language, Counter({kind: facts.kinds.get((language, kind), 0) for kind in Kind}))
+        for language in sorted({language for language, _ in facts.kinds})
+    ]
+    return [(name, *(f"{counted[kind]:,}" for kind in Kind), f"{counted.total():,}") for name, counted in rows]

@@ -1,0 +1,94 @@
+"""A consistent copy of the ledger, made while others read and write it.
+
+SQLite's backup API copies the pages of one moment: a read transaction is held all the while, so a writer need not wait
+and does not make it begin anew; what is written meanwhile stays in the write-ahead log.  The copy is one file without a
+log, and checked whole before it takes the name that it is asked for.
+"""
+
+import fcntl
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from neardup.errors import Fatal, Misuse, NeardupError, Transient
+from neardup.ledger import changes, connect, damage, now_ms, read, runs, snapshot
+from neardup.sqlite import failure
+
+PAGES_A_STEP = 4096  # 16 MB
+BESIDE = ("", "-journal", "-wal", "-shm")  # what SQLite may leave of a copy that was killed
+
+
+def back_up(ledger: Path, to: Path) -> int:
+    """Copy the ledger to a path, whole or not at all; what is there is replaced.  Returns the copy's size in bytes.
+
+    Raises Misuse for a path that a copy cannot take, Transient where another copy is being made for it, Fatal where it
+    cannot be written or is found damaged.
+    """
+    _refuse(ledger, to)
+    with closing(read(ledger)) as source:
+        try:
+            with _part_of(to) as (part, handle):
+                os.fchmod(handle, stat.S_IMODE(ledger.stat().st_mode))
+                _copy(source, part)
+                os.fsync(handle)
+                part.replace(to)
+            _sync(to.parent)
+        except OSError as error:
+            raise Fatal(f"cannot write {to}: {error.strerror}") from error
+        except sqlite3.Error as error:
+            raise failure(error, f"cannot copy the ledger to {to}") from error
+    with suppress(NeardupError), closing(connect(ledger)) as db:  # the copy is there, whether or not it is on record
+        runs.put(db, runs.BACKED_UP, str(now_ms()))
+    return to.stat().st_size
+
+
+def _refuse(ledger: Path, to: Path) -> None:
+    if to.exists() and not to.is_file():
+        raise Misuse(f"{to} is no regular file")
+    if to.resolve() == ledger.resolve():
+        raise Misuse(f"{to} is the ledger itself")
+    if not to.parent.is_dir():
+        raise Misuse(f"there is no folder {to.parent}")
+
+
+@contextmanager
+def _part_of(to: Path) -> Iterator[tuple[Path, int]]:
+    """An empty file beside a path, held by nobody else; gone at the end, unless it was renamed.  Raises Transient."""
+    part = to.with_name(f".{to.name}.part")
+    handle = os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(handle, 0)
+        for suffix in BESIDE[1:]:
+            part.with_name(part.name + suffix).unlink(missing_ok=True)
+        try:
+            yield part, handle
+        finally:
+            for suffix in BESIDE:
+                part.with_name(part.name + suffix).unlink(missing_ok=True)
+    except BlockingIOError as error:
+        raise Transient(f"another copy is being made for {to}", "locked") from error
+    finally:
+        os.close(handle)
+
+
+def _copy(source: sqlite3.Connection, part: Path) -> None:
+    """The pages of one moment.  Raises Fatal."""
+    with closing(sqlite3.connect(part, isolation_level=None)) as copy, snapshot(source):
+        last = changes.last_seq(source)  # the first read, from which on the snapshot stands still
+        source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # a step that comes back here can be stopped
+        copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
+        if not damage.is_sound(copy) or changes.last_seq(copy) != last:
+            raise Fatal("the copy is damaged, as the ledger may be: `neardup doctor` looks at it; no copy was replaced")
+
+
+def _sync(folder: Path) -> None:
+    """Make the name of a file survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,155 @@
+"""Dead letters: the stories and rows that could not be processed, and the stories whose page was missing.
+
+Beside them the suspects: stories that were in flight when the daemon died, and have had no outcome since.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from neardup.errors import Misuse
+from neardup.ledger import now_ms, transaction
+from neardup.ledger.runs import get, put
+from neardup.records import Dead, DeadLettered, Language, Outcome, Skip, Skipped, Story
+
+REASONS = (*map(str, Dead), str(Skip.MISSING))
+PAGE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Some of the dead letters: those of a reason, those of these keys, or all."""
+
+    reason: str | None = None
+    keys: Sequence[str] = ()
+
+    @property
+    def condition(self) -> tuple[str, list[object]]:
+        """What a row must fulfil, as SQL with its values."""
+        holding: list[tuple[str, object]] = []
+        if self.reason is not None:
+            holding.append(("reason = ?", self.reason))
+        if self.keys:
+            holding.append(("key IN (SELECT value FROM json_each(?))", json.dumps(self.keys)))
+        return " AND ".join(sql for sql, _ in holding) or "TRUE", [value for _, value in holding]
+
+
+def settle(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
+    """Put dead letters on record, and strike those of stories that have recovered; none of these is a suspect now.
+
+    A page that was missing counts as skipped; but it may come yet, so its story is put on record too.
+    """
+    letters = [(outcome.story.key, *letter) for outcome in outcomes if (letter := _letter(outcome))]
+    strike(db, [outcome.story.key for outcome in outcomes if _letter(outcome) is None])
+    db.executemany(
+        "INSERT INTO dead_letters (key, reason, error, story, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
+        " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
+        letters,
+    )
+    held = suspects(db)
+    if cleared := held.keys() & {outcome.story.id for outcome in outcomes if isinstance(outcome.story, Story)}:
+        _put_suspects(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
+
+
+def _letter(outcome: Outcome) -> tuple[str, str, str | None, int] | None:
+    """Reason, error, story and time of what is to be kept on record; None for a story that is well."""
+    match outcome:
+        case DeadLettered(story=story, reason=reason, error=error):
+            return reason, error, _json(story) if isinstance(story, Story) else None, now_ms()
+        case Skipped(story=story, reason=Skip.MISSING):
+            return Skip.MISSING, "no such page", _json(story), now_ms()
+    return None
+
+
+def _json(story: Story) -> str:
+    return json.dumps(asdict(story), ensure_ascii=False)
+
+
+def _story(text: str) -> Story:
+    """Raises ValueError or TypeError where another version of the program wrote it otherwise."""
+    values = json.loads(text)
+    return Story(**(values | {"language": Language(values["language"])}))
+
+
+def strike(db: sqlite3.Connection, keys: Sequence[str]) -> int:
+    """Drop dead letters, within the caller's transaction; how many there were."""
+    return db.execute(
+        "DELETE FROM dead_letters WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
+    ).rowcount
+
+
+def drop(db: sqlite3.Connection, choice: Choice) -> int:
+    """Drop dead letters: nobody is going to retry them; how many there were."""
+    condition, values = choice.condition
+    with transaction(db):
+        return db.execute(f"DELETE FROM dead_letters WHERE {condition}", values).rowcount
+
+
+def listed(db: sqlite3.Connection, choice: Choice, limit: int = -1) -> list[dict[str, Any]]:
+    """Dead letters, the last one first; `story` as its listing had it, None for a row that names none."""
+    condition, values = choice.condition
+    names = ("key", "reason", "error", "attempts", "first_at", "last_at", "story")
+    rows = db.execute(
+        f"SELECT {', '.join(names)} FROM dead_letters WHERE {condition} ORDER BY last_at DESC, key LIMIT ?",
+        (*values, limit),
+    )
+    return [
+        {**dict(zip(names, row, strict=True)), "story": json.loads(row[-1]) if row[-1] is not None else None}
+        for row in rows
+    ]
+
+
+def counted(db: sqlite3.Connection, choice: Choice) -> dict[str, int]:
+    """How many there are, by reason."""
+    condition, values = choice.condition
+    return dict(db.execute(f"SELECT reason, count(*) FROM dead_letters WHERE {condition} GROUP BY reason", values))
+
+
+def refuse_unknown(db: sqlite3.Connection, keys: Sequence[str]) -> None:
+    """Raises Misuse for a key of no dead letter, or of a row that names no story."""
+    found = dict(
+        db.execute(
+            "SELECT key, story FROM dead_letters WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
+        )
+    )
+    for key in keys:
+        if key not in found:
+            raise Misuse(f"no dead letter {key}")
+        if found[key] is None:
+            raise Misuse(f"the dead letter {key} is a row that names no story: mend the listing, then drop it")
+
+
+def retriable(db: sqlite3.Connection, choice: Choice, after: str) -> list[Story]:
+    """The next stories by key; those in quarantine only where they, or their reason, are asked for."""
+    condition, values = choice.condition
+    if choice == Choice():
+        condition = f"reason <> '{Dead.QUARANTINED}'"
+    rows = db.execute(
+        f"SELECT story FROM dead_letters WHERE {condition} AND story IS NOT NULL AND key > ? ORDER BY key LIMIT ?",
+        (*values, after, PAGE),
+    )
+    return [_story(row[0]) for row in rows]
+
+
+def quarantined(db: sqlite3.Connection) -> dict[int, Story]:
+    """Story ids -> the stories in quarantine, as they were listed."""
+    rows = db.execute("SELECT story FROM dead_letters WHERE reason = ?", (Dead.QUARANTINED,))
+    return {story.id: story for row in rows for story in [_story(row[0])]}
+
+
+def suspect(db: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """Put on record that these were in flight when the daemon died."""
+    with transaction(db):
+        _put_suspects(db, suspects(db) + Counter(ids))
+
+
+def suspects(db: sqlite3.Connection) -> Counter[int]:
+    """Story ids -> how often each was in flight when the daemon died."""
+    return Counter({int(story_id): n for story_id, n in json.loads(get(db, "suspects") or "{}").items()})
+
+
+def _put_suspects(db: sqlite3.Connection, held: Counter[int]) -> None:
+    put(db, "suspects", json.dumps(held))

@@ -1,0 +1,143 @@
+"""Runs, watermarks, checkpoints and what the ledger knows of itself."""
+
+import json
+import sqlite3
+from typing import Any
+
+from neardup.ledger import now_ms, transaction
+from neardup.records import Checkpoint
+
+BACKED_UP = "backed_up_at"
+WATERMARKS = 100  # that are kept, for a clock that was ahead for as many runs
+
+
+def begin(db: sqlite3.Connection, command: str) -> int:
+    """Put a run on record; runs that never ended are marked as crashed."""
+    with transaction(db):
+        db.execute("UPDATE runs SET status = 'crashed' WHERE status = 'running'")
+        cursor = db.execute("INSERT INTO runs (command, started_at) VALUES (?, ?)", (command, now_ms()))
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
+
+
+def finish(
+    db: sqlite3.Connection,
+    run_id: int,
+    status: str,
+    *,
+    counts: dict[str, object],
+    error: str | None = None,
+    watermark: int | None = None,
+) -> None:
+    """Close a run's record; one that is `done` moves the watermark forward, and a backfill drops its checkpoint."""
+    with transaction(db):
+        db.execute(
+            "UPDATE runs SET status = ?, ended_at = ?, error = ?, counts = ? WHERE run_id = ?",
+            (status, now_ms(), error, json.dumps(counts), run_id),
+        )
+        if status == "done":
+            db.execute(
+                "DELETE FROM meta WHERE key IN ('checkpoint', 'refingerprinting') AND"
+                " 'backfill' = (SELECT command FROM runs WHERE run_id = ?)",
+                (run_id,),
+            )
+            if watermark is not None:
+                _move_watermark(db, run_id, watermark)
+
+
+def put(db: sqlite3.Connection, key: str, value: str) -> None:
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
+def waiting(db: sqlite3.Connection, pid: int) -> dict[str, Any] | None:
+    """What the process of that id waits for, why, and since when in milliseconds; None where it does not."""
+    told = json.loads(get(db, "waiting") or "{}")
+    return dict(told) if told.get("pid") == pid else None
+
+
+def owe_sweep(db: sqlite3.Connection, *, owed: bool) -> None:
+    """Put on record that stories were written without lookups, or that a sweep has found their pairs since."""
+    if owed:
+        put(db, "sweep_owed", "1")
+    else:
+        db.execute("DELETE FROM meta WHERE key = 'sweep_owed'")
+
+
+def owes_sweep(db: sqlite3.Connection) -> bool:
+    """Whether there may be stories whose pairs nobody has looked for."""
+    return get(db, "sweep_owed") is not None
+
+
+def get(db: sqlite3.Connection, key: str) -> str | None:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return row[0] if row else None
+
+
+def watermark(db: sqlite3.Connection) -> int | None:
+    """Up to when, by `updated_at` in milliseconds, every story has been listed."""
+    value = get(db, "watermark")
+    return int(value) if value else None
+
+
+def listed_until(db: sqlite3.Connection, now: int) -> int | None:
+    """The watermark, as far as it can be believed at `now`; 0 where none of those on record can be.
+
+    A run that began after now had a clock that was ahead, by which stories dated ahead may have moved the watermark:
+    the one before it counts.  What is listed once too often is unchanged; what is not listed would be lost.
+    """
+    marks = _watermarks(db)
+    return next((mark for mark, began in reversed(marks) if began <= now), 0 if marks else None)
+
+
+def _watermarks(db: sqlite3.Connection) -> list[tuple[int, int]]:
+    """The last watermarks, each with when its run began."""
+    kept = get(db, "watermarks")
+    if kept is not None:
+        return [(mark, began) for mark, began in json.loads(kept)]
+    mark = watermark(db)
+    return [] if mark is None else [(mark, mark)]  # of a version that kept one
+
+
+def _move_watermark(db: sqlite3.Connection, run_id: int, mark: int) -> None:
+    (began,) = db.execute("SELECT started_at FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    if mark > (listed_until(db, began) or 0):
+        put(db, "watermarks", json.dumps([*_watermarks(db), (mark, began)][-WATERMARKS:]))
+        put(db, "watermark", str(mark))
+
+
+def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
+    """Where the backfill that was cut short goes on."""
+    value = get(db, "checkpoint")
+    return Checkpoint(*json.loads(value)) if value else None
+
+
+def put_checkpoint(db: sqlite3.Connection, checkpoint: Checkpoint) -> None:
+    put(db, "checkpoint", json.dumps([checkpoint.listing, checkpoint.position, checkpoint.newest]))
+
+
+def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
+    """The last runs, newest first."""
+    rows = db.execute(
+        "SELECT run_id, command, started_at, ended_at, status, error, counts FROM runs ORDER BY run_id DESC LIMIT ?",
+        (limit,),
+    )
+    names = ("run_id", "command", "started_at", "ended_at", "status", "error")
+    return [{**dict(zip(names, row, strict=False)), "counts": json.loads(row[-1])} for row in rows]
+
+
+def last_success(db: sqlite3.Connection) -> dict[str, int]:
+    """Command -> when it last ended well, in milliseconds by the clock of then."""
+    latest = "SELECT max(run_id) FROM runs WHERE status = 'done' GROUP BY command"
+    ended = dict(db.execute(f"SELECT command, ended_at FROM runs WHERE run_id IN ({latest})"))
+    copied = get(db, BACKED_UP)  # beside a run, and so no run
+    return ended if copied is None else ended | {"backup": int(copied)}
+
+
+def dead_letters(db: sqlite3.Connection) -> dict[str, int]:
+    """Dead letters by reason."""
+    return dict(db.execute("SELECT reason, count(*) FROM dead_letters GROUP BY reason ORDER BY reason"))
+
+
+def stories_by_language(db: sqlite3.Connection) -> dict[str, int]:
+    """Stories by language, of those that have any."""
+    return dict(db.execute("SELECT name, stories FROM languages WHERE stories > 0 ORDER BY name"))

@@ -1,0 +1,200 @@
+"""Stories, their changes and their candidates: what one batch writes, and what a run asks."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from neardup.ledger import candidates, changes, dead_letters, transaction, verdicts
+from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
+from neardup.ledger.runs import put, put_checkpoint
+from neardup.records import LANGUAGES, NUMBER_OF, Banded, Checkpoint, Fingerprinted, Known, Outcome, Skip, Skipped
+
+# The page as it now is has no story on it, so the fingerprint of the one it had is withdrawn.  A
+# missing or oversized object says nothing of the text.
+TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
+
+# Each step of a statement lets go of the interpreter, and beside a busy event loop waits to have it back.
+ROWS_A_STATEMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one transaction writes: outcomes of distinct stories, their matches, the run's standing."""
+
+    outcomes: Sequence[Outcome]
+    matches: Sequence[candidates.Matches]
+    run_id: int
+    counts: dict[str, object]
+    checkpoint: Checkpoint | None
+
+
+def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Known]:
+    """What the ledger knows of stories, of those that it holds."""
+    rows = db.execute(
+        "SELECT id, language, text_hash, etag, updated_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {story_id: _known(*row) for story_id, *row in rows}
+
+
+def _known(language: int, text_hash: bytes, etag: bytes | str | None, updated_at: int | None) -> Known:
+    return Known(LANGUAGES[language], text_hash, etag_of(etag), updated_at)
+
+
+def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded]:
+    """Story ids -> fingerprints, of those that the ledger holds."""
+    rows = db.execute(
+        "SELECT id, language, simhash, signature FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {story_id: Banded(LANGUAGES[language], *hashes) for story_id, language, *hashes in rows}
+
+
+def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
+    """Write one batch in one transaction; how many of each story's matches were left out."""
+    skipped = [outcome for outcome in batch.outcomes if isinstance(outcome, Skipped)]
+    with transaction(db):
+        _remove(db, [one.story.id for one in skipped if one.reason in TEXT_IS_GONE])
+        _touch(db, [one for one in skipped if one.reason is Skip.UNCHANGED])
+        _put(db, [outcome for outcome in batch.outcomes if isinstance(outcome, Fingerprinted)])
+        dead_letters.settle(db, batch.outcomes)
+        left_out = [candidates.nominate(db, matches) for matches in batch.matches]
+        db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
+        if batch.checkpoint is not None:
+            put_checkpoint(db, batch.checkpoint)
+    return left_out
+
+
+def _put(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
+    gone = _leave(db, [outcome.story.id for outcome in made])
+    numbers = changes.take(db, len(made))
+    numbered = dict(zip((outcome.story.id for outcome in made), numbers, strict=True))
+    changes.log_leaving(db, [(numbered[version.story_id], version) for version in gone])
+    _count(db, [NUMBER_OF[outcome.story.language] for outcome in made], gone)
+    for at in range(0, len(made), ROWS_A_STATEMENT):
+        rows = list(map(_row, numbers[at:], made[at : at + ROWS_A_STATEMENT]))
+        places = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
+        # REPLACE: an edited story has another number
+        db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(rows)))
+
+
+def _row(number: int, outcome: Fingerprinted) -> tuple[object, ...]:
+    story, made = outcome.story, outcome.fingerprint
+    return (
+        number,
+        story.id,
+        NUMBER_OF[story.language],
+        made.simhash,
+        made.signature,
+        made.text_hash,
+        story.updated_at,
+        packed_etag(outcome.etag),
+        made.words,
+        made.shingles,
+        story.published_at,
+        packed_id(story.author_id),
+        story.path,
+        story.title,
+    )
+
+
+def _touch(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
+    """The texts are as they were; what is told of them may have changed."""
+    db.executemany(
+        "UPDATE stories SET path = ?2, author_id = ?3, title = ?4, published_at = ?5, updated_at = ?6,"
+        " etag = coalesce(?7, etag) WHERE id = ?1 AND"
+        " (path, author_id, title, published_at, updated_at, etag) IS NOT (?2, ?3, ?4, ?5, ?6, coalesce(?7, etag))",
+        (
+            (
+                story.id,
+                story.path,
+                packed_id(story.author_id),
+                story.title,
+                story.published_at,
+                story.updated_at,
+                packed_etag(outcome.etag),
+            )
+            for outcome in unchanged
+            for story in [outcome.story]
+        ),
+    )
+
+
+def forget(db: sqlite3.Connection, story_id: int) -> bool:
+    """Remove a story from the ledger; whether anything of it was there.
+
+    That it was there, and its SimHash, stand in the changes until these are pruned: indexes are told by them.
+    """
+    with transaction(db):
+        there = _remove(db, [story_id])
+        flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
+        verdicts.forget(db, story_id)
+        letters = dead_letters.strike(db, [str(story_id)])
+    return there + flags + letters > 0
+
+
+def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
+    """Take stories out of the ledger; how many were there."""
+    gone = _leave(db, ids)
+    changes.log_leaving(db, list(zip(changes.take(db, len(gone)), gone, strict=True)))
+    _count(db, [], gone)
+    db.executemany("DELETE FROM stories WHERE number = ?", ((version.number,) for version in gone))
+    keys = [(version.story_id,) for version in gone]
+    db.executemany("UPDATE flags SET language = NULL WHERE a = ?1 OR b = ?1", keys)
+    return len(gone)
+
+
+def _count(db: sqlite3.Connection, come: Iterable[int], gone: Iterable[changes.Version]) -> None:
+    """Keep the table of the languages: the numbers of those that come, and the versions that go."""
+    steps = Counter(come)
+    steps.subtract(version.language for version in gone)
+    db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", steps.items())
+
+
+def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
+    """Of these stories, those that are there: their texts are about to change or go.
+
+    What was found of their pairs holds no longer; what moderators said of them does, should they be found again.
+    """
+    gone = [
+        changes.Version(*row)
+        for row in db.execute(
+            "SELECT number, id, language, simhash FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
+    ]
+    keys = [(version.story_id,) for version in gone]
+    for table in ("candidates", "kept"):
+        db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
+    db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
+    return gone
+
+
+def restart(db: sqlite3.Connection, version: str, extraction: str) -> None:
+    """Empty the ledger of fingerprints, so that a backfill makes them all anew, as `version`, by `extraction`.
+
+    Flags stay on record, withdrawn until their pairs are verified again; so do verdicts.
+    """
+    with transaction(db):
+        for table in ("stories", "changes", "candidates", "kept"):
+            db.execute(f"DELETE FROM {table}")
+        db.execute("UPDATE languages SET stories = 0")
+        db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
+        db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
+        put(db, "fingerprint_version", version)
+        put(db, "refingerprinting", f"{version} {extraction}")
+        changes.take(db, 1)  # a number that no change has: an index that is not cleared in time is seen to be behind
+        changes.drop(db, 0)
+
+
+def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:
+    """Story ids -> all that the ledger knows of them."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    rows = cursor.execute(
+        "SELECT * FROM described WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    return {row["id"]: row for row in rows}

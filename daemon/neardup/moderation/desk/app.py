@@ -1,0 +1,70 @@
+"""The desk as a web application: its addresses, its parts, and serving it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from neardup.app import open_readers
+from neardup.config import Config
+from neardup.config.listen import is_loopback
+from neardup.errors import Misuse
+from neardup.moderation.desk import cluster, judging, pair, people, queue
+from neardup.moderation.desk.connections import Connections
+from neardup.moderation.desk.desk import DESK, Desk
+from neardup.moderation.desk.security import MIDDLEWARES, MOST_BYTES, set_headers
+from neardup.moderation.desk.sessions import Keys
+from neardup.telemetry.http import listening
+
+STATIC = Path(__file__).parents[1] / "static"
+
+log = structlog.get_logger()
+
+
+async def serve(config: Config, listen: str, stop: asyncio.Event) -> None:
+    """`neardup review`: serve the desk on HOST:PORT until `stop` is set.
+
+    Raises Misuse for an address that other machines can reach without a token, Fatal for one that is not
+    to be had, for a ledger that is not there and for a store that cannot be opened.
+    """
+    async with open_desk(config, listen) as desk, listening(application(desk), listen, "review.listen") as address:
+        log.info("the review desk is open", address=f"http://{address}/")
+        await stop.wait()
+
+
+@asynccontextmanager
+async def open_desk(config: Config, listen: str) -> AsyncIterator[Desk]:
+    """The parts of a desk.  Raises as `serve` does, and Transient for a ledger that is locked."""
+    token = config.review.token.get_secret_value()
+    is_private = is_loopback(listen.rpartition(":")[0])
+    if not is_private and not token:
+        raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
+    with closing(Connections(config.ledger.path)) as ledger, closing(open_readers(config)) as readers:
+        yield Desk(config, ledger, readers, Keys.of(token), is_private)
+
+
+def application(desk: Desk) -> web.Application:
+    """Every address of the desk."""
+    app = web.Application(middlewares=MIDDLEWARES, client_max_size=MOST_BYTES)
+    app[DESK] = desk
+    app.on_response_prepare.append(set_headers)
+    app.add_routes(
+        [
+            web.get("/login", people.ask_login),
+            web.post("/login", people.log_in),
+            web.get("/name", people.ask_name),
+            web.post("/name", people.take_name),
+            web.get("/", queue.show),
+            web.get("/search", queue.search),
+            web.get("/pair/{a}/{b}", pair.show),
+            web.post("/pair/{a}/{b}/verdict", judging.judge_pair),
+            web.get("/cluster/{story}", cluster.show),
+            web.post("/cluster/{story}/verdict", judging.judge_cluster),
+            web.post("/undo/{decision}", judging.undo),
+            web.static("/static", STATIC),
+        ]
+    )
+    return app

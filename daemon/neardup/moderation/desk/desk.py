@@ -1,0 +1,34 @@
+"""What every page of the desk works with."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from neardup.config import Config
+from neardup.moderation.desk.connections import Connections
+from neardup.moderation.desk.sessions import Keys
+from neardup.pages.reader_pool import Readers
+
+READS = 8  # texts of stories, under way at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The parts of an open desk; `is_private` where only this machine can reach it, and no token is needed."""
+
+    config: Config
+    ledger: Connections
+    readers: Readers
+    keys: Keys
+    is_private: bool
+    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
+
+
+DESK = web.AppKey("desk", Desk)
+SESSION = web.RequestKey("session", str)
+FORM = web.RequestKey("form", dict[str, str])
+
+
+def desk_of(request: web.Request) -> Desk:
+    return request.app[DESK]

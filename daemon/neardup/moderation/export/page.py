@@ -1,0 +1,102 @@
+"""The pairs as one HTML page that needs nothing but itself: no script, no request, readable for years.
+
+Written pair by pair: what is told of a pair is escaped by the template, and of a story no markup is kept.
+"""
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from neardup import __version__
+from neardup.ledger import now_ms
+from neardup.moderation import wording
+from neardup.moderation.export.pairs import Pair
+from neardup.moderation.export.passages import Copied
+from neardup.moderation.templating import environment
+from neardup.records import Kind, Language
+from neardup.timestamps import rfc3339
+
+TEMPLATE = "export.html.j2"
+MOST_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
+CHUNKS = 64  # of the template, a write
+KINDS = {
+    Kind.EXACT: "the same text",
+    Kind.NEAR: "a word or two changed",
+    Kind.SIMILAR: "the same story with changes throughout, or with much added",
+    Kind.PARTIAL: "a large part of one stands in the other",
+}
+
+Tally = Counter[tuple[str, str]]  # pairs by language and kind
+Passages = Mapping[int, Copied]  # by flag
+
+
+def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, passages: Passages) -> None:
+    """Write the page of these pairs; `tally` counts them, and `chosen` how many it would be of, had it room."""
+    languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
+    kinds = [one for one in Kind if any(one == found for _, found in tally)]
+    style = _style(languages, kinds, tally)
+    page = _template().stream(
+        version=__version__,
+        made_at=rfc3339(now_ms()),
+        style=style,
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        languages={one: sum(n for (spoken, _), n in tally.items() if spoken == one) for one in languages},
+        kinds={one: sum(n for (_, found), n in tally.items() if found == one) for one in kinds},
+        total=tally.total(),
+        chosen=chosen,
+        pairs=pairs,
+        passages=passages,
+    )
+    page.enable_buffering(CHUNKS)
+    with path.open("w", encoding="utf-8") as out:
+        page.dump(out)
+
+
+def facts_of(pair: Pair, copied: Copied | None) -> dict[str, Any]:
+    """A pair in the form of `compare.evidence`, for its wording; A is the match, as a rule the earlier story."""
+    a, b = (
+        {name: pair[f"{side}_{name}"] for name in ("id", "title", "author_id", "published_at")}
+        | {"language": pair["language"], "changed": None, "gone": None}
+        for side in ("matched", "story")
+    )
+    return {
+        "a": a,
+        "b": b,
+        "hamming": pair["hamming"],
+        "jaccard": pair["jaccard"],
+        "containment": pair["matched_containment"],
+        "matched_containment": pair["containment"],
+        "longest_run_words": pair["longest_run_words"],
+        "estimated": pair["estimated"],
+        "earlier": "a" if pair["earlier_id"] is not None else None,
+        "same_author": pair["same_author"],
+        "share_a": copied and copied.share_a,
+        "share_b": copied and copied.share_b,
+    }
+
+
+def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
+    """The style sheets, with the rules that make the choices of a language and a kind hide the other pairs."""
+    static = files("neardup.moderation") / "static"
+    sheets = "".join((static / name).read_text(encoding="utf-8") for name in ("review.css", "export.css"))
+    chosen = [*(f"language-{one}" for one in languages), *(f"kind-{one}" for one in kinds)]
+    rules = [f"body:has(#{one}:checked) .flag:not(.{one})" for one in chosen]
+    hidden = f"{', '.join(rules)} {{ display: none }}\n" if rules else ""
+    empty = [
+        f"body:has(#language-{language}:checked):has(#kind-{kind}:checked) .none"
+        for language, kind in product(languages, kinds)
+        if not tally[language, kind]
+    ]
+    shown = f"{', '.join(empty)} {{ display: block }}\n" if empty else ""
+    return sheets + hidden + shown
+
+
+@cache
+def _template() -> Any:
+    return environment().get_template(TEMPLATE, globals={"kind_means": KINDS, "facts_of": facts_of, "wording": wording})

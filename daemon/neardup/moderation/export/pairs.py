@@ -1,0 +1,57 @@
+"""What is told of a pair in an export: one record, the same in every format."""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from neardup.timestamps import rfc3339
+
+COLUMNS = (
+    "flag_id",
+    "kind",
+    "language",
+    "story_id",
+    "matched_id",
+    "hamming",
+    "jaccard",
+    "containment",
+    "matched_containment",
+    "longest_run_words",
+    "story_title",
+    "matched_title",
+    "story_author_id",
+    "matched_author_id",
+    "same_author",
+    "story_published_at",
+    "matched_published_at",
+    "earlier_id",
+    "status",
+    "flagged_at",
+    "fingerprint_version",
+    "cluster_id",
+    "cluster_size",
+    "estimated",
+    "context",
+)
+IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
+TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})
+
+Pair = dict[str, Any]  # by COLUMNS, in their order; None where a thing is not known
+Clusters = Mapping[int, tuple[int, int]]  # story -> its cluster's likely original, and how many it holds
+NO_CLUSTER = (None, None)
+
+
+def record(row: sqlite3.Row, cluster_of: Clusters) -> Pair:
+    """A pair from the ledger -> the export's columns."""
+    pair = dict(row)
+    cluster = cluster_of.get(pair["story_id"], NO_CLUSTER)
+    joined = cluster == cluster_of.get(pair["matched_id"])  # not by a flag that is withdrawn or judged not similar
+    pair["cluster_id"], pair["cluster_size"] = cluster if joined else NO_CLUSTER
+    pair["estimated"] = bool(pair["estimated"])
+    authors = pair["story_author_id"], pair["matched_author_id"]
+    times = pair["story_published_at"], pair["matched_published_at"]
+    pair["same_author"] = authors[0] == authors[1] if None not in authors else None
+    pair["earlier_id"] = pair["matched_id"] if None not in times and times[0] != times[1] else None
+    for column in TIMES:
+        pair[column] = rfc3339(pair[column])
+    return {column: pair[column] for column in COLUMNS}

@@ -1,0 +1,83 @@
+"""How a file comes to its place, whole or not at all: a path, an object of S3, or stdout."""
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from neardup.config import Content
+from neardup.config.export_formats import Target
+from neardup.errors import Fatal, NeardupError, Transient
+from neardup.retry import retried
+from neardup.source.s3_objects import open_store, translated
+
+R = TypeVar("R")
+
+
+async def placed(target: Target | None, content: Content, write: Callable[[Path], R]) -> R:
+    """What `write(file)` returns, its file then being at the target; None is stdout.
+
+    S3's endpoint and region are those of [content].  Raises Fatal for what cannot be written, Transient for
+    a store that does not answer; what was at the target is then still there.
+    """
+    if isinstance(target, Path):
+        return await asyncio.to_thread(replaced, target.resolve(), write)
+    with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+        file = Path(folder) / "export"
+        made = await asyncio.to_thread(write, file)
+        if target is None:
+            await asyncio.to_thread(_give, file)
+        else:
+            await _put(file, target, content)
+    return made
+
+
+def replaced(path: Path, write: Callable[[Path], R]) -> R:
+    """What `write(file)` returns, its file having taken the place of the one at `path`.  Raises Fatal."""
+    if path.exists() and not path.is_file():
+        raise Fatal(f"cannot write {path}: it is no regular file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        new = Path(name)
+        try:
+            made = write(new)
+            os.fsync(descriptor)
+            new.chmod(0o644)
+            new.replace(path)
+        except BaseException:
+            new.unlink()
+            raise
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Fatal(f"cannot write {path}: {error.strerror or error}") from error
+    return made
+
+
+def _give(file: Path) -> None:
+    """Copy a file to stdout, to the last byte."""
+    with file.open("rb") as written:
+        shutil.copyfileobj(written, sys.stdout.buffer)
+    sys.stdout.flush()  # what was not given must not be marked
+
+
+async def _put(file: Path, url: str, content: Content) -> None:
+    """Write an object; large ones go in parts, which the store puts together at the end or drops."""
+    folder, _, name = url.rpartition("/")
+
+    def put() -> None:
+        with translated(), file.open("rb") as written:
+            store.put(name, written)
+
+    try:
+        store = open_store(folder, content)
+        await retried("export", lambda: asyncio.to_thread(put))
+    except Transient as error:
+        raise Transient(f"cannot write {url}: {error}", error.reason) from error
+    except NeardupError as error:
+        raise Fatal(f"cannot write {url}: {error}") from error

@@ -1,0 +1,60 @@
+"""XLSX: a sheet of pairs, written row by row."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from xlsxwriter import Workbook  # type: ignore[import-untyped]
+from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
+from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+
+from neardup.errors import Fatal
+from neardup.moderation.export.pairs import COLUMNS, IDS, Pair
+
+ROWS = 1_048_575  # of a sheet, beside the header
+OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+WIDTHS = {"kind": 9, "language": 12, "story_title": 40, "matched_title": 40} | dict.fromkeys(IDS, 18)
+WIDTH = 14  # characters
+NOT_XML = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")
+
+
+def write_xlsx(path: Path, pairs: Iterable[Pair]) -> None:
+    """A workbook of one sheet.  Ids are texts, since a spreadsheet rounds what has more than 15 digits.
+
+    Raises Fatal for more pairs than a sheet holds, OSError.
+    """
+    try:
+        _write(path, pairs)
+    except FileCreateError as error:
+        raise error.args[0] from error
+
+
+def _write(path: Path, pairs: Iterable[Pair]) -> None:
+    with Workbook(path, OPTIONS) as book:
+        sheet = book.add_worksheet("pairs")
+        sheet.freeze_panes(1, 0)
+        for n, column in enumerate(COLUMNS):
+            sheet.set_column(n, n, WIDTHS.get(column, WIDTH))
+        sheet.write_row(0, 0, COLUMNS, book.add_format({"bold": True}))
+        row = 0
+        for row, pair in enumerate(pairs, 1):
+            if row > ROWS:
+                raise Fatal(f"an XLSX sheet holds {ROWS:,} pairs: choose fewer, or another format")
+            for n, (column, value) in enumerate(pair.items()):
+                _put(sheet, row, n, str(value) if column in IDS and value is not None else value)
+        sheet.autofilter(0, 0, row, len(COLUMNS) - 1)
+
+
+def _put(sheet: Worksheet, row: int, column: int, value: object) -> None:
+    match value:
+        case bool():
+            sheet.write_boolean(row, column, value)
+        case int() | float():
+            sheet.write_number(row, column, value)
+        case str():
+            sheet.write_string(row, column, _text(value))
+
+
+def _text(text: str) -> str:
+    """What a cell can hold of it; XlsxWriter leaves out what is too long, and writes controls as Excel does."""
+    # it takes <r>...</r> for markup of its own, too, which would go into the sheet as it stands
+    return f" {text}" if text.startswith("<r>") else text.translate(NOT_XML)

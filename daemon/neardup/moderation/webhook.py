@@ -1,0 +1,62 @@
+"""Telling others of a run: its summary, posted to the URL that [export] names."""
+
+from typing import Any
+
+import aiohttp
+import structlog
+
+from neardup.config import Config
+from neardup.errors import Fatal, NeardupError, Transient
+from neardup.retry import retried
+
+TIMEOUT = aiohttp.ClientTimeout(total=10)  # seconds
+TRY_AGAIN = frozenset({408, 425, 429})  # and all that begins with a 5
+
+log = structlog.get_logger()
+
+
+async def tell(config: Config, command: str, status: str, facts: dict[str, Any]) -> None:
+    """POST what a run did, as JSON, with the file that it left; nothing where no webhook is named.
+
+    `text` says it in a line, which is what chat rooms show.  A webhook that fails is logged: the run is done.
+    """
+    url = config.export.webhook
+    if not url:
+        return
+    file = str(config.export.path) if config.export.path else None
+    body = {
+        "text": in_a_line(command, status, facts, file),
+        "command": command,
+        "status": status,
+        **facts,
+        "file": file,
+    }
+    try:
+        await retried("webhook", lambda: _post(url, body))
+    except NeardupError as error:
+        log.warning("the webhook was not told of the run", why=str(error))
+
+
+def in_a_line(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:
+    """`neardup daily done: 10,000 listed, 7 flagged (exact 3, near 4), file var/flags.html`."""
+    kinds = ", ".join(f"{kind} {n:,}" for kind, n in facts["flagged"].items())
+    flagged = f"{sum(facts['flagged'].values()):,} flagged" + (f" ({kinds})" if kinds else "")
+    listed = [f"{facts['listed']:,} listed"] if "listed" in facts else []
+    parts = [*listed, flagged, *([f"file {file}"] if file else [])]
+    return f"neardup {command} {status}: {', '.join(parts)}"
+
+
+async def _post(url: str, body: dict[str, Any]) -> None:
+    """Raises Transient, or Fatal where it is not taken; neither tells the URL, which may be a secret."""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=TIMEOUT) as session,
+            session.post(url, json=body, allow_redirects=False) as answer,
+        ):
+            status = answer.status
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        raise Transient(f"export.webhook does not answer: {type(error).__name__}", "webhook") from None
+    if status >= 500 or status in TRY_AGAIN:
+        raise Transient(f"export.webhook answers {status}", "webhook")
+    if status >= 300:
+        raise Fatal(f"export.webhook answers {status}")

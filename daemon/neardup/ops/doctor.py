@@ -1,0 +1,188 @@
+"""Probes each part in order; a finding each."""
+
+import unicodedata
+from collections.abc import AsyncIterator
+from contextlib import aclosing, closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xxhash
+
+from neardup.app import open_index, open_readers, open_source
+from neardup.config import Config
+from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.text.html import Unreadable
+from neardup.errors import Fatal, Gone, NeardupError
+from neardup.index.protocol import Found, Index
+from neardup.ledger import connect, damage, files, fingerprint_arrays, now_ms, runs, stories, transaction, translated
+from neardup.pages.store import path_of
+from neardup.pipeline.index_sync import refuse
+from neardup.records import Banded, Change, Checkpoint, Language, Story
+from neardup.source.athena import Athena
+from neardup.source.rows import REQUIRED
+from neardup.timestamps import rfc3339
+
+PROBE_ID = -1  # no story has it
+PROBE_NUMBER = 0  # nor this; it stays behind in the packed buckets
+PROBE = Banded(Language.ENGLISH, bytes(range(16)), bytes(range(64)))
+UNSIGNED = replace(PROBE, signature=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe found: what is there, or what to mend."""
+
+    part: str
+    good: bool
+    said: str
+
+
+async def examine(config: Config) -> AsyncIterator[Finding]:
+    """Probe ledger, index, source, object store, clock and fingerprints, in this order."""
+    probes = {
+        "ledger": _ledger,
+        "index": _index,
+        "source": _source,
+        "object store": _store,
+        "clock": _clock,
+        "fingerprints": _fingerprints,
+    }
+    yield Finding("config", True, "every key is known")
+    for part, probe in probes.items():
+        try:
+            with translated(config.ledger.path):
+                found = await probe(config)
+            yield Finding(part, True, found)
+        except NeardupError as error:
+            yield Finding(part, False, str(error) or type(error).__name__)
+
+
+async def _ledger(config: Config) -> str:
+    if config.ledger.path.exists() and not files.is_read_only(config.ledger.path):
+        damage.examine(config.ledger.path)
+    db = connect(config.ledger.path)
+    try:
+        with transaction(db):
+            runs.put(db, "doctor", str(now_ms()))
+        version = runs.get(db, "fingerprint_version")
+        if version not in (None, fingerprint_version.version()):
+            raise Fatal(f"holds fingerprints of version {version}: `neardup backfill --refingerprint`")
+        return f"{config.ledger.path}, {sum(runs.stories_by_language(db).values())} stories, writable"
+    finally:
+        db.close()
+
+
+async def _index(config: Config) -> str:
+    connect(config.ledger.path).close()  # refuses what must not be written to, as an index in the same file would be
+    index = await open_index(config)
+    try:
+        await _refuse_strangers(config, index)
+        await _round_trip(index)
+        trouble = await index.trouble()
+        if trouble:
+            raise Fatal(trouble)
+        return f"{sum((await index.sizes()).values())} stories; writes are taken, a probe is found"
+    finally:
+        await index.close()
+
+
+async def _refuse_strangers(config: Config, index: Index) -> None:
+    db = connect(config.ledger.path)
+    try:
+        refuse(await index.mark(), runs.get(db, "ledger_id") or "", fingerprint_version.version())
+    finally:
+        db.close()
+
+
+async def _round_trip(index: Index) -> None:
+    """What stays behind of a probe is written once: a bucket that took it each time would forget its stories."""
+    await index.touch()
+    near, either = await _probed(index)
+    if PROBE_NUMBER in near.numbers:
+        return
+    probe = UNSIGNED if PROBE_NUMBER in either.numbers else PROBE
+    await index.apply([Change(0, PROBE_ID, None, probe, PROBE_NUMBER)], None)
+    try:
+        near, either = await _probed(index)
+    finally:
+        await index.apply([Change(0, PROBE_ID, probe, None)], None)
+    if not (PROBE_ID in near.ids or PROBE_NUMBER in near.numbers) or PROBE_NUMBER not in either.numbers:
+        raise Fatal("a probe was written and not found again")
+
+
+async def _probed(index: Index) -> tuple[Found, Found]:
+    _, [near, either] = await index.lookup([UNSIGNED, PROBE])
+    return near, either
+
+
+async def _source(config: Config) -> str:
+    source = open_source(config, _unheard)
+    if isinstance(source, Athena):
+        columns = await source.columns()
+        missing = [column for column in REQUIRED if column not in columns]
+        if missing:
+            raise Fatal(f"backfill_sql lists no column {' and no column '.join(missing)}")
+        return f"Athena lists the columns {', '.join(columns)}"
+    story = await _first_listed(config)
+    return f"{config.source.manifest}, its first story is {story.id}" if story else "lists no story"
+
+
+async def _store(config: Config) -> str:
+    known = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
+    story = known or Story(0, Language.ENGLISH)
+    path = f"{config.content.url}/{path_of(config.content, story)}"
+    with closing(open_readers(config)) as readers:
+        try:
+            read = await readers.read(story, None)
+        except Gone:
+            if known:
+                raise Fatal(f"answers, but has no object {path}") from None
+            return f"answers; no story is known yet, so there was no page to read at {path}"
+        except Unreadable as unreadable:
+            raise Fatal(f"{path}: {unreadable.reason}; is extract.body right?") from None
+    assert read is not None  # without an ETag a page is always read
+    return f"{path}, {read.size} bytes, a story of {read.fingerprint.words} words"
+
+
+async def _first_listed(config: Config) -> Story | None:
+    async with aclosing(open_source(config, _unheard).stories(since=None, resume=None)) as listing:  # type: ignore[type-var]
+        async for story in listing:
+            if isinstance(story, Story):
+                return story
+    return None
+
+
+def _first_known(config: Config) -> Story | None:
+    db = connect(config.ledger.path)
+    try:
+        for story_id in fingerprint_arrays.after(db, 0, 1).ids.tolist():
+            row = stories.describe(db, [story_id])[story_id]
+            return Story(row["id"], Language(row["language"]), row["path"])
+        return None
+    finally:
+        db.close()
+
+
+async def _clock(config: Config) -> str:
+    db = connect(config.ledger.path)
+    try:
+        for run in runs.latest(db, 1):
+            if run["started_at"] > now_ms():
+                raise Fatal(f"the last run began at {rfc3339(run['started_at'])}, after now: the clock was set back")
+        return str(rfc3339(now_ms()))
+    finally:
+        db.close()
+
+
+async def _fingerprints(config: Config) -> str:
+    made = fingerprint_version.version()
+    if made != fingerprint_version.PINNED:
+        raise Fatal(
+            f"makes fingerprints of version {made}, this release was pinned to {fingerprint_version.PINNED} (numpy "
+            f"{np.__version__}, xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): use the lock file"
+        )
+    return f"version {made}, the golden vectors agree"
+
+
+async def _unheard(_: Checkpoint) -> None:
+    """The doctor resumes no listing."""

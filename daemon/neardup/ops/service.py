@@ -1,0 +1,129 @@
+"""The daemon: daily runs on a schedule, /metrics and /healthz, systemd's notifications."""
+
+import asyncio
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from structlog.contextvars import unbind_contextvars
+
+from neardup.app import App, open_app
+from neardup.config import Config
+from neardup.errors import NeardupError, Stopped, Transient
+from neardup.ledger import now_ms, runs
+from neardup.ledger.lock import only_daemon
+from neardup.ops.gauges import refresh_gauges
+from neardup.pipeline.index_wait import waits
+from neardup.pipeline.run import Progress, run_once
+from neardup.schedule import due
+from neardup.telemetry.http import served
+from neardup.telemetry.metrics import RETRIES, WAITING
+from neardup.telemetry.systemd import notify, watchdog_seconds
+
+RETRY_FIRST = timedelta(minutes=1)
+RETRY_MAX = timedelta(hours=1)
+OPEN_RETRY_SECONDS = 5.0
+REFRESH_SECONDS = 300.0
+
+log = structlog.get_logger()
+
+
+class Service:
+    """`neardup run`."""
+
+    def __init__(self, config: Config, stop: asyncio.Event) -> None:
+        self._config = config
+        self._stop = stop
+        self._doing = "starting"
+        self._failure: str | None = None
+
+    async def run(self) -> None:
+        """Serve until `stop` is set; a run under way is drained.
+
+        Raises Fatal for what somebody has to mend before any run can begin, Transient where the ledger has a daemon.
+        """
+        with only_daemon(self._config.ledger.path):
+            await self._run()
+
+    async def _run(self) -> None:
+        async with served(self._config.metrics.listen, self._health):
+            beating = asyncio.create_task(self._beat(), name="watchdog")
+            log.info("serving", listen=self._config.metrics.listen)
+            notify("READY=1", "STATUS=starting")
+            try:
+                await self._serve()
+            finally:
+                log.info("stopping")
+                notify("STOPPING=1")
+                beating.cancel()
+
+    async def _serve(self) -> None:
+        while not self._stop.is_set():
+            try:
+                async with open_app(self._config) as app:
+                    WAITING.labels("start").set(0)
+                    await self._keep_schedule(app)
+            except Transient as error:
+                RETRIES.labels("open", error.reason).inc()
+                WAITING.labels("start").set(1)
+                self._say(f"waiting: {error}")
+                log.warning("waiting", why=str(error))
+                await self._pause(OPEN_RETRY_SECONDS)
+
+    async def _keep_schedule(self, app: App) -> None:
+        retry, not_before = RETRY_FIRST, time.monotonic()  # the other clock may be set back
+        while not self._stop.is_set():
+            await refresh_gauges(app)
+            last = (await app.ledger.do(runs.last_success)).get("daily")
+            now = datetime.fromtimestamp(now_ms() / 1000, UTC)
+            success = datetime.fromtimestamp(last / 1000, UTC) if last else None
+            ahead = (due(self._config.run.schedule, success, now) - now).total_seconds()
+            wait = max(ahead, not_before - time.monotonic())
+            if wait > 0:
+                self._say(f"next run at {(now + timedelta(seconds=wait)).astimezone():%Y-%m-%d %H:%M:%S %Z}")
+                await self._pause(min(wait, REFRESH_SECONDS))
+                continue
+            try:
+                await self._run_daily(app)
+                retry, self._failure = RETRY_FIRST, None
+            except Stopped:
+                return
+            except NeardupError as error:
+                if not isinstance(error, Transient):  # what passes by itself is for the alert on the last success
+                    self._failure = str(error)
+                log.error("the run failed", why=str(error), again_in=str(retry))
+                not_before = time.monotonic() + retry.total_seconds()
+                retry = min(2 * retry, RETRY_MAX)
+            finally:
+                unbind_contextvars("run")
+
+    async def _run_daily(self, app: App) -> None:
+        self._say("daily run")
+        summary = await run_once(app, "daily", self._stop, self._progressed)
+        log.info("run ended", status=summary.status, **summary.as_dict())
+
+    def _progressed(self, progress: Progress) -> None:
+        counts = progress.counts
+        self._say(f"daily run: {counts.listed} listed, {counts.flagged.total()} flagged")
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+
+    async def _beat(self) -> None:
+        every = watchdog_seconds()
+        while every is not None:
+            notify("WATCHDOG=1")
+            await asyncio.sleep(every)
+
+    def _say(self, doing: str) -> None:
+        if doing.startswith("next run") and doing != self._doing:
+            log.info(doing)
+        self._doing = doing
+        notify(f"STATUS={doing}")
+
+    def _health(self) -> dict[str, object]:
+        doing = waits() or self._doing
+        healthy = self._failure is None and not doing.startswith("waiting")
+        return {"healthy": healthy, "doing": doing, "last_failure": self._failure}

@@ -1,0 +1,50 @@
+"""The one retry layer: what is Transient is tried again, counted and told."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import stamina
+import structlog
+
+from neardup.errors import Transient
+from neardup.telemetry.metrics import RETRIES
+
+T = TypeVar("T")
+ATTEMPTS = 5
+GIVE_UP_SECONDS = 60.0
+PATIENT_WAIT_SECONDS = 5.0  # asking costs a connection; a run that waits on for nothing costs more
+
+log = structlog.get_logger()
+
+
+async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | None = None) -> T:
+    """Await `call()`, a few times with growing, jittered pauses.  Raises its last Transient.
+
+    Log lines name the story that the call is about.
+    """
+    about = {} if story is None else {"story": story}
+    return await _retried(stage, call, "warning", about, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
+
+
+async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
+    """Await `call()` until it works: a run under way waits.  The caller reports the wait."""
+    return await _retried(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
+
+
+async def _retried(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
+    try:
+        return await call()  # nearly always all there is to it, and the loop below costs more than many a call
+    except Transient as error:
+        failed = error
+    async for attempt in stamina.retry_context(Transient, **limits):
+        with attempt:
+            if attempt.num == 1:
+                raise failed
+            RETRIES.labels(stage, failed.reason).inc()
+            getattr(log, level)("trying again", stage=stage, why=str(failed), **about)
+            try:
+                return await call()
+            except Transient as error:
+                failed = error
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")

@@ -1,0 +1,169 @@
+"""Stories listed by an Athena query.
+
+The query runs once; its result, a CSV file in S3, is then read by byte ranges, so that no
+connection is held for hours and a backfill that was cut short goes on in the same result.  Athena
+wants string parameters in single quotes.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import aioboto3  # type: ignore[import-untyped]
+import structlog
+import xxhash
+from botocore.config import Config as BotoConfig
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+
+from neardup import config
+from neardup.errors import Fatal, Gone, Transient
+from neardup.records import Checkpoint, Listed
+from neardup.source.parse import listed
+from neardup.source.rows import Reader, csv_rows
+
+POLL_SECONDS = 0.5
+POLL_MAX_SECONDS = 10.0
+POLL_GROWTH = 1.5
+PASSING = ("Throttling", "TooManyRequests", "InternalServer", "ServiceUnavailable", "RequestTimeout")
+RETRIES = BotoConfig(retries={"mode": "standard", "max_attempts": 6})  # the one retry layer of these calls
+
+log = structlog.get_logger()
+OpenReader = Callable[[str], Awaitable[Reader]]
+Began = Callable[[Checkpoint], Awaitable[None]]
+
+
+class QueryFailed(Transient):
+    """The query has failed for good; another one may not."""
+
+
+class Athena:
+    """The stories of the queries in [source].
+
+    `open_reader` opens the result by its s3:// URL; `began` is told of a query as soon as it runs.
+    """
+
+    def __init__(self, source: config.Source, region: str | None, open_reader: OpenReader, began: Began) -> None:
+        self._source = source
+        self._region = region
+        self._open_reader = open_reader
+        self._began = began
+        self.name = ""
+        self.size = 0
+
+    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
+        """The stories of backfill_sql, or of daily_sql with `since` for its `?`.
+
+        Begins at `resume` where that speaks of this query and Athena still has it.  Raises Fatal
+        with Athena's reason for a query that fails, Transient where trying later can help, Misuse
+        for a result without the required columns.
+        """
+        sql = self._source.backfill_sql if since is None else self._source.daily_sql
+        parameters = [] if since is None else [_literal(since)]
+        read, start = await self._rejoin(sql, resume) if since is None and resume else (None, 0)
+        if read is None:
+            read = await self._query(sql, parameters)
+        self.size = read.size
+        async for row in csv_rows(read, "the result of the Athena query", start):
+            yield listed(row)
+
+    async def columns(self) -> list[str]:
+        """The columns that backfill_sql would list."""
+        read = await self._query(f"SELECT * FROM ({self._source.backfill_sql}) LIMIT 0", [])
+        head = await read(0, read.size)
+        return [name.strip('"\r') for name in head.decode().partition("\n")[0].split(",")]
+
+    async def _rejoin(self, sql: str, resume: Checkpoint) -> tuple[Reader | None, int]:
+        """The result of a query begun earlier and where to go on in it; None where it is gone."""
+        execution_id, _, digest = resume.listing.partition(":")
+        if digest != self._digest(sql):
+            return None, 0
+        try:
+            reader = await self._result(execution_id)
+        except (Gone, Fatal, QueryFailed) as error:
+            log.warning("the earlier query's result is gone, asking anew", execution_id=execution_id, why=str(error))
+            return None, 0
+        self.name = resume.listing
+        log.info("going on in the earlier query's result", execution_id=execution_id, position=resume.position)
+        return reader, resume.position
+
+    async def _query(self, sql: str, parameters: list[str]) -> Reader:
+        optional = {"ExecutionParameters": parameters} if parameters else {}
+        async with self._client() as athena:
+            with translated():
+                started = await athena.start_query_execution(
+                    QueryString=sql,
+                    QueryExecutionContext={"Database": self._source.database},
+                    WorkGroup=self._source.workgroup,
+                    ResultConfiguration={"OutputLocation": self._source.output},
+                    **optional,
+                )
+        execution_id = started["QueryExecutionId"]
+        self.name = f"{execution_id}:{self._digest(sql)}"
+        log.info("Athena query started", execution_id=execution_id)
+        await self._began(Checkpoint(self.name, 0))
+        return await self._result(execution_id)
+
+    async def _result(self, execution_id: str) -> Reader:
+        """Wait for a query, then open its result."""
+        pause = POLL_SECONDS
+        async with self._client() as athena:
+            while True:
+                with translated():
+                    execution = (await athena.get_query_execution(QueryExecutionId=execution_id))["QueryExecution"]
+                if _succeeded(execution):
+                    break
+                await asyncio.sleep(pause)
+                pause = min(pause * POLL_GROWTH, POLL_MAX_SECONDS)
+        return await _whole(await self._open_reader(execution["ResultConfiguration"]["OutputLocation"]), execution_id)
+
+    def _client(self) -> Any:
+        return aioboto3.Session().client("athena", region_name=self._region, config=RETRIES)
+
+    def _digest(self, sql: str) -> str:
+        return xxhash.xxh3_64_hexdigest(f"{self._source.database}\n{sql}".encode())
+
+
+async def _whole(read: Reader, execution_id: str) -> Reader:
+    """A result whose last line is a whole one, as Athena ends them all.  Raises QueryFailed."""
+    if not read.size or await read(read.size - 1, read.size) != b"\n":
+        raise QueryFailed(f"the result of the Athena query {execution_id} ends early", "truncated")
+    return read
+
+
+def _succeeded(execution: dict[str, Any]) -> bool:
+    """Whether a query has ended well, or still runs.  Raises Transient or Fatal where it ended badly."""
+    status = execution["Status"]
+    if status["State"] in ("QUEUED", "RUNNING"):
+        return False
+    if status["State"] == "SUCCEEDED":
+        return True
+    reason = status.get("StateChangeReason", "Athena gives no reason")
+    message = f"Athena query {execution['QueryExecutionId']} {status['State'].lower()}: {reason}"
+    if status.get("AthenaError", {}).get("Retryable"):
+        raise QueryFailed(message, "athena_failed")
+    raise Fatal(message)
+
+
+def _literal(since: int) -> str:
+    return f"'{datetime.fromtimestamp(since / 1000, UTC).isoformat(timespec='milliseconds')}'"
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Botocore's errors -> Transient for what passes, Fatal for what somebody has to mend."""
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        if code.startswith(PASSING):
+            raise Transient(f"Athena: {error}", "athena_throttled") from error
+        raise Fatal(f"Athena: {error}") from error
+    except NoCredentialsError as error:
+        raise Fatal("no AWS credentials found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or an instance role") from error
+    except (BotoConnectionError, HTTPClientError) as error:
+        raise Transient(f"Athena does not answer: {error}", "athena_unreachable") from error
+    except BotoCoreError as error:
+        raise Fatal(f"Athena: {error}") from error

@@ -1,0 +1,62 @@
+"""Stories listed by a CSV or JSONL file."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from neardup.errors import Fatal, Misuse
+from neardup.records import Checkpoint, Listed, Story
+from neardup.source.parse import listed
+from neardup.source.rows import csv_rows, jsonl_rows
+
+
+class FileReader:
+    """A local file, read by ranges.  Raises Misuse where it cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            with path.open("rb") as file:
+                self._stat = os.fstat(file.fileno())
+        except OSError as error:
+            raise Misuse(f"cannot read the manifest {path}: {error.strerror}") from error
+        self.size = self._stat.st_size
+        self.name = f"{path}:{self.size}:{self._stat.st_mtime_ns}"
+
+    async def __call__(self, start: int, end: int) -> bytes:
+        with self._path.open("rb") as file:
+            now = os.fstat(file.fileno())
+            if (now.st_ino, now.st_size, now.st_mtime_ns) != (
+                self._stat.st_ino,
+                self._stat.st_size,
+                self._stat.st_mtime_ns,
+            ):
+                raise Fatal(f"the manifest {self._path} was changed while it was read: run again")
+            file.seek(start)
+            return file.read(end - start)
+
+
+class Manifest:
+    """The stories of the file at `path`; CSV unless its name ends in .jsonl or .ndjson."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = FileReader(path)
+        self.size = self._read.size
+        self.name = self._read.name
+
+    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
+        """The stories updated at or after `since`, and those that don't say when.
+
+        Begins at `resume` where that speaks of this very file.  Raises Misuse for a header without
+        the required columns.
+        """
+        start = resume.position if resume and resume.listing == self.name else 0
+        if self._path.suffix in (".jsonl", ".ndjson"):
+            rows = jsonl_rows(self._read, start)
+        else:
+            rows = csv_rows(self._read, self._path.name, start)
+        async for row in rows:
+            story = listed(row)
+            if since is None or not isinstance(story, Story) or story.updated_at is None or story.updated_at >= since:
+                yield story

@@ -1,0 +1,104 @@
+"""A row of a listing -> a Story, or a BadRow that says what is wrong with it."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import xxhash
+
+from neardup.records import BadRow, Dead, Language, Listed, Story, language_of
+from neardup.source.rows import Row
+
+MAX_ID = 2**63 - 1
+DIGITS = re.compile(r"[0-9]{1,19}")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# Controls but for tabs and line ends, and what is no character: no title means them, and XML cannot hold them.
+MEANINGLESS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Bad(ValueError):
+    def __init__(self, reason: Dead, error: str) -> None:
+        super().__init__(error)
+        self.reason = reason
+
+
+def listed(row: Row) -> Listed:
+    """The story that a row names."""
+    try:
+        if row.error:
+            raise _Bad(Dead.BAD_ROW, row.error)
+        text = {name: _text(value) for name, value in row.values.items()}
+        return Story(
+            id=_id(text.get("id")),
+            language=_language(text.get("language")),
+            path=_path(text.get("path")),
+            author_id=_shown(text.get("author_id")),
+            title=_shown(text.get("title")),
+            published_at=_time(text.get("published_at"), "published_at"),
+            updated_at=_time(text.get("updated_at"), "updated_at"),
+            position=row.position,
+        )
+    except _Bad as bad:
+        key = f"row:{xxhash.xxh3_64_hexdigest(row.raw.encode())}"
+        return BadRow(key, bad.reason, f"{bad}, in the row {row.raw[:200]!r}", row.position)
+
+
+def _text(value: object) -> str | None:
+    """A value as text that can be put on record: without halves of surrogate pairs; None where empty."""
+    if value is None:
+        return None
+    text = str(value)
+    return (text if text.isascii() else text.encode("utf-8", "replace").decode()).strip() or None
+
+
+def _shown(text: str | None) -> str | None:
+    """What people are to read, on any screen and in any file."""
+    return text and MEANINGLESS.sub("\ufffd", text)
+
+
+def _id(value: str | None) -> int:
+    if value is None:
+        raise _Bad(Dead.BAD_ID, "no id")
+    try:
+        return id_of(value)
+    except ValueError as error:
+        raise _Bad(Dead.BAD_ID, str(error)) from None
+
+
+def id_of(value: str) -> int:
+    """A story's id in decimal digits -> the integer.  Raises ValueError."""
+    if not DIGITS.fullmatch(value) or int(value) > MAX_ID:
+        raise ValueError(f"the id {value[:40]!r} is not an integer from 0 to {MAX_ID}")
+    return int(value)
+
+
+def _language(value: str | None) -> Language:
+    try:
+        return language_of(value or "")
+    except ValueError:
+        raise _Bad(Dead.BAD_LANGUAGE, f"unknown language {value or ''!r}") from None
+
+
+def _path(value: str | None) -> str | None:
+    if value is not None and (set(value.split("/")) & {"", ".", ".."} or CONTROL.search(value)):
+        raise _Bad(Dead.BAD_PATH, f"the path {value!r} is not one below content.url")
+    return value
+
+
+def _time(value: str | None, column: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        return moment(value)
+    except (ValueError, OverflowError):
+        raise _Bad(Dead.BAD_TIME, f"{column} {value!r} is not an RFC 3339 time") from None
+
+
+def moment(value: str) -> int:
+    """RFC 3339, or Athena's `2026-11-19 02:00:00.000 UTC`; without a zone it is UTC -> milliseconds.
+
+    Raises ValueError or OverflowError.
+    """
+    parsed = datetime.fromisoformat(value.removesuffix(" UTC"))
+    utc = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return (utc - EPOCH) // timedelta(milliseconds=1)

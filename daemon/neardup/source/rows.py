@@ -1,0 +1,157 @@
+"""Rows of a CSV or JSONL file, read by byte ranges, each with the offset where it begins.
+
+A listing of millions of rows is never held as a whole, nor its file kept open: a reader can begin
+at any row's offset, in a later process.
+"""
+
+import csv
+import json
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from neardup.errors import Misuse
+
+CHUNK_BYTES = 4 * 1024 * 1024
+HEADER_BYTES = 64 * 1024
+REQUIRED = ("id", "language")
+COLUMNS = (*REQUIRED, "path", "author_id", "title", "published_at", "updated_at")
+
+log = structlog.get_logger()
+
+
+class Reader(Protocol):
+    """A file that can be read by ranges; `size` in bytes."""
+
+    size: int
+
+    def __call__(self, start: int, end: int) -> Awaitable[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: where it begins, and its values by column, or what is wrong with it."""
+
+    position: int
+    values: Mapping[str, object]
+    raw: str
+    error: str | None = None
+
+
+class Parse(Protocol):
+    """Bytes that begin at a row's offset -> rows; unless `final`, the last of them may be cut."""
+
+    def __call__(self, chunk: bytes, start: int, *, final: bool) -> Iterator[Row]: ...
+
+
+async def csv_rows(read: Reader, name: str, start: int = 0) -> AsyncIterator[Row]:
+    """The rows from byte `start` on (0: from the first).  Raises Misuse for a header without `id`."""
+    head = await read(0, min(HEADER_BYTES, read.size)) if read.size else b""
+    header, begin = _header(head, name)
+    async for row in _rows(read, max(start, begin), _csv_parser(header)):
+        yield row
+
+
+async def jsonl_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
+    """The rows from byte `start` on."""
+    async for row in _rows(read, start, _parse_jsonl):
+        yield row
+
+
+async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
+    """Parse chunk by chunk; the last row of a chunk may be cut, so it is read again with the next."""
+    ask = CHUNK_BYTES
+    while start < read.size:
+        end = min(start + ask, read.size)
+        chunk = await read(start, end)
+        if end < read.size:
+            chunk = chunk[: chunk.rfind(b"\n") + 1]
+        held: Row | None = None
+        for row in parse(chunk, start, final=end == read.size):
+            if held is not None:
+                yield held
+            held = row
+        if end == read.size:
+            if held is not None:
+                yield held
+            return
+        if held is not None and held.position > start:
+            start, ask = held.position, CHUNK_BYTES
+        else:
+            ask *= 2
+
+
+def _header(head: bytes, name: str) -> tuple[list[str], int]:
+    line, newline, _ = head.partition(b"\n")
+    try:
+        columns = next(csv.reader([line.decode("utf-8-sig", "replace")]), [])
+    except csv.Error as error:
+        raise Misuse(f"{name}: no CSV header: {error}") from error
+    header = [column.strip().lower() for column in columns]
+    missing = [column for column in REQUIRED if column not in header]
+    if missing:
+        raise Misuse(f"{name}: no column {' and no column '.join(missing)} in its first line")
+    unknown, absent = [c for c in header if c not in COLUMNS], [c for c in COLUMNS if c not in header]
+    if unknown and absent:  # were they renamed?
+        log.warning("the listing has columns that mean nothing here, and lacks others", unknown=unknown, lacks=absent)
+    return header, len(line) + len(newline)
+
+
+def _csv_parser(header: list[str]) -> Parse:
+    def parse(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
+        lines = chunk.splitlines(keepends=True)
+        first = 0
+        while first < len(lines):
+            taken: list[bytes] = []
+            reader = csv.reader(_feed(lines, first, taken), strict=True)
+            try:
+                for values in reader:
+                    raw = b"".join(taken)
+                    row = _csv_row(header, values, start, raw)
+                    if row.error and len(taken) > 1:
+                        raise csv.Error("a quote that never closes")
+                    if values:
+                        yield row
+                    first += len(taken)
+                    start += len(raw)
+                    taken.clear()
+            except csv.Error as error:  # give up the one line, and begin again after it
+                if not final and first + len(taken) == len(lines):
+                    yield Row(start, {}, "", "cut")
+                    return
+                yield Row(start, {}, _shown(taken[0]), f"not CSV: {error}")
+                first += 1
+                start += len(taken[0])
+
+    return parse
+
+
+def _feed(lines: list[bytes], first: int, taken: list[bytes]) -> Iterator[str]:
+    for n in range(first, len(lines)):
+        taken.append(lines[n])
+        yield lines[n].decode("utf-8", "replace")
+
+
+def _csv_row(header: list[str], values: list[str], position: int, raw: bytes) -> Row:
+    if len(values) != len(header):
+        return Row(position, {}, _shown(raw), f"{len(values)} values for {len(header)} columns")
+    return Row(position, dict(zip(header, values, strict=True)), _shown(raw))
+
+
+def _parse_jsonl(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
+    for line in chunk.splitlines(keepends=True):
+        if line.strip():
+            try:
+                values = json.loads(line)
+                if not isinstance(values, dict):
+                    raise ValueError("not an object")
+                yield Row(start, values, _shown(line))
+            except (ValueError, RecursionError) as error:
+                yield Row(start, {}, _shown(line), f"not JSON: {error}")
+        start += len(line)
+
+
+def _shown(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").strip()[:500]

@@ -1,0 +1,209 @@
+"""Laws: a configuration is whole and right, or refused in one line that names the file and the key; the environment
+overrides the file; a language's own table changes that language only.
+"""
+
+import os
+from datetime import time, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from neardup.config import Config, load
+from neardup.errors import Misuse
+from neardup.records import ISO_CODES, Language
+from neardup.schedule import Daily
+
+from tests.conftest import ROOT, SAMPLES
+
+LEAST = '[source]\nmanifest = "list.csv"\n[content]\nurl = "file:pages"\n'
+ATHENA = {"database": '"d"', "output": '"s3://r/"', "backfill_sql": '"SELECT 1"', "daily_sql": '"SELECT 1 WHERE 1 > ?"'}
+every_language = pytest.mark.parametrize("language", Language)
+
+
+@pytest.fixture(autouse=True)
+def _no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("NEARDUP_"):
+            monkeypatch.delenv(name)
+
+
+def read(folder: Path, text: str) -> Config:
+    path = folder / "neardup.toml"
+    path.write_text(text, encoding="utf-8")
+    return load(path)
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(Misuse) as refused:
+        read(folder, text)
+    said = str(refused.value)
+    assert refused.value.exit_code == 2
+    assert len(said.splitlines()) == 1, f"not one line: {said}"
+    return said
+
+
+def athena(**changes: str | None) -> str:
+    lines = [f"{key} = {value}" for key, value in (ATHENA | changes).items() if value is not None]
+    return "\n".join(['[content]\nurl = "s3://pages"\n[source]\nkind = "athena"', *lines])
+
+
+@pytest.mark.parametrize(("section", "line", "said"), [
+    ("run", "workerz = 3", "run.workerz: unknown key"), ("bananas", "x = 1", "bananas: unknown key"),
+    ("run", 'workers = "many"', "run.workers: "), ("run", "workers = 0", "run.workers: "),
+    ("run", "workers = 1.5", "run.workers: "), ("run", "queue = []", "run.queue: "),
+    ("run", "batch = -1", "run.batch: "), ("detection", "max_matches = 0", "detection.max_matches: "),
+    ("run", 'schedule = "25:00"', "run.schedule: not a schedule: '25:00'"), ("run", "schedule = 5", "run.schedule"),
+    ("run", 'schedule = "02:00 Mars/Olympus"', "run.schedule: not a schedule: "),
+    ("run", 'schedule = "every day"', "run.schedule: not a duration: 'day'"),
+    ("run", 'schedule = "every 0s"', "run.schedule: an interval must be longer than nothing"),
+    ("run", "schedule = 02:00:00", "run.schedule"), ("run", "overlap = -5", "run.overlap: "),
+    ("run", 'overlap = "an hour"', "run.overlap: not a duration: 'an hour'"),
+    ("run", 'overlap = "-1h"', "run.overlap: not a duration: "), ("run", 'overlap = "9999999999d"', "run.overlap: "),
+    ("run", "shutdown_seconds = 0", "run.shutdown_seconds: "),
+    ("detection", "hamming = 8", "detection: 8 bands find every pair of Hamming distance 0 to 7, not 8"),
+    ("detection", "hamming = -1", "bits that differ must be fewer than the bands"),
+    ("detection.HINDI", "hamming = 8", "detection.languages.HINDI: 8 bands find"),
+    ("detection.HINDI", "haming = 2", "detection.languages.HINDI.haming: unknown key"),
+    ("detection.KLINGON", "hamming = 2", "KLINGON"), ("extract", 'strip = ".a"', "extract.strip: "),
+    ("extract", 'body = "p["', "extract: not a CSS selector: 'p['"),
+    ("extract", 'strip = [".a", "::::"]', "extract: not a CSS selector: '::::'"),
+    ("index", 'url = "http://there"', "index.url: "), ("index", 'url = "sqlite:/elsewhere"', "index.url: "),
+    ("index", 'layout = "mine"', "index.layout: "), ("metrics", "listen = 9108", "metrics.listen: "),
+    ("metrics", 'listen = "9108"', "metrics.listen: not HOST:PORT: '9108'"),
+    ("metrics", 'listen = "localhost:99999"', "metrics.listen: not HOST:PORT: "),
+    ("metrics", 'listen = "localhost:http"', "metrics.listen: not HOST:PORT: "),
+    ("export", 'format = "doc"', "export.format: "),
+    ("export", 'path = "s3://bucket"', "export.path: not s3://BUCKET/KEY"),
+    ("export", 'webhook = "example.com/x"', "export.webhook: "),
+    ("export", 'webhook = "ftp://x/y"', "export.webhook: "),
+    ("ledger", "path = 3", "ledger.path: "),
+])  # fmt: skip
+def test_a_wrong_key_is_refused_by_its_name(tmp_path: Path, section: str, line: str, said: str) -> None:
+    told = refusal(tmp_path, f"{LEAST}[{section}]\n{line}\n")
+    assert told.startswith(f"{tmp_path / 'neardup.toml'}: ")
+    assert said in told
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "source"), ("[source", "bad TOML: "), ("source = 3\ncontent = 4", "source: "),
+    ('[source]\n[content]\nurl = "file:x"', 'source: kind = "manifest" needs manifest'),
+    ('[source]\nkind = "ftp"\n[content]\nurl = "file:x"', "source.kind: "),
+    (LEAST.replace("file:pages", "http://x"), "content: url: 'http://x' is neither"),
+    (LEAST.replace("file:pages", "pages"), "content: url: 'pages' is neither"),
+    (LEAST + 'key = "{name}"', "content: key: '{name}' may hold"), (LEAST + 'key = "{"', "content: key: '{' may hold"),
+    (LEAST + 'key = "{id[0]}"', "content: key: '{id[0]}' may hold"), (LEAST + "max_bytes = 0", "content.max_bytes: "),
+    *((athena(**{key: None}), f'source: kind = "athena" needs {key}') for key in ATHENA),
+    (athena(database=None, output=None), 'source: kind = "athena" needs database and output'),
+    (athena(daily_sql='"SELECT 1"'), "source: daily_sql needs a ? where the watermark goes"),
+])  # fmt: skip
+def test_a_wrong_file_is_refused_by_what_it_lacks(tmp_path: Path, text: str, said: str) -> None:
+    told = refusal(tmp_path, text)
+    assert told.startswith(f"{tmp_path / 'neardup.toml'}: ")
+    assert said in told
+
+
+def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match=r"cannot read the configuration .*absent\.toml: No such file"):
+        load(tmp_path / "absent.toml")
+    with pytest.raises(Misuse, match="cannot read the configuration"):
+        load(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b'x = "\xe9"')
+    with pytest.raises(Misuse, match=r"latin\.toml: bad TOML"):
+        load(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("NEARDUP_RUN__WORKERZ", "3", "run.workerz: unknown key"), ("NEARDUP_RUN__WORKERS", "many", "run.workers: "),
+    ("NEARDUP_DETECTION__HAMMING", "8", "not 8: a whole band must stay untouched"),
+    ("NEARDUP_DETECTION__HINDI__HAMMING", "8", "not 8: a whole band must stay untouched"),
+    ("NEARDUP_EXTRACT__STRIP", ".share", "extract"), ("NEARDUP_", "3", "unknown variable NEARDUP_"),
+    ("NEARDUP_WORKERS", "3", "unknown variable NEARDUP_WORKERS: write NEARDUP_<SECTION>__<KEY>"),
+    ("NEARDUP_RUNS__WORKERS", "3", "unknown variable NEARDUP_RUNS__WORKERS"),
+])  # fmt: skip
+def test_a_wrong_variable_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert said in refusal(tmp_path, LEAST)
+
+
+def test_the_repositorys_file_is_the_embedded_default(tmp_path: Path) -> None:
+    config = load(ROOT / "config.toml")
+    assert (config.source.manifest, config.content.url) == (SAMPLES / "manifest.csv", f"file:{SAMPLES / 'stories'}")
+    assert (config.index.url, config.index.layout) == ("sqlite:", "documented")
+    assert (config.detection.hamming, config.detection.max_matches) == (3, 50)
+    assert (config.run.workers, config.run.queue, config.run.batch) == (64, 256, 256)
+    assert (config.run.schedule, config.run.overlap) == (Daily(time(2)), timedelta(hours=1))
+    assert config.metrics.listen == "127.0.0.1:9108"
+    least = read(tmp_path, LEAST)
+    for section in ("index", "detection", "run", "metrics"):
+        assert getattr(least, section) == getattr(config, section), f"[{section}] left out is not as it is written out"
+    assert least.content.key == config.content.key
+
+
+def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in {
+        "RUN__WORKERS": "64", "RUN__SCHEDULE": "03:30 Asia/Kolkata", "RUN__OVERLAP": "90m", "EXPORT__FORMAT": "jsonl",
+        "EXTRACT__STRIP": '[".share", "#ads"]', "SOURCE__MANIFEST": "other.csv", "DETECTION__HAMMING": "1",
+        "CONTENT__PATH_STYLE": "true", "INDEX__URL": "redis://there:6379/1", "LEDGER__PATH": "/srv/ledger.db",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(f"NEARDUP_{key}", value)
+    config = read(tmp_path, LEAST + "[run]\nworkers = 3\nqueue = 5\n[extract]\nstrip = ['.mine']\n")
+    assert (config.run.workers, config.run.queue) == (64, 5), "what the environment leaves out is the file's"
+    assert config.run.schedule == Daily(time(3, 30), ZoneInfo("Asia/Kolkata"))
+    assert (config.run.overlap, config.export.format) == (timedelta(minutes=90), "jsonl")
+    assert config.extract.strip == (".share", "#ads")
+    assert config.source.manifest == tmp_path / "other.csv"
+    assert (config.detection.hamming, config.content.path_style) == (1, True)
+    assert (config.index.url, config.ledger.path) == ("redis://there:6379/1", Path("/srv/ledger.db"))
+
+
+@every_language
+@pytest.mark.parametrize("name", ["{}", "{iso}"])
+def test_a_languages_table_changes_that_language_only(tmp_path: Path, language: Language, name: str) -> None:
+    iso = {named: code for code, named in ISO_CODES.items()}
+    table = f"[detection.{name.format(language, iso=iso[language])}]\nhamming = 2\n"
+    detection = read(tmp_path, f"{LEAST}[detection]\nhamming = 4\nmax_matches = 9\n{table}").detection
+    assert {n: detection.of(n).hamming for n in Language} == dict.fromkeys(Language, 4) | {language: 2}
+    assert {detection.of(n).max_matches for n in Language} == {9}, "the rest is inherited"
+
+
+@every_language
+def test_a_variable_overrides_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: Language) -> None:
+    monkeypatch.setenv(f"NEARDUP_DETECTION__{language}__HAMMING", "2")
+    detection = read(tmp_path, f"{LEAST}[detection.{language}]\nhamming = 1\nmax_matches = 7\n").detection
+    assert (detection.of(language).hamming, detection.of(language).max_matches) == (2, 7)
+    assert {detection.of(n).hamming for n in Language if n != language} == {3}
+
+
+def test_relative_paths_are_of_the_files_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "neardup.toml").write_text(LEAST + '[export]\npath = "flags.csv"\n', encoding="utf-8")
+    config = load(Path("../neardup.toml"))
+    pages = Path(config.content.url.removeprefix("file:"))
+    paths = [path for path in (config.source.manifest, config.ledger.path, config.export.path, pages) if path]
+    assert all(isinstance(path, Path) and path.is_absolute() for path in paths)
+    want = [tmp_path / name for name in ("list.csv", "var/neardup.db", "flags.csv", "pages")]
+    assert [Path(path).resolve() for path in paths] == want
+
+
+def test_absolute_paths_and_buckets_stay_and_no_export_is_none(tmp_path: Path) -> None:
+    text = '[source]\nmanifest = "/srv/list.csv"\n[content]\nurl = "{}"\n[export]\npath = ""\n'
+    config = read(tmp_path, text.format("file:///srv/pages"))
+    assert (config.source.manifest, config.content.url, config.export.path) == (
+        Path("/srv/list.csv"),
+        "file:/srv/pages",
+        None,
+    )
+    assert read(tmp_path, text.format("s3://bucket/prefix")).content.url == "s3://bucket/prefix"
+    assert read(tmp_path, text.format("file:x").replace('""', '"s3://flags/a.csv"')).export.path == "s3://flags/a.csv"
+    assert read(tmp_path, athena()).source.daily_sql == "SELECT 1 WHERE 1 > ?"
+
+
+@pytest.mark.parametrize(("export", "form"), [
+    ("", "csv"), ('path = "flags.html"', "html"), ('path = "s3://b/flags.XLSX"', "xlsx"), ('path = "flags"', "csv"),
+    ('path = "flags.csv"\nformat = "jsonl"', "jsonl"),
+])  # fmt: skip
+def test_the_format_of_a_runs_file_is_the_one_named_or_else_its_endings(tmp_path: Path, export: str, form: str) -> None:
+    assert read(tmp_path, f"{LEAST}[export]\n{export}\n").export.path_format == form

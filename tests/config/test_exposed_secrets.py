@@ -1,0 +1,52 @@
+"""A secret in a configuration file that others can read is told by its key, and never itself."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from neardup.config.exposed_secrets import exposed
+
+from tests.conftest import Neardup, embedded
+
+SECRETS = {
+    "index.url": '[index]\nurl = "redis://user:hidden@host:6379"\n',
+    "review.token": '[review]\ntoken = "hidden-hidden-hidden"\n',
+    "export.webhook": '[export]\nwebhook = "https://chat.example/hidden"\n',
+}
+PLAIN = '[index]\nurl = "redis://host:6379"\n[review]\nlisten = "127.0.0.1:1"\n[export]\npath = "flags.csv"\n'
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str, int], Path]:
+    def write(text: str, mode: int) -> Path:
+        path = tmp_path / "config.toml"
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_a_secret_that_others_can_read_is_named(key: str, written: Callable[[str, int], Path]) -> None:
+    assert exposed(written(SECRETS[key], 0o644)) == [key]
+    assert exposed(written(SECRETS[key], 0o640)) == []
+
+
+def test_a_password_in_a_query_is_one_too(written: Callable[[str, int], Path]) -> None:
+    assert exposed(written('[index]\nurl = "unix:///redis.sock?password=hidden"\n', 0o644)) == ["index.url"]
+
+
+def test_what_is_no_secret_may_be_read_by_all(written: Callable[[str, int], Path]) -> None:
+    assert exposed(written(PLAIN, 0o644)) == []
+
+
+def test_every_command_tells_of_it_and_not_what_it_is(neardup: Neardup) -> None:
+    neardup.configure(embedded() + SECRETS["review.token"])
+    for command in ("backfill", "status"):
+        ended = neardup(command)
+        assert ended.code == 0, ended.err
+        assert "review.token" in ended.err and "others can read" in ended.err
+        assert "hidden" not in ended.out + ended.err
+    (neardup.folder / "config.toml").chmod(0o600)
+    assert "others can read" not in neardup("status").err

@@ -1,0 +1,158 @@
+"""Law: a story's nominees are what comparing it with each story it met, with each of its batch and with each that
+no lookup could bring up gives, best first; what a cap leaves out is counted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.candidates.banding import Numbers
+from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.select import Nominee, nominate, together, worth_comparing
+from neardup.core.fingerprint.minhash import ROWS
+from neardup.core.verify.scores import hamming, hash_rows
+from neardup.records import NUMBER_OF, Banded, Language
+
+ids = st.integers(0, 2**63 - 1)
+# Around one hash and one signature, so that many are near and some equally so.
+hashes = st.one_of(
+    st.binary(min_size=16, max_size=16),
+    st.sets(st.integers(0, 127), max_size=9).map(lambda bits: sum(1 << bit for bit in bits).to_bytes(16)),
+)
+signatures = st.one_of(
+    st.none(),
+    st.sets(st.integers(0, ROWS - 1), max_size=ROWS).map(lambda rows: bytes(n in rows for n in range(ROWS))),
+)
+few_languages = st.sampled_from([Language.HINDI, Language.MARATHI])
+crowd = st.dictionaries(ids, st.builds(Banded, few_languages, hashes, signatures), min_size=1, max_size=20)
+
+
+@dataclass(frozen=True)
+class Limits:
+    hamming: int
+    bands: int
+    shared_bands: int
+    agreeing_rows: int
+    max_matches: int
+
+
+limits = st.fixed_dictionaries(
+    dict.fromkeys(
+        Language,
+        st.builds(
+            Limits, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
+        ),
+    )
+)
+
+
+def bits_between(a: Banded, b: Banded) -> int:
+    return (int.from_bytes(a.simhash) ^ int.from_bytes(b.simhash)).bit_count()
+
+
+def rows_of(a: Banded, b: Banded) -> int:
+    if a.signature is None or b.signature is None:
+        return 0
+    return sum(x == y for x, y in zip(a.signature, b.signature, strict=True))
+
+
+def shared_bands(a: Banded, b: Banded, bands: int) -> int:
+    if a.signature is None or b.signature is None:
+        return 0
+    return sum(a.signature[2 * n : 2 * n + 2] == b.signature[2 * n : 2 * n + 2] for n in range(bands))
+
+
+@given(st.lists(hashes), hashes)
+def test_hamming_is_the_count_of_differing_bits(rows: list[bytes], one: bytes) -> None:
+    want = [(int.from_bytes(row) ^ int.from_bytes(one)).bit_count() for row in rows]
+    assert hamming(hash_rows(rows), hash_rows([one])).tolist() == want
+
+
+@dataclass(frozen=True)
+class Met:
+    """What a lookup brought up: ids, or numbers."""
+
+    ids: set[int]
+    numbers: Numbers
+
+
+def held(stories: Mapping[int, Banded]) -> Columns:
+    """What a ledger holds: the n-th story has the number 10 * n."""
+    return Columns.of(
+        (10 * n, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
+        for n, (story_id, one) in enumerate(stories.items())
+    )
+
+
+def met(stories: Mapping[int, Banded], by_id: set[int], by_number: set[int]) -> Met:
+    """A lookup that brings up some by id, some by number, and one more number that the ledger no longer knows."""
+    numbers = [10 * n for n, story_id in enumerate(stories) if story_id in by_number]
+    return Met(by_id, np.array([*numbers, 10 * len(stories)], np.uint32))
+
+
+def worth(one: Banded, other: Banded, limits: Limits) -> bool:
+    shared = shared_bands(one, other, limits.bands) >= limits.shared_bands
+    near = bits_between(one, other) <= limits.hamming
+    return one.language == other.language and (near or (shared and rows_of(one, other) >= limits.agreeing_rows))
+
+
+@settings(deadline=None)
+@given(crowd, crowd, st.integers(1, 3), limits, st.data())
+def test_nominees_are_those_that_agree_most_then_the_nearest_then_the_lowest_ids(
+    others: dict[int, Banded],
+    batch: dict[int, Banded],
+    twins: int,
+    limits: dict[Language, Limits],
+    data: st.DataObject,
+) -> None:
+    groups = [
+        ([story_id, *(-1 - n - 9 * k for k in range(twins - 1))], one)
+        for n, (story_id, one) in enumerate(list(batch.items())[:4])
+    ]
+    inside = {story_id: one for ids, one in groups for story_id in ids}
+    some = st.sets(st.sampled_from(list(others)))
+    brought = [(data.draw(some), data.draw(some)) for _ in groups]
+    late = data.draw(some)
+    want = []
+    for (ids, one), (by_id, by_number) in zip(groups, brought, strict=True):
+        for story_id in ids:
+            candidates = {n: others[n] for n in by_id | by_number | late if n not in inside} | inside
+            ranked = sorted(
+                (-rows_of(one, other), bits_between(one, other), n)
+                for n, other in candidates.items()
+                if n != story_id and worth(one, other, limits[one.language])
+            )
+            most = limits[one.language].max_matches
+            want.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
+    there = held(others)
+    unseen = there.where(np.isin(there.ids, list(late)))
+    assert nominate(groups, [met(others, *both) for both in brought], there, limits, unseen) == want
+
+
+@given(st.lists(st.tuples(st.sets(ids), st.sets(st.integers(0, 2**32 - 1))), max_size=4))
+def test_all_that_was_met_is_asked_for_once(brought: list[tuple[set[int], set[int]]]) -> None:
+    found = [Met(by_id, np.array(sorted(by_number), np.uint32)) for by_id, by_number in brought]
+    assert together(found) == (
+        {n for by_id, _ in brought for n in by_id},
+        sorted({n for _, by_number in brought for n in by_number}),
+    )
+
+
+@settings(deadline=None)
+@given(*[st.builds(Banded, few_languages, hashes, signatures)] * 2, limits)
+def test_two_are_worth_comparing_if_they_would_nominate_each_other(
+    one: Banded, other: Banded, limits: dict[Language, Limits]
+) -> None:
+    assert worth_comparing(one, other, limits[one.language]) == worth(one, other, limits[one.language])
+
+
+@pytest.mark.parametrize("met", [Met(set(), np.empty(0, np.uint32)), Met({9}, np.array([9], np.uint32))])
+def test_who_met_nobody_has_no_nominees(met: Met) -> None:
+    lone = Banded(Language.TAMIL, bytes(16), bytes(ROWS))
+    wanted = dict.fromkeys(Language, Limits(3, 32, 2, 10, 50))
+    assert nominate([([7], lone)], [met], held({}), wanted) == [Nominee(7, (), 0)], "who is gone is not nominated"
+    assert nominate([([7], lone)], [met], held({8: lone}), wanted) == [Nominee(7, (), 0)]
+    assert nominate([], [], held({}), wanted) == []

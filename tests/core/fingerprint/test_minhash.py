@@ -1,0 +1,111 @@
+"""Laws: a signature is the least hash under each permutation, of the set of word pairs and nothing else, and agreeing
+rows estimate the Jaccard similarity of two such sets.
+"""
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.fingerprint.minhash import (
+    MIN_SHINGLES,
+    ROWS,
+    agreeing,
+    estimated_jaccard,
+    shingles,
+    signature,
+    signature_rows,
+)
+from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
+from neardup.core.fingerprint.version import TEXTS
+from neardup.core.fingerprint.word_hashes import hashed
+from neardup.core.text.normalize import tokens
+from neardup.records import Language
+
+WORD = 2**64 - 1
+alphabet = [word for text in TEXTS.values() for word in tokens(text)]
+stories = st.lists(st.one_of(st.sampled_from(alphabet), st.binary(min_size=1)), min_size=1, max_size=80)
+unhurried = settings(deadline=None)
+
+
+def mix(x: int) -> int:
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & WORD
+    return x ^ x >> 31
+
+
+def word_hash(word: bytes) -> int:
+    return int.from_bytes(xxhash.xxh3_128_digest(word)[:8], "little")
+
+
+def shingles_one_by_one(words: list[bytes]) -> list[int]:
+    if len(words) == 1:
+        return [mix(word_hash(words[0]))]
+    return sorted({mix(mix(word_hash(a)) + word_hash(b) & WORD) for a, b in pairwise(words)})
+
+
+@unhurried
+@given(stories)
+def test_shingles_are_the_distinct_pairs_of_adjacent_words(words: list[bytes]) -> None:
+    assert shingles(hashed(words)).tolist() == shingles_one_by_one(words)
+
+
+@unhurried
+@given(stories)
+def test_a_signature_is_the_least_hash_under_each_permutation(words: list[bytes]) -> None:
+    hashes = shingles_one_by_one(words)
+    made = signature(shingles(hashed(words)))
+    if len(hashes) < MIN_SHINGLES:
+        assert made is None, f"{len(hashes)} shingles are too few for a signature"
+        return
+    permutations = zip(MULTIPLIERS.tolist(), ADDENDS.tolist(), strict=True)
+    want = bytes(mix(min(a * h + b & WORD for h in hashes)) >> 56 for a, b in permutations)
+    assert made == want
+    assert len(want) == ROWS
+
+
+def test_the_permutations_are_permutations() -> None:
+    assert all(multiplier % 2 for multiplier in MULTIPLIERS.tolist()), "an even multiplier loses a bit"
+    assert len(set(MULTIPLIERS.tolist())) == len(set(ADDENDS.tolist())) == ROWS
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_agreeing_rows_estimate_the_jaccard_similarity(share: float) -> None:
+    """Over 300 pairs of sets the mean is within five standard errors of what the docstring says."""
+    draw = np.random.default_rng(7)
+    size, pairs = 400, 300
+    common = round(2 * size * share / (1 + share))
+    true = common / (2 * size - common)
+    rows = []
+    for _ in range(pairs):
+        both, one, other = np.split(draw.integers(0, 2**64, 3 * size, np.uint64), [common, size + common])
+        sets = [np.unique(np.concatenate([both, rest[: size - common]])) for rest in (one, other)]
+        rows.append(agreeing(*(signature_rows([signature(hashes)]) for hashes in sets))[0])
+    error = 5 * (true * (1 - true) / (ROWS * pairs)) ** 0.5
+    assert abs(np.mean([estimated_jaccard(int(n)) for n in rows]) - true) < error + 0.004
+
+
+def test_an_estimate_is_a_share() -> None:
+    assert estimated_jaccard(0) == 0.0
+    assert estimated_jaccard(ROWS) == 1.0
+    estimates = [estimated_jaccard(n) for n in range(ROWS + 1)]
+    assert estimates == sorted(estimates)
+
+
+@pytest.mark.parametrize("language", Language)
+def test_a_tenth_of_the_words_replaced_leaves_two_thirds_of_the_rows(language: Language) -> None:
+    draw = random.Random(language)
+    words = [draw.choice(tokens(TEXTS[language])) + str(draw.randrange(90)).encode() for _ in range(600)]
+    edited = [b"other" + word if draw.random() < 0.1 else word for word in words]
+    rows = [signature_rows([signature(shingles(hashed(told)))]) for told in (words, edited, words[::-1])]
+    assert agreeing(rows[0], rows[0])[0] == ROWS
+    assert agreeing(rows[0], rows[1])[0] > ROWS // 2
+    assert agreeing(rows[0], rows[2])[0] < ROWS // 4, "the order of the words counts"
+
+
+def test_no_signature_is_a_row_of_its_own() -> None:
+    assert signature_rows([]).shape == (0, ROWS)
+    assert signature_rows([None, b"\x07" * ROWS]).tolist() == [[0] * ROWS, [7] * ROWS]

@@ -1,0 +1,159 @@
+"""Laws: a text's words stand, in order, where they are located; and no cut tears a word or a grapheme cluster.
+
+Grapheme clusters are those of the `regex` package.
+"""
+
+import sys
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.core.fingerprint.version import TEXTS
+from neardup.core.text.normalize import Located, located, tokens
+from neardup.records import Language
+
+from tests.core.text.test_normalize import (
+    PAGES,
+    every_language,
+    in_all_scripts,
+    in_one_script,
+    letters,
+    thorough,
+    unhurried,
+)
+
+CLUSTER = regex.compile(r"\X")
+FAMILY = "\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}"
+TORN = [  # what a careless cut would tear, and separators between
+    *" \n\r.।(◌",
+    *(
+        "\u200d",
+        "\u200c",
+        "\ufe0f",
+        "\u0301",
+        "\u0940",
+        "\u094d",
+        "\u0d4d\u200d",
+        "\u093c",
+        "\u1160",
+        "\u0600",
+        "\u0d4e",
+    ),
+    *("क", "മ", "ക", "ഽ", "a", "\u1100", "ไ\u0e33", "\N{INFORMATION SOURCE}", "©", "1\ufe0f\u20e3"),
+    *(FAMILY, "\N{GIRL}\N{EMOJI MODIFIER FITZPATRICK TYPE-4}", "\N{EMOJI MODIFIER FITZPATRICK TYPE-4}"),
+    *("\U0001f1ee\U0001f1f3", "\U0001f1ee", "\U0001f3f4\U000e0067\U000e007f"),
+]
+wild = st.one_of(
+    in_one_script,
+    in_all_scripts,
+    st.text(),
+    st.lists(st.one_of(st.sampled_from(TORN), st.sampled_from([c for drawn in letters.values() for c in drawn]))).map(
+        "".join
+    ),
+)
+
+
+def boundaries(text: str) -> set[int]:
+    """Where grapheme clusters end, and 0.
+
+    `regex` joins a consonant also to a virama that no consonant stands before, and over the tone of a picture's skin.
+    """
+    found = {0}
+    for cluster in CLUSTER.finditer(text):
+        found.add(cluster.end())
+        first = unicodedata.category(cluster[0][0])
+        for n, (before, one) in enumerate(pairwise(cluster[0]), cluster.start() + 1):
+            if unicodedata.category(one) == "Lo" and (first != "Lo" or "\U0001f3fb" <= before <= "\U0001f3ff"):
+                found.add(n)
+    return found
+
+
+def assert_located(text: str) -> Located:
+    found = located(text)
+    places = list(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
+    assert found.text == unicodedata.normalize("NFC", text)
+    assert [tokens(found.text[start:end]) for start, end in places] == [[word] for word in tokens(text)]
+    assert places == sorted(places)
+    cuts = found.cuts.tolist()
+    assert cuts == sorted(cuts)
+    assert {0, len(found.text)} <= set(cuts)
+    assert not set(cuts) - boundaries(found.text), "a cut tears a character"
+    return found
+
+
+@thorough
+@given(wild)
+def test_words_stand_where_they_are_located(text: str) -> None:
+    found = assert_located(text)
+    inside = {at for start, end in zip(found.starts, found.ends, strict=True) for at in range(start + 1, end)}
+    assert not inside.intersection(found.cuts.tolist()), "a cut tears a word"
+
+
+@unhurried
+@given(wild, st.data())
+def test_a_span_holds_its_words_and_begins_and_ends_at_cuts(text: str, data: st.DataObject) -> None:
+    found, words = located(text), tokens(text)
+    first = data.draw(st.integers(0, len(words)))
+    end = data.draw(st.integers(first, len(words)))
+    if first == end:
+        return
+    start, stop = found.span(first, end)
+    assert {start, stop} <= set(found.cuts.tolist())
+    assert start <= found.starts[first] < found.ends[end - 1] <= stop
+    held = tokens(found.text[start:stop])
+    assert any(held[n : n + end - first] == words[first:end] for n in range(len(held)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_in_real_pages_a_span_holds_nothing_but_its_words(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for form in ("NFC", "NFD"):
+        found = assert_located(unicodedata.normalize(form, text))
+        words = tokens(text)
+        for first in range(0, len(words) - 10, 7):
+            start, stop = found.span(first, first + 10)
+            assert tokens(found.text[start:stop]) == words[first : first + 10]
+            assert (start, stop) == (found.starts[first], found.ends[first + 9]), "and nothing beside them"
+
+
+@every_language
+def test_the_golden_text_is_cut_between_its_words(language: Language) -> None:
+    found = assert_located(TEXTS[language])
+    for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True):
+        assert {start, end} <= set(found.cuts.tolist()), found.text[start:end]
+
+
+@every_language
+@pytest.mark.parametrize("sign", TORN, ids=lambda sign: " ".join(f"{ord(c):x}" for c in sign))
+def test_what_stands_beside_a_word_is_not_torn(language: Language, sign: str) -> None:
+    word = TEXTS[language].split()[0]
+    for text in (f"{sign}{word}", f"{word}{sign}", f"{word} {sign}{word}{sign} {word}", f"{FAMILY}{sign}{word}"):
+        assert_located(text)
+
+
+def test_a_word_that_begins_with_a_mark_takes_its_base_along() -> None:
+    found = located("अ 😀\u0301ब")
+    assert found.text[slice(*found.span(1, 2))] == "😀\u0301ब"
+
+
+def test_a_family_before_a_word_stays_whole() -> None:
+    found = located(f"क {FAMILY}ख {FAMILY}\u200dग")
+    assert [found.text[slice(*found.span(n, n + 1))] for n in range(3)] == ["क", "ख", f"{FAMILY}\u200dग"]
+
+
+def test_no_character_of_unicode_is_torn_from_its_neighbours() -> None:
+    drawn = [
+        chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")
+    ]
+    text = "".join(f" {c}x{c}." for c in drawn)
+    found = located(text)
+    assert not set(found.cuts.tolist()) - boundaries(found.text)
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "।!—😀", "\u200d", "\ud800"])
+def test_what_has_no_words_has_no_places(nothing: str) -> None:
+    assert len(assert_located(nothing).starts) == 0

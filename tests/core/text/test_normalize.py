@@ -1,0 +1,225 @@
+"""Laws: tokens are what the definition says, read slowly; and two texts that differ only in Unicode form, joiners,
+other ignorables, nukta signs or case have the same tokens, which are their own tokens.
+"""
+
+import sys
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.fingerprint.version import TEXTS
+from neardup.core.text import normalize as shortened
+from neardup.core.text.codepoints import FIRST, SECOND, entries
+from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.normalize import tokens
+from neardup.records import Language
+
+from tests.conftest import SAMPLES
+
+BLOCKS = {
+    Language.HINDI: range(0x0900, 0x0980),
+    Language.MALAYALAM: range(0x0D00, 0x0D80),
+    Language.BENGALI: range(0x0980, 0x0A00),
+    Language.MARATHI: range(0x0900, 0x0980),
+    Language.TAMIL: range(0x0B80, 0x0C00),
+    Language.TELUGU: range(0x0C00, 0x0C80),
+    Language.GUJARATI: range(0x0A80, 0x0B00),
+    Language.ENGLISH: range(0x0021, 0x0250),
+    Language.ODIA: range(0x0B00, 0x0B80),
+    Language.PUNJABI: range(0x0A00, 0x0A80),
+}
+ZWJ = "\u200d"
+JOINERS = "\u200c\u00ad\ufeff\u2060"
+# Separators, a danda, other ignorables, marks, astral letters, signs and a Deseret capital, a lone surrogate, NUL.
+ANYWHERE = f" \n,'।{ZWJ}{JOINERS}\u034f\ufe0f\U000e0101\u0301\u0303\u0323\u0327😀𝐀𐐀𑄀\ud800\0"
+# A sign that composes with a mark behind it is no word with it; with a joiner between the two it may be one.
+NOT_DRAWN = "¨"
+# What joins, what may not be parted, what comes back after something dropped: where shortcuts go wrong.
+FLAGGED = [chr(code) for code in np.flatnonzero(entries() & (FIRST | SECOND)).tolist()]
+CHILLU = {
+    "ണ": "\N{MALAYALAM LETTER CHILLU NN}",
+    "ന": "\N{MALAYALAM LETTER CHILLU N}",
+    "ര": "\N{MALAYALAM LETTER CHILLU RR}",
+    "ല": "\N{MALAYALAM LETTER CHILLU L}",
+    "ള": "\N{MALAYALAM LETTER CHILLU LL}",
+    "ക": "\N{MALAYALAM LETTER CHILLU K}",
+}
+VIRAMA = "\N{MALAYALAM SIGN VIRAMA}"
+NUKTAS = {chr(c) for block in BLOCKS.values() for c in block if unicodedata.name(chr(c), "").endswith("SIGN NUKTA")}
+COMPOSED = (
+    "\u0929\u0931\u0934\u0958\u0959\u095a\u095b\u095c\u095d\u095e\u095f\u09dc\u09dd\u09df"
+    "\u0a33\u0a36\u0a59\u0a5a\u0a5b\u0a5e\u0b5c\u0b5d"
+)
+IGNORABLE = {0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0}.union(
+    range(0x180B, 0x1810), range(0x200B, 0x2010), range(0x202A, 0x202F), range(0x2060, 0x2070), range(0xFE00, 0xFE10)
+).union(range(0xFFF0, 0xFFF9), range(0x1BCA0, 0x1BCA4), range(0x1D173, 0x1D17B), range(0xE0000, 0xE1000))
+
+HOSTILE = [
+    *FLAGGED,
+    *CHILLU,
+    *CHILLU.values(),
+    *NUKTAS,
+    *"\u0d4d\u094d\u200d\u200c\u0301\u0345 \u1100\u1161\u11a8가ßﬁİKÅ",
+]
+
+letters = {language: [chr(c) for c in block if chr(c) not in NOT_DRAWN] for language, block in BLOCKS.items()}
+PAGES = sorted((SAMPLES / "stories").glob("*/*.html"))
+thorough = settings(max_examples=1000, deadline=None)
+unhurried = settings(deadline=None)  # the first call builds the table
+every_language = pytest.mark.parametrize("language", Language)
+in_one_script = st.sampled_from(list(Language)).flatmap(lambda n: st.text(st.sampled_from([*letters[n], *ANYWHERE])))
+in_all_scripts = st.text(st.sampled_from([c for drawn in letters.values() for c in drawn] + list(ANYWHERE)))
+
+any_code_point = st.integers(0, sys.maxunicode).map(chr)  # lone surrogates, too
+hostile = st.text(st.one_of(st.sampled_from(HOSTILE), any_code_point))
+
+
+def slowly(text: str) -> list[bytes]:
+    """The definition, step by step."""
+    text = unicodedata.normalize("NFC", text)
+    for letter, chillu in CHILLU.items():
+        text = text.replace(letter + VIRAMA + ZWJ, chillu)
+    text = "".join(c for c in text if ord(c) not in IGNORABLE)
+    bare = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
+    text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", bare).casefold())
+    return "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in text).encode().split()
+
+
+def joined(words: list[bytes]) -> str:
+    return b" ".join(words).decode()
+
+
+@thorough
+@given(st.one_of(in_one_script, in_all_scripts))
+def test_tokens_are_what_the_definition_says(text: str) -> None:
+    assert tokens(text) == slowly(text)
+
+
+def normalised_in_full(text: str) -> list[bytes]:
+    """The tokens, by the normal form of every text, whether it needs one or not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shortened, "_settled", lambda _: False)
+        return tokens(text)
+
+
+@thorough
+@given(st.one_of(in_one_script, hostile))
+def test_leaving_what_is_settled_alone_changes_nothing(text: str) -> None:
+    assert tokens(text) == normalised_in_full(text)
+
+
+@unhurried
+@given(st.one_of(in_one_script, in_all_scripts))
+def test_tokens_are_their_own_tokens(text: str) -> None:
+    assert tokens(joined(tokens(text))) == tokens(text)
+
+
+@unhurried
+@given(in_one_script)
+def test_the_unicode_form_changes_nothing(text: str) -> None:
+    assert tokens(unicodedata.normalize("NFC", text)) == tokens(unicodedata.normalize("NFD", text)) == tokens(text)
+
+
+@unhurried
+@given(in_one_script, st.data())
+def test_an_ignorable_changes_nothing_wherever_it_is_put(text: str, data: st.DataObject) -> None:
+    """A ZWJ after a Malayalam virama writes a chillu, which nothing may part; everywhere else it says nothing."""
+    text = unicodedata.normalize("NFD", text)
+    at = data.draw(st.integers(0, len(text)).filter(lambda n: VIRAMA not in text[max(n - 1, 0) : n + 1]))
+    put = data.draw(st.sampled_from(ZWJ + JOINERS))
+    assert tokens(text[:at] + put + text[at:]) == tokens(text)
+
+
+@unhurried
+@given(in_one_script)
+def test_nukta_signs_change_nothing(text: str) -> None:
+    bare = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
+    assert tokens(bare) == tokens(text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_real_stories_have_the_tokens_of_the_definition(page: Path) -> None:
+    text = visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
+    words = tokens(text)
+    assert words == slowly(text)
+    assert len(words) > 50
+    assert tokens(text.upper()) == words, "upper case"
+    assert tokens(unicodedata.normalize("NFD", text)) == words, "NFD"
+    assert tokens(joined(words)) == words, "tokens of the tokens"
+
+
+GOLDEN = {
+    Language.HINDI: "जमीन पर कलम गिरी हिन्दी की २५ किताबें पढीं क्ष और क्षमा बडी सडक",
+    Language.MALAYALAM: "അവൻ പറഞ്ഞു അവൻ വന്നു കാൽ കാൽ വാർത്തകൾ ൧൨ എണ്ണം മഴ പെയ്തു",
+    Language.BENGALI: "বাডির পডা শেষ ঢাকায ১২টা বাজে র্যাব আষাঢের মেঘ",
+    Language.MARATHI: "दुसर्या दिवशी सुर्या म्हणाला चला ३ वाजले वार्यावर पान हलले",
+    Language.TAMIL: "கொக்கு கோவிலுக்குப் போனது ௧௨ நாட்கள் கழித்து ஸ்ரீ வந்தான்",
+    Language.TELUGU: "రాజు కథ చెప్పాడు క్ష మరియు క్ష ౧౨ రోజులు గడిచాయి",
+    Language.GUJARATI: "વાર્તા પૂરી થઈ ફોન વાગ્યો ૧૨ વાગ્યે ક્ષણ આવી",
+    Language.ENGLISH: "the strasse s café isn t far ms o neil walked 25km in the rain",
+    Language.ODIA: "ବଡ ଘରେ ପଢା ସରିଲା ୧୨ଟା ବାଜିଛି ମୟୂର ନାଚିଲା",
+    Language.PUNJABI: "ਸਹਿਰ ਦੀ ਜਮੀਨ ਖਬਰ ਤੇ ਫਸਲ ੧੨ ਵਜੇ ਪੱਗ ਬੰਨ੍ਹੀ",
+}
+
+
+@every_language
+def test_the_golden_texts_have_these_tokens(language: Language) -> None:
+    assert [word.decode() for word in tokens(TEXTS[language])] == GOLDEN[language].split(" ")
+    for joiner in JOINERS:
+        assert joined(tokens(joiner.join(unicodedata.normalize("NFD", GOLDEN[language])))) == GOLDEN[language], joiner
+
+
+@every_language
+def test_a_mark_never_ends_a_word(language: Language) -> None:
+    for mark in letters[language]:
+        if unicodedata.category(mark).startswith("M") and mark not in NUKTAS:
+            word = letters[language][0x15] + mark + letters[language][0x16]
+            assert len(tokens(word)) == 1, f"{unicodedata.name(mark)} tears {word!r}"
+
+
+@every_language
+def test_a_number_is_a_token(language: Language) -> None:
+    digits = [c for c in letters[language] if unicodedata.category(c) == "Nd"]
+    assert len(digits) == 10
+    assert [tokens(f"({digit})") for digit in digits] == [[digit.encode()] for digit in digits]
+    assert len(tokens("".join(digits))) == 1
+
+
+@every_language
+def test_punctuation_parts_words(language: Language) -> None:
+    first, second = tokens(TEXTS[language])[:2]
+    for sign in "।॥.,;:!?'\"’“”()[]-–—_/&@#%…|\t\n\r\v\u00a0\u2028":
+        assert tokens(f"{first.decode()}{sign}{second.decode()}") == [first, second], unicodedata.name(sign, repr(sign))
+
+
+def test_re_would_tear_this_word_apart() -> None:
+    assert tokens("हिन्दी") == ["हिन्दी".encode()]
+    assert tokens("a\ud800b\0c\udfffd") == [b"a", b"b", b"c", b"d"], "surrogates and NULs part words"
+
+
+@pytest.mark.parametrize(("letter", "chillu"), CHILLU.items(), ids=[unicodedata.name(c) for c in CHILLU.values()])
+def test_a_chillu_sequence_is_its_atomic_letter(letter: str, chillu: str) -> None:
+    assert tokens(f"അ{letter}{VIRAMA}{ZWJ} ക") == tokens(f"അ{chillu} ക") == [f"അ{chillu}".encode(), "ക".encode()]
+    assert tokens(f"അ{letter}{VIRAMA} ക") != tokens(f"അ{chillu} ക"), "without the joiner it is no chillu"
+
+
+@pytest.mark.parametrize("nukta", sorted(NUKTAS), ids=unicodedata.name)
+def test_a_nukta_sign_is_dropped(nukta: str) -> None:
+    letter, sign = chr(ord(nukta) - 0x27), chr(ord(nukta) + 2)  # KA and AA of each script stand there
+    assert tokens(f"{letter}{nukta}{sign}") == tokens(f"{letter}{sign}") == [f"{letter}{sign}".encode()]
+
+
+@pytest.mark.parametrize("composed", COMPOSED, ids=unicodedata.name)
+def test_a_precomposed_nukta_letter_is_its_letter(composed: str) -> None:
+    letter, nukta = list(unicodedata.normalize("NFD", composed))
+    assert nukta in NUKTAS
+    assert tokens(composed) == tokens(letter + nukta) == tokens(letter) == [letter.encode()]
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "।!—😀", "\ud800", "\udfff\ud83d", "\0\0", "\u00ad\u200d\ufeff", "़"])
+def test_what_has_no_letters_has_no_tokens(nothing: str) -> None:
+    assert tokens(nothing) == []
+    assert tokens(f"क{nothing} ख") == ["क".encode(), "ख".encode()]

@@ -1,0 +1,66 @@
+"""Laws: clusters are the connected components of the flags, whatever their order; each names its earliest story, its
+weakest edge, and two members far apart.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.core.verify.clusters import Cluster, Edge, by_story, clusters
+
+edges = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(0, 12), st.floats(0.3, 1)).filter(lambda edge: edge[0] < edge[1]),
+    max_size=14,
+    unique_by=lambda edge: edge[:2],
+)
+times = st.dictionaries(st.integers(0, 12), st.one_of(st.none(), st.integers(0, 5)))
+
+
+def reached(start: int, among: list[Edge]) -> dict[int, int]:
+    """Steps to every story that the edges lead to."""
+    steps, wave = {start: 0}, {start}
+    while wave:
+        wave = {y for a, b, _ in among for x, y in ((a, b), (b, a)) if x in wave} - steps.keys()
+        steps |= dict.fromkeys(wave, max(steps.values()) + 1)
+    return steps
+
+
+@given(edges, times)
+def test_a_cluster_is_all_that_flags_lead_to(found: list[Edge], published: dict[int, int | None]) -> None:
+    made = clusters(found, published)
+    stories = {story for edge in found for story in edge[:2]}
+    assert {frozenset(cluster.stories) for cluster in made} == {frozenset(reached(s, found)) for s in stories}
+    assert sorted(len(cluster.stories) for cluster in made) == [len(c.stories) for c in made][::-1], "largest first"
+
+
+@given(edges, times)
+def test_a_cluster_names_its_earliest_story_its_weakest_edge_and_two_far_apart(
+    found: list[Edge], published: dict[int, int | None]
+) -> None:
+    for cluster in clusters(found, published):
+        known = [(published[s], s) for s in cluster.stories if published.get(s) is not None]
+        assert cluster.stories[0] == (min(known)[1] if known else min(cluster.stories))
+        inside = [edge for edge in found if edge[0] in cluster.stories]
+        assert cluster.weakest in inside and cluster.weakest[2] == min(edge[2] for edge in inside)
+        one, other = cluster.ends
+        assert reached(one, inside)[other] == cluster.steps >= max(reached(cluster.stories[0], inside).values()) / 1
+        assert cluster.steps <= max(max(reached(s, inside).values()) for s in cluster.stories)
+
+
+@given(edges.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))), times)
+def test_the_order_of_the_flags_changes_nothing(
+    both: tuple[list[Edge], list[Edge]], published: dict[int, int | None]
+) -> None:
+    assert clusters(both[0], published) == clusters(both[1], published)
+
+
+@given(edges, times)
+def test_each_story_is_told_its_cluster(found: list[Edge], published: dict[int, int | None]) -> None:
+    made = clusters(found, published)
+    wanted = {story: (one.stories[0], len(one.stories)) for one in made for story in one.stories}
+    assert by_story(found, published) == wanted
+
+
+def test_a_chain_is_long_and_a_clique_is_not() -> None:
+    [chain] = clusters([(1, 2, 0.9), (2, 3, 0.5), (3, 4, 0.8)], {1: 30, 2: 20, 3: 10, 4: 40})
+    assert chain == Cluster((3, 2, 1, 4), (2, 3, 0.5), (1, 4), 3)
+    [clique] = clusters([(1, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)], {})
+    assert (clique.stories, clique.steps) == ((1, 2, 3), 1)

@@ -1,0 +1,59 @@
+"""A clear takes what is ours, of either layout, and nothing else; cut short, it is begun again."""
+
+from pathlib import Path
+
+import pytest
+import redis
+from neardup.index.protocol import Mark
+from neardup.records import Banded, Change, Language
+
+from tests.support.index_bench import Bench, insert
+
+
+def test_the_other_layout_is_noticed_and_a_clear_takes_its_keys(redis_url: str, tmp_path: Path) -> None:
+    documented, compact = (Bench(kind, redis_url, tmp_path) for kind in ("redis", "compact redis"))
+    for mine, other in ((compact, documented), (documented, compact)):
+        mine.clear()
+        mine.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 1), applied=1)
+        told = other.mark()
+        assert told.applied is None and told.version is not None and "index.layout" in told.version
+    documented.clear()
+    with redis.Redis.from_url(redis_url) as client:
+        assert set(client.keys()) == {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
+    documented.close()
+    compact.close()
+
+
+@pytest.mark.parametrize("kind", ["redis", "compact redis"])
+@pytest.mark.parametrize("command", ["scan_iter", "pipeline"])
+def test_a_clear_cut_short_leaves_an_index_that_is_to_be_cleared(
+    kind: str, command: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(kind, redis_url, tmp_path)
+    bench.apply(insert(1, bytes(16)), applied=1)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench.index._client, command, killed)  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        bench.clear()
+    monkeypatch.undo()
+    mark = bench.mark()
+    assert (mark.version, mark.applied) == (None, None), "it would be refused, and not healed"
+    bench.clear()
+    assert bench.mark() == Mark("ledger-1", "version-1", None)
+    bench.close()
+
+
+def test_a_clear_takes_all_that_is_ours_and_spares_the_keys_of_others(redis_url: str, tmp_path: Path) -> None:
+    bench = Bench("redis", redis_url, tmp_path)
+    theirs = {b"HINDI:orders", b"sketch:HINDI:0:logo", b"sketch:DUTCH:0:0000", b"HINDI:0:0000:0000"}
+    with redis.Redis.from_url(redis_url) as client:
+        for key in theirs:
+            client.set(key, "theirs")
+        for n, language in enumerate(Language):
+            bench.apply(Change(n + 1, n, None, Banded(language, bytes(range(16)), bytes(range(64))), n), applied=n + 1)
+        bench.clear()
+        assert set(client.keys()) == theirs | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
+    bench.close()

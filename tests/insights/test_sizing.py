@@ -1,0 +1,186 @@
+"""The models of `plan`: laws, and the files that SQLite makes of as many stories."""
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.config import Detection
+from neardup.core.candidates.banding import MAX_SKETCH_BANDS, Banding
+from neardup.index import packed_buckets
+from neardup.index.sqlite import SqliteIndex
+from neardup.insights.plan import redis_size, sqlite_size
+from neardup.insights.plan.profile import TYPICAL, measured
+from neardup.insights.plan.project import Corpus, days_until_full, lookup, needed, redis_bytes, redis_tiers
+from neardup.insights.plan.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
+from neardup.ledger import connect
+from neardup.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
+
+from tests.bench import synthetic
+from tests.bench.ledger_size import FIRST_ID, ID_STEP, fill
+from tests.bench.scale_corpus import PLATFORM
+from tests.support.drawn import pages_of
+
+ROUNDING = 1 + 1e-9
+languages = st.sampled_from(list(Language))
+counts = st.integers(0, 20_000_000)
+layouts = st.sampled_from(list(redis_size.LAYOUTS))
+
+
+def corpus_of(stories: dict[Language, int]) -> Corpus:
+    return Corpus(stories, TYPICAL, Detection())
+
+
+def spreads(skew: float, bits: int) -> list[Spread]:
+    return [signature_spread(skew, MAX_SKETCH_BANDS, bits), simhash_spread(skew), even_spread(5, bits)]
+
+
+@given(
+    skew=st.sampled_from([1.0, 2.2, 10.0, 30.0]), bits=st.integers(packed_buckets.FEWEST_BITS, packed_buckets.MOST_BITS)
+)
+def test_all_stories_fall_in_some_bucket_of_each_band(skew: float, bits: int) -> None:
+    for spread in spreads(skew, bits):
+        assert spread.shares @ spread.counts == pytest.approx(len(spread.collisions))
+        assert (spread.collisions * spread.counts.sum() / len(spread.collisions) > 0.99).all(), "even is the least"
+
+
+@pytest.mark.parametrize("skew", [1.2, 2.2, 10.0, 30.0])
+def test_a_spread_has_the_skew_it_was_asked_for(skew: float) -> None:
+    for spread in (signature_spread(skew, MAX_SKETCH_BANDS, 16), simhash_spread(skew)):
+        assert BAND_VALUES * spread.collisions.mean() == pytest.approx(skew, rel=0.01)
+
+
+@given(stories=counts, skew=st.sampled_from([1.0, 10.0]))
+def test_the_members_of_all_buckets_are_the_stories(stories: int, skew: float) -> None:
+    for spread in spreads(skew, 14):
+        members = spread.expected(stories, lambda members: members)
+        assert members == pytest.approx(stories * len(spread.collisions), rel=1e-6)
+        assert spread.filled(stories) == pytest.approx(spread.expected(stories, np.sign), rel=1e-6)
+
+
+@given(stories=counts, more=counts, language=languages, layout=layouts, grown=st.booleans())
+def test_more_stories_take_more_bytes(stories: int, more: int, language: Language, layout: str, grown: bool) -> None:
+    def size(n: int) -> list[redis_size.Tier]:
+        tiers = redis_size.LAYOUTS[layout](language, n, TYPICAL[language], Banding(), 14, grown=grown)
+        return list(tiers.values())
+
+    for few, many in zip(size(stories), size(stories + more), strict=True):
+        assert few.bytes <= many.bytes * ROUNDING
+        assert few.keys <= many.keys * ROUNDING
+    few_rows, many_rows = (sqlite_size.ledger_bytes(n, 1.0, TYPICAL[language].row) for n in (stories, stories + more))
+    assert few_rows <= many_rows
+
+
+@given(st.lists(st.integers(1, 2_000_000), min_size=1, max_size=50))
+def test_a_bucket_takes_no_less_than_its_numbers_and_grown_no_less_than_written_whole(sizes: list[int]) -> None:
+    members = np.array(sorted(sizes))
+    for room in (redis_size.packed, redis_size.trimmed, redis_size.appended):
+        assert (np.diff(room(members)) >= 0).all()
+        assert (room(members) > packed_buckets.NUMBER_BYTES * members).all()
+    assert (redis_size.appended(members) >= redis_size.packed(members) - 16).all()
+    assert (redis_size.size_class(members) >= members).all()
+    assert (redis_size.size_class(members) < np.maximum(1.25 * members, members + 16)).all()
+    assert (redis_size.size_class(redis_size.size_class(members)) == redis_size.size_class(members)).all()
+
+
+@given(st.integers(1, 1 << 40))
+def test_a_table_is_a_power_of_two_that_has_room(keys: int) -> None:
+    slots = redis_size.slots(keys) // redis_size.SLOT
+    assert slots >= keys
+    assert slots & (slots - 1) == 0
+    assert slots == redis_size.FEWEST_SLOTS or slots < 2 * keys
+
+
+def test_the_whole_is_the_sum_of_its_parts() -> None:
+    corpus = corpus_of(PLATFORM)
+    for layout in redis_size.LAYOUTS:
+        tiers = [tier for each in redis_tiers(corpus, layout, grown=True).values() for tier in each.values()]
+        parts = (
+            redis_size.EMPTY + sum(tier.bytes for tier in tiers) + redis_size.slots(sum(tier.keys for tier in tiers))
+        )
+        assert redis_bytes(corpus, layout) == parts
+        box = needed(corpus, layout)
+        assert box.pop("needed") == sum(box.values())
+
+
+def test_the_compact_layout_is_the_smaller_and_fits_the_box() -> None:
+    corpus, box = corpus_of(PLATFORM), 8 << 30
+    assert redis_bytes(corpus, "compact") < redis_bytes(corpus, "documented", grown=False)
+    assert days_until_full(corpus, "documented", 10_000, box) == 0
+    days = days_until_full(corpus, "compact", 10_000, box)
+    assert days
+    assert days_until_full(corpus, "compact", 20_000, box) == pytest.approx(days / 2, abs=4)
+    assert days_until_full(corpus, "compact", 0, box) is None, "nothing is added"
+    grown = corpus.times(1 + days * 10_000 / sum(PLATFORM.values()))
+    assert needed(grown, "compact")["needed"] <= box
+
+
+def test_a_lookup_reads_no_more_than_max_bucket_of_each_bucket() -> None:
+    banding = Banding()
+    for stories in (10_000, 100_000_000):
+        tiers = lookup(corpus_of(PLATFORM), Language.HINDI, "compact", stories)
+        for columns, reads in zip((banding.hamming + 2, banding.bands), tiers.values(), strict=True):
+            assert 0 < reads.candidates < reads.numbers < banding.max_bucket * columns
+
+
+def outcomes_of(language: Language, count: int) -> list[Fingerprinted]:
+    drawn = synthetic.draw(np.random.default_rng(1), synthetic.prose(language), count)
+    return [
+        Fingerprinted(
+            Story(1 + n, language, title="शब्द", author_id="7", published_at=1),
+            Fingerprint(bytes(16), simhash.tobytes(), signature.tobytes(), 100, 100),
+            f'"{n:032x}"',
+        )
+        for n, (simhash, signature) in enumerate(zip(drawn.simhashes, drawn.signatures, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("language", Language)
+def test_the_skew_of_drawn_prose_is_measured_on_three_hundred_stories(language: Language) -> None:
+    source = synthetic.prose(language)
+    found = measured(language, outcomes_of(language, 300))
+    assert found.sketch_skew == pytest.approx(BAND_VALUES * source.collision(), rel=0.4)
+    assert found.hash_skew == pytest.approx(BAND_VALUES * source.hash_collision(), rel=0.4)
+
+
+def test_copies_do_not_count_as_skew() -> None:
+    apart = outcomes_of(Language.TAMIL, 300)
+    together = [*apart, *[apart[0]] * 100]
+    assert measured(Language.TAMIL, together).sketch_skew == measured(Language.TAMIL, apart).sketch_skew
+    assert measured(Language.TAMIL, together).fullest >= 0.25, "but that their bucket is full is said"
+
+
+def test_a_sample_tells_of_titles_ids_and_unreadable_pages() -> None:
+    made = outcomes_of(Language.ODIA, 30)
+    found = measured(Language.ODIA, [*made, *[Skipped(Story(9, Language.ODIA), Skip.MISSING)] * 10])
+    assert found.sketch_skew == TYPICAL[Language.ODIA].sketch_skew, "thirty are too few"
+    assert found.readable == 0.75
+    assert (found.row.title, found.row.author_id, found.row.etag, found.row.dates) == (12, 1, 16, 1)
+    assert (found.id_digits, found.id_width) == (2, 2)
+
+
+def test_the_ledger_is_as_large_as_projected(tmp_path: Path) -> None:
+    ids = (np.arange(20_000) * ID_STEP + FIRST_ID).tolist()
+    with closing(connect(tmp_path / "l.db")) as db:
+        fill(db, ids)
+        title = db.execute("SELECT avg(length(CAST(title AS BLOB))) FROM stories").fetchone()[0]
+        size = db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()[0]
+    row = sqlite_size.StoryRow(highest_id=ids[-1], title=title)
+    assert sqlite_size.ledger_bytes(len(ids), 1.0, row) == pytest.approx(size, rel=0.05)
+
+
+async def test_the_embedded_index_is_as_large_as_projected(tmp_path: Path) -> None:
+    sizes = {Language.HINDI: 40_000, Language.TELUGU: 10_000}
+    index = SqliteIndex(tmp_path / "i.db", Detection().bandings)
+    await index.clear("l", "v", sizes)
+    async for _ in index.build(pages_of(sizes), tmp_path):
+        pass
+    await index.close()
+    bits = packed_buckets.bits_for(sizes)
+    projected = sum(
+        sum(sqlite_size.index_bytes(n, 1.0, TYPICAL[one].sketch_skew, Banding(), bits[one]).values())
+        for one, n in sizes.items()
+    )
+    assert projected == pytest.approx((tmp_path / "i.db").stat().st_size, rel=0.15)

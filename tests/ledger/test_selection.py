@@ -1,0 +1,179 @@
+"""Laws: what is selected is what a filter over all flags in Python gives, and the cluster around a story is its own."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.verify.clusters import clusters as clusters_of
+from neardup.ledger import clusters, flags
+from neardup.ledger.compact_columns import packed_id
+from neardup.ledger.selection import JOINING, Selection, members_of
+from neardup.records import LANGUAGES, NUMBER_OF, Fingerprinted, Kind, Language, Skip, Skipped, Story, Verdict
+
+from tests.support.made import commit, fingerprint_of, judge_pending, ledger_in_memory
+
+STORIES = 8
+AUTHORS = (None, "7", "07", "asha")
+STATUSES = ("open", "withdrawn", *(verdict.value for verdict in Verdict))
+shares = st.sampled_from([0.25, 0.5, 0.75, 1.0])
+scores = st.none() | st.tuples(shares, shares, shares)
+ids = st.integers(1, STORIES)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A row as the test thinks of it."""
+
+    a: int
+    b: int
+    language: Language
+    kind: Kind
+    status: str
+    hamming: int
+    scores: tuple[float, float, float] | None
+    flagged_at: int
+    exported: bool
+
+    @property
+    def score(self) -> float:
+        return max(self.scores) if self.scores else 1 - self.hamming / 128
+
+    @property
+    def badness(self) -> tuple[float, ...]:
+        jaccard, one, other = self.scores or (0.0, 0.0, 0.0)
+        alike = max(one, other) if self.kind is Kind.PARTIAL else jaccard
+        return list(Kind).index(self.kind), self.hamming * (self.kind is Kind.NEAR), -alike, self.a, self.b
+
+
+made = st.builds(
+    Flag,
+    ids,
+    ids,
+    st.sampled_from([Language.HINDI, Language.ODIA]),
+    st.sampled_from(Kind),
+    st.sampled_from(STATUSES),
+    st.integers(0, 7),
+    scores,
+    st.integers(1, 5),
+    st.booleans(),
+)
+many = st.lists(made.filter(lambda flag: flag.a < flag.b), max_size=12, unique_by=lambda flag: (flag.a, flag.b))
+maybe_id = st.none() | ids
+times = st.none() | st.integers(1, 6)
+selections = st.builds(
+    Selection,
+    languages=st.lists(st.sampled_from([Language.HINDI, Language.ODIA, Language.TAMIL]), max_size=2).map(tuple),
+    kinds=st.lists(st.sampled_from(Kind), max_size=2).map(tuple),
+    statuses=st.just(("open",)) | st.lists(st.sampled_from(STATUSES), max_size=3).map(tuple),
+    score=st.none() | shares,
+    author=st.none() | st.sampled_from(AUTHORS[1:]),
+    story=maybe_id,
+    cluster=maybe_id,
+    since=times,
+    until=times,
+    only_new=st.booleans(),
+)
+
+
+def ledger(rows: list[Flag], authors: dict[int, str | None]) -> sqlite3.Connection:
+    db = ledger_in_memory()
+    listed = [Story(n, Language.HINDI, author_id=authors.get(n)) for n in range(1, STORIES + 1)]
+    commit(db, *(Fingerprinted(story, fingerprint_of(story.id.to_bytes(16)), None) for story in listed))
+    for one in rows:
+        db.execute(
+            "INSERT INTO flags (a, b, language, kind, status, hamming, jaccard, containment_a, containment_b,"
+            " flagged_at, exported_at, author_a, author_b, fingerprint_version)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'v')",
+            (
+                *(one.a, one.b, NUMBER_OF[one.language], one.kind, one.status, one.hamming),
+                *(one.scores or (None, None, None)),
+                *(one.flagged_at, 1 if one.exported else None),
+                *(packed_id(authors.get(story_id)) for story_id in (one.a, one.b)),
+            ),
+        )
+    return db
+
+
+def members(rows: list[Flag], story: int) -> set[int]:
+    found = {story}
+    while (
+        grown := {n for one in rows if one.status in JOINING and {one.a, one.b} & found for n in (one.a, one.b)} - found
+    ):
+        found |= grown
+    return found
+
+
+def filters(rows: list[Flag], authors: dict[int, str | None], wanted: Selection) -> list[Callable[[Flag], bool]]:
+    """What must hold of a flag, each as one would say it."""
+    return [
+        lambda one: not wanted.languages or one.language in wanted.languages,
+        lambda one: not wanted.kinds or one.kind in wanted.kinds,
+        lambda one: not wanted.statuses or one.status in wanted.statuses,
+        lambda one: wanted.score is None or one.score >= wanted.score,
+        lambda one: wanted.author is None or wanted.author in (authors.get(one.a), authors.get(one.b)),
+        lambda one: wanted.story is None or wanted.story in (one.a, one.b),
+        lambda one: wanted.cluster is None or {one.a, one.b} <= members(rows, wanted.cluster),
+        lambda one: wanted.since is None or one.flagged_at >= wanted.since,
+        lambda one: wanted.until is None or one.flagged_at < wanted.until,
+        lambda one: not (wanted.only_new and one.exported),
+    ]
+
+
+@settings(deadline=None, max_examples=300)
+@given(many, st.dictionaries(ids, st.sampled_from(AUTHORS)), selections, st.integers(0, 4), st.integers(0, 4))
+def test_what_is_selected_is_what_a_filter_gives_worst_first(
+    rows: list[Flag], authors: dict[int, str | None], wanted: Selection, limit: int, offset: int
+) -> None:
+    db = ledger(rows, authors)
+    must = filters(rows, authors, wanted)
+    want = sorted((one for one in rows if all(holds(one) for holds in must)), key=lambda one: one.badness)
+    found = [(row["matched_id"], row["story_id"], row["language"], row["kind"]) for row in flags.select(db, wanted)]
+    assert found == [(one.a, one.b, one.language, one.kind) for one in want]
+    assert flags.count(db, wanted) == len(want)
+    page = [row["story_id"] for row in flags.select(db, wanted, limit=limit, offset=offset)]
+    assert page == [one.b for one in want[offset : offset + limit]]
+    db.close()
+
+
+@settings(deadline=None)
+@given(many, ids)
+def test_the_cluster_around_a_story_is_the_one_among_all(rows: list[Flag], story: int) -> None:
+    db = ledger(rows, {})
+    joining = [one for one in rows if one.status in JOINING]
+    all_of_them = clusters_of([(one.a, one.b, one.score) for one in joining], {})
+    assert clusters.of_flags(db) == all_of_them
+    assert clusters.around(db, story) == next((one for one in all_of_them if story in one.stories), None)
+    assert members_of(db, story) == members(rows, story)
+    inside = sorted((one for one in joining if one.a in members(rows, story)), key=lambda one: one.badness)
+    assert [(row["matched_id"], row["story_id"]) for row in flags.of_cluster(db, story)] == [
+        (one.a, one.b) for one in inside
+    ]
+    db.close()
+
+
+@settings(deadline=None)
+@given(many, ids)
+def test_a_flag_whose_story_has_gone_is_not_shown(rows: list[Flag], gone: int) -> None:
+    db = ledger([replace(one, status="open") for one in rows], {})
+    commit(db, Skipped(Story(gone, Language.HINDI), Skip.EMPTY))
+    everything = Selection(statuses=())
+    left = [one for one in rows if gone not in (one.a, one.b)]
+    assert flags.count(db, everything) == len(left) == len(list(flags.select(db, everything)))
+    db.close()
+
+
+def test_languages_are_kept_by_number() -> None:
+    assert [NUMBER_OF[language] for language in LANGUAGES] == list(range(10)), "the ledger's flags hold these"
+
+
+def test_a_story_told_of_another_author_is_found_by_that_one() -> None:
+    db = ledger_in_memory()
+    one = Fingerprinted(Story(1, Language.HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
+    other = Fingerprinted(Story(2, Language.HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
+    commit(db, one, other, pairs={(1, 2)})
+    judge_pending(db)
+    assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 1, 0]
+    commit(db, Skipped(replace(other.story, author_id="asha"), Skip.UNCHANGED))
+    assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 0, 1]

@@ -1,0 +1,86 @@
+"""The desk is usable with a keyboard and a screen reader: every control is reached by Tab and shows it, has a name,
+headings and landmarks are in order.  The rules are those of WCAG 2.2 that a script can check.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.conftest import Neardup
+from tests.support.browser import NARROW, WIDE, Desk, Moderator, seated, serving
+
+PAGES = ("/", "/?status=every&story=4104002", "/pair/4100001/4100007?at=11", "/cluster/4104002", "/name", "/nowhere")
+CONTROLS = "a[href], button, input:not([type=hidden]), textarea, select, summary, [tabindex='0']"
+
+AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
+FOCUSED = """() => {
+  const one = document.activeElement;
+  if (!one || one === document.body) return null;
+  const style = getComputedStyle(one), box = one.getBoundingClientRect();
+  return {
+    html: one.outerHTML.slice(0, 150),
+    n: [...document.querySelectorAll(`CONTROLS`)].indexOf(one),
+    shown: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0,
+    inside: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+  };
+}""".replace("CONTROLS", CONTROLS)
+
+
+@pytest.fixture(scope="module")
+def desk(samples: Neardup) -> Iterator[Desk]:
+    with serving(samples) as open_desk:
+        yield open_desk
+
+
+@pytest.fixture(params=[WIDE, NARROW], ids=["wide", "narrow"])
+def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureRequest) -> Iterator[Moderator]:
+    with seated(browser, desk, shots, window=request.param) as moderator:
+        yield moderator
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_keeps_the_rules(asha: Moderator, path: str) -> None:
+    page = asha.go(path)
+    assert page.evaluate(AUDIT) == []
+    asha.expect(404)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_control_is_reached_by_tab_and_shows_it(asha: Moderator, path: str) -> None:
+    page = asha.go(path)
+    page.evaluate("document.activeElement.blur()")
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    wanted = page.evaluate(
+        f"""() => [...document.querySelectorAll(`{CONTROLS}`)].flatMap((one, n) => one.checkVisibility() ? [n] : [])"""
+    )
+    reached = set()
+    for _ in range(2 * len(wanted) + 2):
+        page.keyboard.press("Tab")
+        at = page.evaluate(FOCUSED)
+        if at is None:
+            continue
+        assert at["shown"], f"the focus is not seen on {at['html']}"
+        assert at["inside"], f"the focus is outside the window on {at['html']}"
+        reached.add(at["n"])
+    missed = set(wanted) - reached
+    html = page.evaluate(
+        f"missed => missed.map(n => document.querySelectorAll(`{CONTROLS}`)[n].outerHTML.slice(0, 120))", sorted(missed)
+    )
+    assert not missed, f"not reached by Tab: {html}"
+    asha.expect(404)
+
+
+def test_the_first_tab_skips_to_the_content(asha: Moderator) -> None:
+    page = asha.go("/pair/4100001/4100007")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_less_motion_is_respected(browser: Browser, desk: Desk, shots: Path) -> None:
+    with seated(browser, desk, shots, reduced_motion="reduce") as asha:
+        page = asha.go("/pair/4100001/4100007")
+        moving = "one => parseFloat(getComputedStyle(one).transitionDuration) > 0"
+        assert not page.evaluate(f"[...document.querySelectorAll('*')].some({moving})")

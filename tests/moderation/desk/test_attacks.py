@@ -1,0 +1,128 @@
+"""A story whose title, author and text are attacks harms nobody: nothing of it runs, is rendered, or bursts the page;
+nothing of it is logged.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from html import escape
+from pathlib import Path
+
+import pytest
+from neardup.ledger import read
+from playwright.sync_api import Browser, expect
+
+from tests.conftest import Neardup
+from tests.moderation.desk.conftest import filled
+from tests.support.browser import NARROW, WIDE, Desk, Moderator, seated, serving
+from tests.support.desk_corpus import prose, write
+
+ATTACKS = {
+    "script": "<script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>",
+    "attribute": "\" onmouseover=alert(1) x='><iframe src=javascript:alert(2)></iframe>",
+    "template": "{{ 7 * 7 }} {% include 'base.html.j2' %} ${7*7}",
+    "closing": "</mark></p></div></textarea></title></bdi><style>* { display: none }</style><!--",
+    "direction": "\u202egnp.exe\u202d \u2066 \u202b abc \u2067",
+    "long": "क" * 10_000,
+    "marks": "क" + "्" * 500 + "ा" * 500,
+    "controls": "a\x01b\x1b[31mred\x7f\x85c\u2028d\u2029e\ufeff",
+    "link": "<a href='http://evil.example/'>click</a> <form action=http://evil.example><button>x</button></form>",
+    "formula": '=HYPERLINK("http://evil.example")',
+    "null": "before\x00after",
+}
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
+    """A ledger with a pair for each attack."""
+    folder = tmp_path_factory.mktemp("attacks")
+    told = []
+    for n, attack in enumerate(ATTACKS.values()):
+        text = f"<p>{prose(n)} {escape(attack)} {prose(100 + n)}</p><script>alert('page')</script>"
+        told += [(1000 + 2 * n + side, f"{attack} {side}", text) for side in (0, 1)]
+    authors = [attack for attack in ATTACKS.values() for _ in (0, 1)]
+    return filled(folder, write(folder / "corpus", told, author_id=authors))
+
+
+@pytest.fixture(scope="module")
+def desk(attacked: Neardup) -> Iterator[Desk]:
+    with serving(attacked) as open_desk:
+        yield open_desk
+
+
+@pytest.fixture(params=[WIDE, NARROW], ids=["wide", "narrow"])
+def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureRequest) -> Iterator[Moderator]:
+    with seated(browser, desk, shots, window=request.param) as moderator:
+        moderator.page.on("request", lambda asked: _only_here(moderator, asked.url))
+        yield moderator
+
+
+def _only_here(moderator: Moderator, url: str) -> None:
+    if not url.startswith(moderator.address):
+        moderator.wrong.append(f"a request elsewhere: {url}")
+
+
+def pairs(desk: Desk) -> list[tuple[int, int]]:
+    with closing(read(desk.neardup.ledger)) as db:
+        return [tuple(row) for row in db.execute("SELECT a, b FROM flags ORDER BY a")]
+
+
+def test_every_attack_is_flagged(desk: Desk) -> None:
+    assert len(pairs(desk)) >= len(ATTACKS) - 1, "a test of attacks that are not shown shows nothing"
+
+
+def test_the_queue_shows_them_as_text(asha: Moderator, desk: Desk) -> None:
+    page = asha.go("/?status=every")
+    assert page.locator("a.row").count() == len(pairs(desk))
+    expect(page.get_by_text("<script>alert(1)</script>").first).to_be_visible()
+    expect(page.get_by_text("{{ 7 * 7 }}").first).to_be_visible()
+    assert asha.fits(), "a long word bursts the page"
+    tall = page.evaluate("Math.max(...[...document.querySelectorAll('.queue > li')].map(row => row.offsetHeight))")
+    assert tall < 1000, "a title takes a screen"
+    asha.shot(f"attacks-queue-{page.viewport_size['width']}")  # type: ignore[index]
+
+
+def test_pairs_and_clusters_show_them_as_text(asha: Moderator, desk: Desk) -> None:
+    for a, b in pairs(desk):
+        for path in (f"/pair/{a}/{b}", f"/cluster/{a}"):
+            page = asha.go(path)
+            expect(page.get_by_role("button", name="Plagiarism")).to_be_visible()
+            assert asha.fits(), path
+            assert not page.locator("main iframe, main img, main script, main style, main form[action^=http]").count()
+            assert "\u202e" not in page.content(), "writing is turned round"
+        asha.go(f"/pair/{a}/{b}")
+        asha.shot(f"attack-{a}-{page.viewport_size['width']}", whole=False)  # type: ignore[index]
+
+
+def test_search_and_notes_are_text_too(asha: Moderator, desk: Desk) -> None:
+    a, b = pairs(desk)[0]
+    for attack in ATTACKS.values():
+        page = asha.go("/")
+        page.get_by_label("Story or author").fill(attack[:100])
+        page.get_by_role("button", name="Search").click()
+        page.wait_for_url(lambda url: "author=" in url or "/search" in url)
+        assert asha.fits(), attack
+        asha.expect(404)
+    page = asha.go(f"/pair/{a}/{b}")
+    page.get_by_label("Note").fill("".join(ATTACKS.values())[:2000])
+    page.get_by_role("button", name="Plagiarism").click()
+    page = asha.go(f"/pair/{a}/{b}")
+    assert asha.fits()
+    expect(page.locator("blockquote").first).to_contain_text("<script>alert(1)</script>")
+
+
+def test_nothing_of_them_is_logged(browser: Browser, attacked: Neardup, shots: Path) -> None:
+    with serving(attacked) as desk, seated(browser, desk, shots, "SECRETNAME") as asha:
+        for a, b in pairs(desk):
+            asha.go(f"/pair/{a}/{b}")
+        page = asha.go("/search?q=SECRETSEARCH")
+        asha.expect(404)
+        page = asha.go(f"/pair/{a}/{b}")
+        page.get_by_label("Note").fill("SECRETNOTE")
+        page.keyboard.press("Escape")
+        page.keyboard.press("5")
+        page.wait_for_url("**done=**")
+        assert desk.end() == 0
+        said = "".join(desk.said)
+    assert '"verdict": "not_similar"' in said, "that somebody judged is logged"
+    for secret in ("SECRET", "alert", "evil", "क", prose(0)[:20], "HYPERLINK", "GET", "Traceback"):
+        assert secret not in said, f"{secret!r} is logged: {said}"

@@ -1,0 +1,95 @@
+"""The page of an export in a real browser: read in any window and chosen from by keyboard, without a script."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page, Request, expect
+
+from tests.conftest import Neardup
+from tests.moderation.test_formats import page as write
+from tests.moderation.test_formats import pair
+from tests.support.attacks import TITLES
+from tests.support.browser import NARROW, WIDE
+
+AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def exported(samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("exported") / "flags.html"
+    done = samples("export", "-o", str(path))
+    assert done.code == 0, done.err
+    return path
+
+
+@contextmanager
+def opened(browser: Browser, path: Path, *, dark: bool = False, wide: bool = True) -> Iterator[Page]:
+    """The page, its scripts allowed to run if it had any; nothing may have been asked for, nor have gone wrong."""
+    width, height = WIDE if wide else NARROW
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+    wrong: list[str] = []
+
+    def asked(dialog: Dialog) -> None:
+        wrong.append(dialog.message)
+        dialog.dismiss()
+
+    def requested(request: Request) -> None:
+        if request.url != path.as_uri():
+            wrong.append(request.url)
+
+    page = context.new_page()
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("dialog", asked)
+    page.on("request", requested)
+    try:
+        page.goto(path.as_uri())
+        yield page
+        assert not wrong, wrong
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("dark", [True, False])
+def test_it_is_read_in_any_window(browser: Browser, exported: Path, shots: Path, dark: bool, wide: bool) -> None:
+    with opened(browser, exported, dark=dark, wide=wide) as page:
+        expect(page.get_by_role("heading", level=1)).to_have_text("21 flagged pairs")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the window"
+        assert page.evaluate(AUDIT) == []
+        name = f"export-{'dark' if dark else 'light'}-{'wide' if wide else 'narrow'}"
+        page.screenshot(path=shots / f"{name}.png", full_page=True)
+
+
+def test_pairs_are_chosen_by_keyboard_without_a_script(browser: Browser, exported: Path) -> None:
+    with opened(browser, exported) as page:
+        shown = page.locator("article:visible")
+        expect(shown).to_have_count(21)
+        page.locator("#kind").focus()
+        page.keyboard.press("ArrowRight")
+        expect(shown).to_have_count(8)
+        assert set(shown.locator("b").first.all_inner_texts()) == {"Exact copy"}
+        page.keyboard.press("Tab")
+        page.keyboard.press("ArrowRight")
+        expect(shown).to_have_count(1)
+        expect(shown.locator(".words[lang=hi]").first).to_be_visible()
+        page.get_by_label("partial").check()
+        page.get_by_label("Bengali").check()
+        expect(page.get_by_text("No pair of this kind in this language.")).to_be_visible()
+        page.get_by_label("all").first.check()
+        expect(shown).to_have_count(1)
+        expect(page.get_by_text("No pair of this kind in this language.")).to_be_hidden()
+
+
+def test_a_title_that_attacks_is_read(browser: Browser, tmp_path: Path, shots: Path) -> None:
+    rows = [
+        pair(flag_id=n, story_title=title, matched_title=title, story_author_id=title) for n, title in enumerate(TITLES)
+    ]
+    path = tmp_path / "attacks.html"
+    write(path, rows)
+    with opened(browser, path, wide=False) as page:
+        expect(page.locator("article")).to_have_count(len(TITLES))
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "a long word widens it"
+        expect(page.locator("script, img, svg")).to_have_count(0)
+        page.screenshot(path=shots / "export-attacks.png", full_page=True)

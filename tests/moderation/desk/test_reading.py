@@ -1,0 +1,148 @@
+"""What moderators see: the queue, a pair in each language, filters and search, in any window."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from neardup.ledger import flags, read
+from neardup.ledger.selection import Selection
+from neardup.records import ISO_CODES, Kind, Language
+from playwright.sync_api import Browser, expect
+
+from tests.conftest import Neardup
+from tests.support.browser import NARROW, WIDE, Desk, Moderator, seated, serving
+
+CODE_OF = {language: code for code, language in ISO_CODES.items()}
+
+
+@pytest.fixture(scope="module")
+def desk(samples: Neardup) -> Iterator[Desk]:
+    with serving(samples) as open_desk:
+        yield open_desk
+
+
+@pytest.fixture
+def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
+    with seated(browser, desk, shots) as moderator:
+        yield moderator
+
+
+def count(desk: Desk, selection: Selection) -> int:
+    with closing(read(desk.neardup.ledger)) as db:
+        return flags.count(db, selection)
+
+
+def test_the_queue_lists_every_flag_worst_first(asha: Moderator, desk: Desk) -> None:
+    page = asha.go("/")
+    with closing(read(desk.neardup.ledger)) as db:
+        want = [sorted((row["story_id"], row["matched_id"])) for row in flags.select(db, Selection())]
+    rows = page.locator("a.row")
+    assert [row.get_attribute("href") for row in rows.all()] == [
+        f"/pair/{a}/{b}?at={n}" for n, (a, b) in enumerate(want)
+    ]
+    expect(page.get_by_text(f"0 of {len(want)} judged")).to_be_visible()
+
+
+@pytest.mark.parametrize("language", Language)
+def test_a_pair_in_each_language(asha: Moderator, language: Language) -> None:
+    page = asha.go("/")
+    page.get_by_role("navigation", name="Languages").get_by_role("link", name=language.title()).click()
+    titles = page.locator("a.row").first.locator("bdi").all_inner_texts()
+    page.locator("a.row").first.click()
+    expect(page.locator("h1")).to_contain_text("stand")
+    for side, title in zip("ab", titles, strict=True):
+        article = page.locator(f"article[data-side={side}]")
+        expect(article.locator("h2")).to_contain_text(title)
+        expect(article.locator(".story")).to_have_attribute("lang", CODE_OF[language])
+        assert article.locator("mark").count(), "the copied passages are marked"
+        assert len(article.locator(".story").inner_text()) > 200
+    assert asha.fits()
+    asha.shot(f"pair-{CODE_OF[language]}", whole=False)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path, scheme: str, size: str) -> None:
+    window = {"wide": WIDE, "narrow": NARROW}[size]
+    with seated(browser, desk, shots, color_scheme=scheme, window=window) as moderator:
+        for name, path in {
+            "queue": "/",
+            "filters": "/?status=every&score=0.5",
+            "nothing": "/?status=judged",
+            "pair": "/pair/4104002/4104005?at=19",
+            "near": "/pair/4100001/4100007?at=11",
+            "cluster": "/cluster/4104002",
+            "name": "/name",
+            "help": "/#help",
+        }.items():
+            page = moderator.go(path)
+            if name == "help":
+                page.keyboard.press("?")
+                expect(page.locator("#help dl")).to_be_visible()
+            assert moderator.fits(), f"{name} is wider than {window[0]} pixels"
+            assert page.evaluate("getComputedStyle(document.body).fontFamily").startswith("system-ui"), "no style sheet"
+            moderator.shot(f"{name}-{scheme}-{size}", whole=name not in ("pair", "near"))
+
+
+def test_filters(asha: Moderator, desk: Desk) -> None:
+    page = asha.go("/")
+    page.get_by_role("navigation", name="Kinds").get_by_role("link", name="Near").click()
+    expect(page.locator("a.row")).to_have_count(count(desk, Selection(kinds=(Kind.NEAR,))))
+    expect(page.locator(".tabs [aria-current]").last).to_have_text("Near")
+    page.get_by_role("navigation", name="Languages").get_by_role("link", name="Hindi").click()
+    both = Selection(languages=(Language.HINDI,), kinds=(Kind.NEAR,))
+    expect(page.locator("a.row")).to_have_count(count(desk, both))
+    asha.go("/")
+    page.get_by_text("Filters").click()
+    page.get_by_label("Score, at least").fill("0.6")
+    page.get_by_label("Verdict", exact=True).select_option("any or none")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("a.row")).to_have_count(count(desk, Selection(score=0.6)))
+    page.get_by_role("link", name="All", exact=True).click()
+    expect(page.locator("a.row")).to_have_count(count(desk, Selection()))
+
+
+def test_the_neighbours_of_a_pair_are_those_of_its_queue(asha: Moderator) -> None:
+    page = asha.go("/?kind=near")
+    hrefs = [row.get_attribute("href") for row in page.locator("a.row").all()]
+    page.locator("a.row").first.click()
+    expect(page.get_by_role("link", name="Previous")).to_have_count(0)
+    for href in hrefs[1:]:
+        page.get_by_role("link", name="Next").click()
+        page.wait_for_url(f"{asha.address}{href}")
+    expect(page.get_by_role("link", name="Next")).to_have_count(0)
+    page.get_by_role("link", name="Previous").click()
+    page.wait_for_url(f"{asha.address}{hrefs[-2]}")
+    page.get_by_role("link", name="Queue").click()
+    page.wait_for_url(f"{asha.address}/?kind=near")
+
+
+def test_search(asha: Moderator) -> None:
+    page = asha.go("/")
+    for said, want in (("4104002", "/?status=every&story=4104002"), ("7020", "/?status=every&author=7020")):
+        page.get_by_label("Story or author").fill(said)
+        page.get_by_role("button", name="Search").click()
+        page.wait_for_url(f"{asha.address}{want}")
+        assert page.locator("a.row").count() == 1
+        expect(page.locator("h1")).to_contain_text(said)
+    page.get_by_label("Story or author").fill("<b>nobody</b>")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("h1")).to_contain_text("<b>nobody</b>")
+    asha.expect(404)
+
+
+def test_what_is_not_there_is_told(asha: Moderator) -> None:
+    for path, status in (
+        ("/pair/1/2", 404),
+        ("/pair/x/y", 404),
+        ("/cluster/1", 404),
+        ("/nowhere", 404),
+        ("/?language=klingon", 400),
+        ("/?page=-1", 400),
+        ("/pair/4104002/4104005?at=99999999999999", 400),
+    ):
+        answer = asha.page.goto(asha.address + path)
+        assert answer and answer.status == status, path
+        expect(asha.page.get_by_role("link", name="To the queue")).to_be_visible()
+        asha.expect(status)

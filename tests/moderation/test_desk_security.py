@@ -1,0 +1,238 @@
+"""Laws of the review desk: nobody but this machine, or who holds the token, sees a page; no other site posts a form;
+no answer lets a browser run or embed anything; nothing that people type or stories hold is logged.
+"""
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.config.listen import is_loopback
+from neardup.errors import Misuse
+from neardup.ledger import connect
+from neardup.moderation.desk import sessions
+from neardup.moderation.desk.security import MOST_BYTES
+from neardup.moderation.desk.sessions import Keys
+from neardup.moderation.desk.typed import MOST_IN_NAME, local, name_of, note_of
+
+from tests.support.desks import OPEN, TOKEN, desk, form_token, origin, post
+
+
+async def test_every_answer_forbids_what_no_page_needs(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client:
+        for path, status in (("/name", 200), ("/nowhere", 404), ("/static/icon.svg", 200), ("/login", 200)):
+            async with client.get(path) as answer:
+                said = answer.headers
+                assert answer.status == status, path
+            policy = dict(part.split(" ", 1) for part in said["Content-Security-Policy"].split("; "))
+            assert policy == {
+                "default-src": "'none'", "style-src": "'self'", "script-src": "'self'", "img-src": "'self'",
+                "form-action": "'self'", "frame-ancestors": "'none'", "base-uri": "'none'",
+            }, path  # fmt: skip
+            assert said["X-Content-Type-Options"] == "nosniff", path
+            assert said["Referrer-Policy"] == "same-origin", path
+            assert said["Cache-Control"] == ("no-cache" if path.startswith("/static") else "no-store"), path
+            assert "aiohttp" not in said["Server"], path
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "localhost:99", "[::1]:99"])
+async def test_the_names_of_this_machine_are_answered(tmp_path: Path, name: str) -> None:
+    async with desk(tmp_path) as client, client.get("/name", headers={"Host": name}) as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("name", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "10.0.0.1", "[::"])
+async def test_a_name_that_resolves_to_this_machine_is_not(tmp_path: Path, name: str) -> None:
+    async with desk(tmp_path) as client, client.get("/name", headers={"Host": name}) as answer:
+        assert answer.status in (400, 421), "DNS rebinding"
+        assert "Your name" not in await answer.text()
+
+
+async def test_a_form_is_taken_from_this_desk_only(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client:
+        here = origin(client)
+        asha = {"name": "Asha"}
+        assert await post(client, "/name", asha) == 303
+        assert await post(client, "/name", asha, here | {"Sec-Fetch-Site": "same-origin"}) == 303
+        for headers in (
+            {"Origin": "null"},
+            {"Origin": "http://evil.example"},
+            {"Origin": f"http://{client.host}:{(client.port or 0) + 1}"},
+            {"Referer": here["Origin"]},
+            here | {"Sec-Fetch-Site": "cross-site"},
+            here | {"Sec-Fetch-Site": "same-site"},
+            here | {"Sec-Fetch-Site": "none"},
+        ):
+            assert await post(client, "/name", asha, headers) == 403, headers
+        for token in ("", "0" * 64, "ü"):
+            assert await post(client, "/name", asha | {"token": token}) == 403, "CSRF"
+
+
+async def test_a_form_token_is_its_sessions_own(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client:
+        theirs = await form_token(client)
+        assert theirs == await form_token(client), "a session keeps its token"
+        client.session.cookie_jar.clear()
+        assert await post(client, "/name", {"name": "Asha", "token": theirs}) == 403
+
+
+async def test_a_form_of_before_a_restart_is_given_back_with_what_was_typed(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client:
+        await form_token(client)
+        form = {"token": "0" * 64, "back": "/pair/1/2", "note": "<b>कहानी</b> & more", "secret": TOKEN}
+        async with client.post("/name", data=form, headers=origin(client)) as answer:
+            text = await answer.text()
+        assert answer.status == 403
+        assert "&lt;b&gt;कहानी&lt;/b&gt; &amp; more</textarea>" in text
+        assert 'name="back" value="/pair/1/2"' in text
+        assert TOKEN not in text, "a secret is not shown"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"x" * (MOST_BYTES + 1), "application/x-www-form-urlencoded", 413),
+        (b"name=Asha", "text/plain", 415),
+        (b"name=Asha", "multipart/form-data; boundary=x", 415),
+        (b"name=\xff", "application/x-www-form-urlencoded", 400),
+        (b"a=1&" * 40, "application/x-www-form-urlencoded", 400),
+        (b"name=%ff%00", "application/x-www-form-urlencoded; charset=nonsense", 403),
+        (b"", "application/x-www-form-urlencoded", 403),
+    ],
+)
+async def test_what_is_no_form(tmp_path: Path, body: bytes, kind: str, status: int) -> None:
+    async with desk(tmp_path) as client:
+        await form_token(client)
+        async with client.post("/name", data=body, headers=origin(client) | {"Content-Type": kind}) as answer:
+            assert answer.status == status
+
+
+async def test_other_methods_are_refused(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client:
+        for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+            async with client.request(method, "/name") as answer:
+                assert answer.status in (403, 405), method
+
+
+async def test_where_others_can_reach_it_the_token_is_asked_for(tmp_path: Path) -> None:
+    async with desk(tmp_path, OPEN, TOKEN) as client:
+        for path in ("/", "/name", "/pair/1/2", "/cluster/1", "/search?q=x", "/nowhere"):
+            async with client.get(path, allow_redirects=False) as answer:
+                assert (answer.status, answer.headers["Location"][:12]) == (303, "/login?back="), path
+        async with client.get("/static/icon.svg") as answer:
+            assert answer.status == 200
+        token = await form_token(client, "/login")
+        for said in ("", TOKEN[:-1], TOKEN + "x", "ü"):
+            form = {"token": token, "secret": said}
+            async with client.post("/login", data=form, headers=origin(client)) as answer:
+                assert (answer.status, "neardup_login" in answer.cookies) == (403, False), said
+        form = {"token": token, "secret": TOKEN, "back": "/name"}
+        async with client.post("/login", data=form, headers=origin(client), allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (303, "/name")
+            cookie = answer.cookies["neardup_login"]
+            assert (cookie["httponly"], cookie["samesite"]) == (True, "Strict")
+            assert TOKEN not in cookie.value
+        async with client.get("/name", allow_redirects=False) as answer:
+            assert answer.status == 200
+
+
+async def test_a_form_is_refused_without_a_login(tmp_path: Path) -> None:
+    async with desk(tmp_path, OPEN, TOKEN) as client:
+        token = await form_token(client, "/login")
+        form = {"token": token, "name": "Asha"}
+        async with client.post("/name", data=form, headers=origin(client), allow_redirects=False) as answer:
+            assert (answer.status, "neardup_name" in answer.cookies) == (403, False)
+
+
+async def test_a_browser_that_holds_its_cookies_back_keeps_its_session(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client, client.get("/name", headers={"Sec-Fetch-Site": "cross-site"}) as answer:
+        assert 'http-equiv="refresh" content="0;url=/name"' in await answer.text()
+        assert "neardup_session" not in answer.cookies
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:8765", "[::]:8765", "192.168.1.2:80", "example.org:80", "127.0.0.1.x:80"])
+async def test_other_machines_are_let_in_with_a_token_only(tmp_path: Path, listen: str) -> None:
+    with pytest.raises(Misuse, match=rf"^review\.token: {re.escape(listen)} .* NEARDUP_REVIEW__TOKEN$"):
+        async with desk(tmp_path, listen):
+            pass
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.255.255.254", "[::1]", "::1"])
+def test_loopback(host: str) -> None:
+    assert is_loopback(host)
+
+
+@given(st.text(), st.text(), st.floats(0, 1e10))
+def test_only_a_key_makes_a_login(session: str, token: str, now: float) -> None:
+    keys = Keys.of(token)
+    made = sessions.login(keys, session, now)
+    assert sessions.is_login(Keys.of(token), session, made, now), "also after a restart"
+    assert not sessions.is_login(keys, session, made, now + sessions.LOGIN_SECONDS), "it ends"
+    assert not sessions.is_login(keys, session + "x", made, now)
+    assert not sessions.is_login(Keys.of(token + "x"), session, made, now), "another token logs everybody out"
+    later = f"9{made}"
+    assert not sessions.is_login(keys, session, later, now), "nobody makes it last longer"
+
+
+@given(st.text(), st.text(), st.text())
+def test_only_a_key_makes_a_form_token(session: str, other: str, said: str) -> None:
+    keys = Keys.of("")
+    made = sessions.form_token(keys, session)
+    assert sessions.is_form_token(keys, session, made)
+    assert sessions.is_form_token(keys, other, made) == (session == other)
+    assert not sessions.is_form_token(Keys.of(""), session, made), "each start has a key of its own"
+    assert sessions.is_form_token(keys, session, said) == (said == made)
+
+
+@given(st.text())
+def test_a_name_is_one_visible_line(typed: str) -> None:
+    name = name_of(typed)
+    assert name_of(name) == name
+    assert len(name) <= MOST_IN_NAME
+    assert not set(name) & set("\n\r\t\0\u202e\u2066\ud800")
+
+
+@given(st.text())
+def test_a_note_keeps_its_lines_and_loses_what_cannot_be_seen(typed: str) -> None:
+    note = note_of(typed)
+    assert note_of(note) == note
+    assert not set(note) & set("\r\0\x1b\u202e\u2066\ud800")
+
+
+def test_names_and_notes_keep_every_script() -> None:
+    for name in ("आशा", "ആശ\u200d", "O'Neil", "ਗੁਰਪ੍ਰੀਤ", "ক্\u200cষ"):
+        assert name_of(f"  {name}\n") == note_of(f" {name} \r\n") == name
+    assert note_of("a\r\nb\rc") == "a\nb\nc"
+
+
+@pytest.mark.parametrize(
+    "address", ["//evil.example", "/\\evil.example", "http://x", "", "javascript:x", "/a b", "/\t/x"]
+)
+def test_no_form_leads_elsewhere(address: str) -> None:
+    assert local(address) == "/"
+
+
+def test_addresses_of_the_desk_are_gone_back_to() -> None:
+    for address in ("/", "/pair/1/2?language=HINDI&at=3", "/cluster/7"):
+        assert local(address) == address
+
+
+async def test_nothing_is_logged_but_what_failed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    async with desk(tmp_path) as client:
+        async with client.get("/search?q=SECRET"), client.get("/login?back=/SECRET"), client.get("/SECRET"):
+            pass
+        await post(client, "/name", {"name": "SECRET"})
+        await post(client, "/login", {"secret": "SECRET"})
+    said = "".join(capfd.readouterr())
+    assert "a login was refused" in said
+    assert "SECRET" not in said
+
+
+async def test_the_ledger_is_closed(tmp_path: Path) -> None:
+    async with desk(tmp_path):
+        pass
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        [mode] = db.execute("PRAGMA journal_mode = DELETE").fetchone()
+    assert mode == "delete", "a connection was left open"

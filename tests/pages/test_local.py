@@ -1,0 +1,84 @@
+"""Pages that are files: what no page can be is gone, at once; what has not changed is not read."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.config import Content
+from neardup.errors import Fatal, Gone, TooLarge, Transient
+from neardup.pages.s3_errors import Forbidden
+from neardup.pages.store import Document, Pages
+
+from tests.support.made import got
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "pages"
+    made.mkdir()
+    (tmp_path / "secret.html").write_text("not for you")
+    return made
+
+
+def pages_of(folder: Path, max_bytes: int = 100) -> Pages:
+    return Pages(Content(url=f"file:{folder}", max_bytes=max_bytes))
+
+
+def test_a_file_is_read_until_it_changes_no_more(folder: Path) -> None:
+    (folder / "1.html").write_bytes(b"one")
+    pages = pages_of(folder)
+    first = got(pages, "1.html")
+    assert first is not None and first.etag is not None
+    assert first == Document(b"one", None, first.etag)
+    assert got(pages, "1.html", first.etag) is None
+    (folder / "1.html").write_bytes(b"two, and longer")
+    again = got(pages, "1.html", first.etag)
+    assert again is not None and again.body == b"two, and longer"
+
+
+def test_what_is_no_file_is_gone(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "inside").mkdir()
+    for path in ("none", "pipe", "inside", "inside/", "none/1.html", "n" * 300, "", "a\0b", "\ud800"):
+        with pytest.raises(Gone):
+            got(pages_of(folder), path)
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "pages", "secret.html", "x"]), max_size=6).map("/".join))
+def test_no_path_leads_out_of_the_folder(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
+    folder = tmp_path_factory.getbasetemp() / "outside" / "pages"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder.parent / "secret.html").write_text("not for you")
+    for tried in (path, f"/{path}", f"{folder.parent}/{path}"):
+        with pytest.raises(Gone):
+            got(pages_of(folder), tried)
+
+
+def test_a_large_file_is_not_read_and_a_locked_one_is_forbidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "1.html").write_bytes(bytes(100))
+    document = got(pages_of(folder, 100), "1.html")
+    assert document is not None and document.body == bytes(100)
+    with pytest.raises(TooLarge):
+        got(pages_of(folder, 99), "1.html")
+    (folder / "1.html").chmod(0)
+    if os.access(folder / "1.html", os.R_OK):  # as root may
+
+        def refused(*_: object, **__: object) -> int:
+            raise PermissionError(13, "Permission denied", "1.html")
+
+        monkeypatch.setattr("neardup.pages.local.os.open", refused)
+    with pytest.raises(Forbidden, match="Permission denied"):
+        got(pages_of(folder), "1.html")
+
+
+def test_what_cannot_be_read_for_now_is_tried_again(folder: Path) -> None:
+    (folder / "loop").symlink_to("loop")
+    with pytest.raises(Transient, match="symbolic links"):
+        got(pages_of(folder), "loop")
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Fatal, match="no folder"):
+        pages_of(tmp_path / "none")

@@ -1,0 +1,158 @@
+"""Requests for objects: signed as S3 wants them, where they are, over TLS that is checked."""
+
+import hashlib
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import Mock
+
+import pycurl
+import pytest
+import trustme
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
+from hypothesis import example, given
+from hypothesis import strategies as st
+from neardup.config import Content
+from neardup.errors import Fatal, Gone, TooLarge, Transient
+from neardup.pages.s3 import Get
+from neardup.pages.store import Document, Pages
+
+from tests.support.made import got
+from tests.support.objects_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
+from tests.support.servers import REGION
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with with_keys() as made:
+        yield made
+
+
+def signature(path: str, headers: dict[str, str], host: str) -> str:
+    """What botocore would sign a GET with, that has these headers."""
+    fields = dict(part.strip().split("=", 1) for part in headers["authorization"].partition(" ")[2].split(","))
+    signed = {name: headers[name] for name in fields["SignedHeaders"].split(";")}
+    request = AWSRequest("GET", f"http://{host}{path}", headers=signed)
+    request.context["timestamp"] = headers["x-amz-date"]
+    auth = S3SigV4Auth(Credentials(KEY, SECRET, TOKEN), "s3", REGION)
+    return str(auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request))
+
+
+# a slash in front is dropped
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/"), min_size=1).filter(
+    lambda name: name not in (".", "..")
+)
+etags = st.none() | st.text("abc0123-", min_size=1).map(lambda etag: f'"{etag}"')
+
+
+@given(st.lists(names, min_size=1).map("/".join), etags)
+@example("HINDI/1.html", None)
+@example("राम कथा/(1)*'!~ +=&?#%41%.html", '"e-2"')
+@example("1//", None)
+def test_every_request_is_signed_as_botocore_signs_it(server: Server, path: str, etag: str | None) -> None:
+    got(pages_of(server), path, etag)
+    asked, headers = server.asked.pop()
+    assert headers.get("if-none-match") == etag
+    assert headers["x-amz-security-token"] == TOKEN
+    assert headers["x-amz-content-sha256"] == hashlib.sha256(b"").hexdigest()
+    said = headers["authorization"]
+    assert said.startswith(f"AWS4-HMAC-SHA256 Credential={KEY}/{headers['x-amz-date'][:8]}/{REGION}/s3/aws4_request,")
+    assert {"host", "x-amz-date", "x-amz-security-token"} < set(
+        said.partition("SignedHeaders=")[2].split(",")[0].split(";")
+    )
+    assert said.endswith(f"Signature={signature(asked, headers, f'localhost:{server.port}')}"), asked
+
+
+def test_a_bucket_is_asked_for_where_it_is(server: Server) -> None:
+    def asked(*, endpoint: str | None, path_style: bool) -> str:
+        content = Content(url="s3://stories/html/", endpoint=endpoint, region="ap-south-1", path_style=path_style)
+        get = Pages(content).begin("1.html")
+        assert isinstance(get, Get)
+        return str(get.curl.getinfo(pycurl.EFFECTIVE_URL))
+
+    assert asked(endpoint=None, path_style=False) == "https://stories.s3.ap-south-1.amazonaws.com/html/1.html"
+    assert asked(endpoint=None, path_style=True) == "https://s3.ap-south-1.amazonaws.com/stories/html/1.html"
+    assert asked(endpoint="http://box:9/", path_style=True) == "http://box:9/stories/html/1.html"
+    assert asked(endpoint="http://box:9", path_style=False) == "http://stories.box:9/html/1.html"
+
+
+def test_keys_that_cannot_be_renewed_are_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages, refused = pages_of(server), ClientError({"Error": {"Code": "Throttling", "Message": "m"}}, "AssumeRole")
+    monkeypatch.setattr(pages._place, "_credentials", Mock(get_frozen_credentials=Mock(side_effect=refused)))
+    with pytest.raises(Transient, match="Throttling"):
+        pages.begin("1.html")
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(Fatal, match="nobody"):
+        pages_of(server)
+
+
+def test_the_region_is_configured_or_the_environment_s(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def signed_for(region: str | None) -> str:
+        content = content_of(f"http://localhost:{server.port}").model_copy(update={"region": region})
+        got(Pages(content), "1.html")
+        return server.asked.pop()[1]["authorization"].split("/")[2]
+
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    assert (signed_for(REGION), signed_for(None)) == (REGION, "eu-west-1")
+    monkeypatch.setenv("AWS_REGION", "eu-west-2")
+    assert (signed_for(REGION), signed_for(None)) == (REGION, "eu-west-2")
+
+
+@pytest.mark.parametrize("endpoint", ["localhost:9000", "file:///etc", "ftp://box", "http://me:secret@box"])
+def test_an_endpoint_is_one_of_http(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="endpoint"):
+        content_of(endpoint)
+
+
+def test_no_header_is_taken_from_what_came_before_the_answer(server: Server) -> None:
+    document = got(pages_of(server), "after-a-hint")
+    assert document == Document(BODY, None, '"e"')
+    server.asked.clear()
+
+
+def test_an_etag_is_given_back_as_it_came(server: Server) -> None:
+    assert got(pages_of(server), "1.html", '"é"') is not None
+    assert server.asked.pop()[1]["if-none-match"] == '"é"'
+    assert got(pages_of(server), "/1.html") is not None
+    assert server.asked.pop()[0] == "/stories/html/1.html", "a slash too many in a listing"
+
+
+@pytest.mark.parametrize("path", ["..", "../other/1.html", "HINDI/../../1.html", "./1.html", "\ud800.html"])
+def test_no_path_leads_out_of_the_bucket(server: Server, path: str) -> None:
+    with pytest.raises(Gone):
+        got(pages_of(server), path)
+    assert not server.asked, "libcurl would have shortened it"
+
+
+def test_a_request_takes_nothing_over_from_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = pages_of(server)
+    got(pages, "1.html", '"e"')
+    monkeypatch.delenv("AWS_SESSION_TOKEN")
+    for those, etags in ((pages, [None]), (pages_of(server), ['"e"', None, '"f"'])):
+        for etag in etags:
+            got(those, "1.html", etag)
+            assert server.asked[-1][1].get("if-none-match") == etag
+    assert "x-amz-security-token" not in server.asked.pop()[1]
+    server.asked.clear()
+
+
+@pytest.mark.parametrize("path", ["with-its-length", "in-chunks"])
+def test_a_large_object_is_not_taken(server: Server, path: str) -> None:
+    assert got(pages_of(server, max_bytes=len(BODY)), path) == Document(BODY, None, '"e"')
+    with pytest.raises(TooLarge):
+        got(pages_of(server, max_bytes=len(BODY) - 1), path)
+    server.asked.clear()
+
+
+def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with serving(context) as server:
+        with pytest.raises(Transient, match="certificate"):
+            got(pages_of(server, "https"), "1.html")
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+        assert got(pages_of(server, "https"), "1.html") == Document(BODY, None, '"e"')

@@ -1,0 +1,203 @@
+"""Word order, batch splits, arrival order, an index that lags and look-ups ahead of the writer change no flag: they
+are what brute force flags.
+
+Stories go through the real writer, verifier, ledger and index, as fingerprints made for the purpose; their
+texts are gone, so that signatures decide.
+"""
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.config import Detection
+from neardup.core.fingerprint.minhash import ROWS
+from neardup.core.verify.scores import estimate, kind_of
+from neardup.index.protocol import Bandings, Mark
+from neardup.index.sqlite import SqliteIndex
+from neardup.ledger import Ledger, changes, flags, runs
+from neardup.pipeline.index_sync import catch_up, refuse_strangers
+from neardup.pipeline.summary import Counts
+from neardup.pipeline.verifier import Verifier
+from neardup.pipeline.writer import LookedUp, Writer
+from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind, Language, Outcome, Side, Story
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+
+from tests.support.made import fingerprint_of
+
+Pairs = set[tuple[int, int, str, int]]
+Text = tuple[int, list[int], list[int] | None]
+
+# Few seeds, few flipped bits and some changed rows, so that copies are common.
+bits = st.one_of(st.lists(st.integers(0, 127), max_size=5, unique=True), st.just(list(range(20))))
+rows = st.one_of(st.none(), st.lists(st.integers(0, ROWS - 1), max_size=60, unique=True))
+texts = st.tuples(st.integers(0, 1), bits, rows)
+languages = st.sampled_from([Language.HINDI, Language.ODIA])
+aheads = st.integers(0, 2)
+listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, max_size=12)
+
+
+class NoTexts:
+    """An object store from which every page is gone."""
+
+    async def read(self, sides: Iterable[tuple[Language, Side]]) -> dict[bytes, None]:
+        return {side.text_hash: None for _, side in sides}
+
+
+class Late(SqliteIndex):
+    """An index that applies what it is told no sooner than it is asked how far it is, or told more."""
+
+    def __init__(self, path: Path, bandings: Bandings) -> None:
+        super().__init__(path, bandings)
+        self._told: Callable[[], Awaitable[None]] | None = None
+
+    async def mark(self) -> Mark:
+        await self._apply_told()
+        return await super().mark()
+
+    async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
+        await self._apply_told()
+        self._told = partial(super().apply, changes, applied, since)
+
+    async def _apply_told(self) -> None:
+        told, self._told = self._told, None
+        if told:
+            await told()
+
+
+def fingerprint(text: Text) -> Fingerprint:
+    seed, flipped, changed = text
+    value = int.from_bytes(random.Random(seed).randbytes(16))
+    for bit in flipped:
+        value ^= 1 << bit
+    signature = bytearray(random.Random(-seed).randbytes(ROWS))
+    for row in changed or ():
+        signature[row] = (signature[row] + 1 + row) % 256
+    return fingerprint_of(value.to_bytes(16), None if changed is None else bytes(signature))
+
+
+def outcome(story_id: int, language: Language, text: Text, published: int) -> Fingerprinted:
+    return Fingerprinted(Story(story_id, language, published_at=published or None), fingerprint(text), None)
+
+
+async def flagged(
+    folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
+) -> Pairs:
+    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings)
+    await refuse_strangers(index, ledger, "v")
+    await catch_up(index, ledger, "v")
+    verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
+    run_id = await ledger.do(runs.begin, "backfill")
+    async with Writer(
+        ledger,
+        index,
+        detection,
+        "v",
+        run_id=run_id,
+        standing=dict,
+        counts=Counts(),
+        checkpoint=lambda position: None,
+        committed=verifier.wake,
+    ) as writer:
+        looked: list[LookedUp | None] = []
+        for n, batch in enumerate(batches):
+            looked += [await writer.look_up(later) for later in batches[len(looked) : n + 1 + ahead]]
+            await writer.write(batch, looked[n], 0)
+    await verifier.drain()
+    found = await ledger.do(lambda db: list(flags.select(db)))
+    assert await ledger.do(changes.last_seq) == (await index.mark()).applied, "the index is in step"
+    await index.close()
+    ledger.close()
+    return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}
+
+
+def run(
+    batches: list[list[Outcome]], kind: type[SqliteIndex] = SqliteIndex, ahead: int = 0, **thresholds: int
+) -> Pairs:
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(flagged(Path(folder), batches, Detection(**thresholds), kind, ahead))
+
+
+def side(one: Fingerprinted) -> Side:
+    made = one.fingerprint
+    return Side(one.story.id, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+
+
+def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
+    one, other = x.fingerprint, y.fingerprint
+    differing = (int.from_bytes(one.simhash) ^ int.from_bytes(other.simhash)).bit_count()
+    if one.text_hash == other.text_hash:
+        return Kind.EXACT, differing
+    signed = one.signature is not None and other.signature is not None
+    same = [a == b for a, b in zip(one.signature or b"", other.signature or b"", strict=False)] if signed else []
+    nominated = sum(map(all, zip(same[::2], same[1::2], strict=True))) >= 2 and sum(same) >= 10
+    if differing > 3 and not nominated:
+        return None, differing
+    return kind_of(differing, estimate(Candidate(x.story.language, side(x), side(y))), Detection()), differing
+
+
+def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
+    found = set()
+    for x, y in combinations(outcomes, 2):
+        if x.story.language != y.story.language:
+            continue
+        kind, differing = kind_by_hand(x, y)
+        if kind is not None:
+            early, late = sorted((x.story, y.story), key=lambda s: (s.published_at or float("inf"), s.id))
+            found.add((late.id, early.id, kind.value, differing))
+    return found
+
+
+@pytest.mark.parametrize("kind", [SqliteIndex, Late])
+@given(rows=listed, data=st.data())
+@settings(deadline=None, max_examples=60)
+def test_any_order_and_any_batches_flag_what_brute_force_flags(
+    kind: type[SqliteIndex], rows: list[tuple[Language, Text, int]], data: st.DataObject
+) -> None:
+    outcomes = [outcome(n, *row) for n, row in enumerate(rows)]
+    shuffled = data.draw(st.permutations(outcomes))
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(rows) - 1))))
+    batches: list[list[Outcome]] = [list(shuffled[a:b]) for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    assert run(batches, kind, data.draw(aheads)) == brute_force(outcomes)
+
+
+@pytest.mark.parametrize("kind", [SqliteIndex, Late])
+@given(versions=st.lists(listed, min_size=2, max_size=4), ahead=aheads)
+@settings(deadline=None, max_examples=40)
+def test_after_edits_only_the_last_versions_count(
+    kind: type[SqliteIndex], versions: list[list[tuple[Language, Text, int]]], ahead: int
+) -> None:
+    batches: list[list[Outcome]] = [[outcome(n, *row) for n, row in enumerate(rows)] for rows in versions]
+    last = {n: outcome(n, *row) for rows in versions for n, row in enumerate(rows)}
+    assert run(batches, kind, ahead) == brute_force(list(last.values()))
+
+
+def test_a_template_copied_many_times_is_capped_and_said() -> None:
+    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(120)]
+    found = run([list(same[:60]), list(same[60:])])
+    assert {n for pair in found for n in pair[:2]} == set(range(120)), "no copy goes unseen"
+    assert len(found) == 51 * 50 / 2 + 120 - 51, "once fifty-one are full, another copy costs one flag"
+
+
+def capped() -> float:
+    return REGISTRY.get_sample_value("neardup_capped_buckets_total", {"language": "HINDI"}) or 0.0
+
+
+def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged() -> None:
+    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(40)]
+    before = capped()
+    with capture_logs() as logs:
+        found = run([list(same[:30]), list(same[30:31]), list(same[31:])], max_bucket=7)
+    assert {n for pair in found for n in pair[:2]} == set(range(40)), "no story goes unseen"
+    assert capped() > before
+    [told] = [line for line in logs if line["event"] == "max_bucket reached"]
+    assert (told["language"], told["times"]) == ("HINDI", capped() - before), "a line a language and run"
+    assert told["times"] >= 37, "five blocks of the SimHash, 32 bands of the signature"
+    assert (told["fullest"].split(":")[0], told["members"] > 7) == ("HINDI", True)

@@ -1,0 +1,214 @@
+"""Whatever an index has lost, it is in step with the ledger again after `catch_up`, and never without a word."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import redis
+from neardup.core.candidates.banding import Banding
+from neardup.errors import Fatal
+from neardup.index.protocol import Index
+from neardup.index.redis import open_redis
+from neardup.index.sqlite import SqliteIndex
+from neardup.ledger import Ledger, changes, runs, stories
+from neardup.pipeline.index_sync import catch_up, ledger_id, rebuild, refuse_strangers, start_anew
+from neardup.records import Fingerprinted, Language, Story
+from structlog.testing import capture_logs
+
+from tests.support.made import fingerprint_of, held_as_changes
+
+BANDINGS = dict.fromkeys(Language, Banding())
+Scene = Callable[[Ledger, Index], Awaitable[None]]
+
+
+async def opened(kind: str, folder: Path, redis_url: str) -> Index:
+    if kind == "sqlite":
+        return SqliteIndex(folder / "l.db", BANDINGS)
+    return await open_redis(redis_url, BANDINGS, "compact" if kind == "compact" else "documented")
+
+
+async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
+    outcomes = [
+        Fingerprinted(Story(n, Language.HINDI), fingerprint_of(text.to_bytes(16), bytes([text]) * 64), None)
+        for n, text in texts
+    ]
+    await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
+
+
+async def assert_in_step(ledger: Ledger, index: Index) -> None:
+    held = await ledger.do(held_as_changes)
+    assert (await index.mark()).applied == await ledger.do(changes.last_seq)
+    _, found = await index.lookup([change.new for change in held if change.new])
+    for change, one in zip(held, found, strict=True):
+        assert change.number in one.numbers, f"story {change.story_id} is not in its buckets"
+    assert sum((await index.sizes()).values()) == len(held)
+
+
+async def behind(ledger: Ledger, index: Index) -> None:
+    await commit(ledger, (3, 3), (1, 99))
+
+
+async def emptied(ledger: Ledger, index: Index) -> None:
+    await index.clear(await ledger_id(ledger), "v")
+
+
+async def ahead(ledger: Ledger, index: Index) -> None:
+    await index.apply([], 1000)
+
+
+async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
+    await commit(ledger, (4, 4), (5, 5))
+    await ledger.do(changes.prune, 0)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
+@pytest.mark.parametrize("scene", [behind, emptied, ahead, older_than_the_outbox])
+def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: str) -> None:
+    async def play() -> None:
+        ledger = Ledger(tmp_path / "l.db")
+        index = await opened(kind, tmp_path, redis_url)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1), (2, 2))
+        await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        await scene(ledger, index)
+        with capture_logs() as logs:
+            await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        assert bool(logs) == (scene is not behind), f"data that was lost is told of, a lag is not: {logs}"
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
+def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
+    kind: str, tmp_path: Path, redis_url: str
+) -> None:
+    async def play() -> None:
+        ledger = Ledger(tmp_path / "l.db")
+        index = await opened(kind, tmp_path, redis_url)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1), (2, 2), (3, 3))
+        await catch_up(index, ledger, "v")
+        with pytest.raises(KeyboardInterrupt):
+            await rebuild(index, ledger, "v", interrupt)
+        assert (await index.mark()).applied is None
+        told: list[int] = []
+        assert await rebuild(index, ledger, "v", told.append) == 3
+        assert told == sorted(told) and told[-1] == 3
+        await assert_in_step(ledger, index)
+        await index.close()
+        ledger.close()
+
+    def interrupt(done: int) -> None:
+        raise KeyboardInterrupt
+
+    asyncio.run(play())
+    assert not list(tmp_path.glob("*-rebuild-*")), "scratch files are left behind"
+
+
+def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1), (2, 2))
+        await catch_up(index, ledger, "v")
+        with redis.Redis.from_url(redis_url) as client:
+            dumped = {key: client.dump(key) for key in client.scan_iter()}
+            await commit(ledger, (2, 77), (3, 3))
+            await catch_up(index, ledger, "v")
+            client.flushall()
+            for key, value in dumped.items():
+                client.restore(key, 0, value)
+        await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"), [(("another", "v"), "another ledger"), ((None, "other"), "neardup reindex")]
+)
+def test_a_strangers_index_is_refused(tmp_path: Path, theirs: tuple[str | None, str], said: str) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+        await index.clear(theirs[0] or await ledger_id(ledger), theirs[1])
+        try:
+            await refuse_strangers(index, ledger, "v")
+        finally:
+            await index.close()
+            ledger.close()
+
+    with pytest.raises(Fatal, match=said):
+        asyncio.run(play())
+
+
+def test_catching_up_spares_a_strangers_index(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+        await index.clear("another", "v")
+        await index.apply([], 7)
+        try:
+            with pytest.raises(Fatal, match="another ledger"):
+                await catch_up(index, ledger, "v")
+            assert (await index.mark()).applied == 7, "nothing was written to it"
+        finally:
+            await index.close()
+            ledger.close()
+
+    asyncio.run(play())
+
+
+def test_a_refingerprinting_cut_short_is_not_begun_again(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1))
+        await catch_up(index, ledger, "v")
+        await ledger.do(stories.restart, "v", "whole pages")  # and killed before the index was cleared
+        await start_anew(index, ledger, "v", "whole pages")
+        await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        await commit(ledger, (1, 1))
+        await start_anew(index, ledger, "v", "whole pages")
+        assert 1 in await ledger.do(stories.known_many, [1]), "it goes on where it was"
+        await start_anew(index, ledger, "v", "their <article>")
+        assert await ledger.do(stories.known_many, [1]) == {}, "texts are taken from pages in another way"
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
+
+
+def test_what_a_rebuild_that_was_killed_left_is_removed(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "i.db", BANDINGS)
+        for name in ("l.db-rebuild-1", "other.db-rebuild-1"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "column").write_bytes(b"x")
+        await commit(ledger, (1, 1))
+        await rebuild(index, ledger, "v")
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
+    assert [path.name for path in tmp_path.glob("*-rebuild-*")] == ["other.db-rebuild-1"]
+
+
+def test_fingerprints_of_another_version_are_refused_and_the_way_out_is_named(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+        await ledger.do(runs.put, "fingerprint_version", "older")
+        try:
+            await refuse_strangers(index, ledger, "v")
+        finally:
+            await index.close()
+            ledger.close()
+
+    with pytest.raises(Fatal, match="backfill --refingerprint"):
+        asyncio.run(play())

@@ -1,0 +1,152 @@
+"""Every listed story ends in exactly one outcome with a named reason, whatever its page is."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+from neardup.config import Content
+from neardup.core.text.html import Extraction
+from neardup.errors import Transient
+from neardup.pages.reader_process import Read
+from neardup.pages.store import Pages
+from neardup.pipeline.worker import Worker
+from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Language, Outcome, Skip, Skipped, Story
+
+from tests.conftest import SAMPLES
+from tests.support.made import got, worker_of
+from tests.support.servers import REGION, Aws
+
+STORY = Story(1, Language.HINDI, "page.html", updated_at=1000)
+PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था।"
+PAGE = f"<html><head><meta charset=utf-8></head><body><p>{PROSE}</p></body></html>"
+
+
+async def outcome(
+    folder: Path, page: bytes | None, known: Known | None = None, story: Story = STORY, body: str = ""
+) -> Outcome:
+    if page is not None:
+        (folder / "page.html").write_bytes(page)
+    content = Content(url=f"file:{folder}", max_bytes=1_000_000)
+    return (await worker_of(content, Extraction(body), known=lambda _: known).process(story))[1]
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (None, Skip.MISSING),
+        (b"", Skip.EMPTY),
+        (b" \n ", Skip.EMPTY),
+        (b"<html><body><img src=x></body></html>", Skip.EMPTY),
+        (b"<p>word</p>", Skip.TOO_SHORT),
+        (b"<p>" + b"word " * 12_000_000 + b"</p>", Skip.TOO_LARGE),
+        (b"\x89PNG\r\n\x1a\n" + os.urandom(5000), Skip.NOT_TEXT),
+        (b"PK\x03\x04" + os.urandom(5000), Skip.NOT_TEXT),
+    ],
+)
+async def test_a_page_without_a_story_is_skipped_by_name(tmp_path: Path, page: bytes | None, reason: Skip) -> None:
+    assert await outcome(tmp_path, page) == Skipped(STORY, reason)
+
+
+async def test_a_page_without_the_configured_body_is_skipped_by_name(tmp_path: Path) -> None:
+    assert await outcome(tmp_path, PAGE.encode(), body=".story") == Skipped(STORY, Skip.NO_BODY)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+async def test_the_encoding_does_not_change_the_fingerprint(tmp_path: Path, encoding: str) -> None:
+    text = PAGE.replace("<meta charset=utf-8>", "") if "16" in encoding else PAGE
+    made = await outcome(tmp_path, text.encode(encoding))
+    plain = await outcome(tmp_path, PAGE.encode())
+    assert isinstance(made, Fingerprinted) and isinstance(plain, Fingerprinted), made
+    assert made.fingerprint == plain.fingerprint
+
+
+async def test_a_bad_row_keeps_its_reason(tmp_path: Path) -> None:
+    row = BadRow("row:1", Dead.BAD_ID, "no id")
+    worker = worker_of(Content(url=f"file:{tmp_path}"))
+    assert await worker.process(row) == (row, DeadLettered(row, Dead.BAD_ID, "no id"))
+
+
+async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
+    async def broken(story: Story, etag: str | None) -> Read | None:
+        raise ZeroDivisionError("oh")
+
+    async def unknown(_: int) -> Known | None:
+        return None
+
+    _, made = await Worker(unknown, broken).process(STORY)
+    assert made == DeadLettered(STORY, Dead.CRASHED, "ZeroDivisionError: oh")
+
+
+async def test_a_ledger_that_does_not_answer_is_not_the_story_s_fault(tmp_path: Path) -> None:
+    def locked(_: int) -> Known | None:
+        raise Transient("the ledger is locked")
+
+    with pytest.raises(Transient):
+        await worker_of(Content(url=f"file:{tmp_path}"), known=locked).process(STORY)
+
+
+def known_of(made: Fingerprinted, **changes: object) -> Known:
+    facts = {
+        "language": Language.HINDI,
+        "text_hash": made.fingerprint.text_hash,
+        "etag": made.etag,
+        "updated_at": 1000,
+    }
+    return Known(**(facts | changes))  # type: ignore[arg-type]
+
+
+async def test_what_is_known_costs_the_least_it_can(tmp_path: Path) -> None:
+    made = await outcome(tmp_path, PAGE.encode())
+    assert isinstance(made, Fingerprinted)
+    later = Story(1, Language.HINDI, "page.html", updated_at=2000)
+    (tmp_path / "page.html").rename(tmp_path / "gone.html")
+    same_time = await outcome(tmp_path, None, known_of(made))
+    assert same_time == Skipped(STORY, Skip.UNCHANGED), "known by its time: no request at all"
+    older = await outcome(tmp_path, None, known_of(made, updated_at=5000))
+    assert older == Skipped(STORY, Skip.SUPERSEDED)
+    (tmp_path / "gone.html").rename(tmp_path / "page.html")
+    assert await outcome(tmp_path, None, known_of(made), later) == Skipped(later, Skip.UNCHANGED), "by its ETag"
+    by_text = await outcome(tmp_path, PAGE.replace("<p>", "<p class=x>").encode(), known_of(made), later)
+    assert isinstance(by_text, Skipped) and by_text.reason == Skip.UNCHANGED and by_text.etag, "by its text"
+
+
+async def test_a_change_of_language_is_no_unchanged_story(tmp_path: Path) -> None:
+    made = await outcome(tmp_path, PAGE.encode())
+    assert isinstance(made, Fingerprinted)
+    again = await outcome(tmp_path, None, known_of(made, language=Language.MARATHI))
+    assert isinstance(again, Fingerprinted)
+
+
+@pytest.fixture
+def s3_content(aws: Aws) -> Content:
+    aws.bucket("stories")
+    return Content(url="s3://stories/html", endpoint=aws.endpoint, region=REGION, path_style=True, max_bytes=1_000_000)
+
+
+async def test_s3_gives_what_files_give(s3_content: Content, aws: Aws) -> None:
+    page = next((SAMPLES / "stories" / "TAMIL").glob("*.html")).read_bytes()
+    put = aws.client("s3").put_object
+    put(Bucket="stories", Key="html/plain.html", Body=page)
+    put(Bucket="stories", Key="html/zipped.html", Body=gzip.compress(page), ContentEncoding="gzip")
+    put(Bucket="stories", Key="html/bomb.html", Body=gzip.compress(bytes(50_000_000)), ContentEncoding="gzip")
+    worker = worker_of(s3_content, Extraction("article .story, div.post-body", (".share",)))
+
+    async def made(name: str) -> Outcome:
+        return (await worker.process(Story(1, Language.TAMIL, f"{name}.html")))[1]
+
+    plain, zipped = await made("plain"), await made("zipped")
+    assert isinstance(plain, Fingerprinted) and isinstance(zipped, Fingerprinted), (plain, zipped)
+    assert plain.fingerprint == zipped.fingerprint
+    assert plain.etag is not None
+    bomb, missing = await made("bomb"), await made("missing")
+    assert isinstance(bomb, Skipped) and bomb.reason == Skip.TOO_LARGE
+    assert isinstance(missing, Skipped) and missing.reason == Skip.MISSING
+
+
+async def test_a_conditional_get_costs_no_body(s3_content: Content, aws: Aws) -> None:
+    aws.client("s3").put_object(Bucket="stories", Key="html/page.html", Body=PAGE.encode())
+    pages = Pages(s3_content)
+    first = got(pages, "page.html")
+    assert first is not None and first.body == PAGE.encode()
+    assert got(pages, "page.html", first.etag) is None

@@ -1,0 +1,178 @@
+"""Laws: each passage reads the same in both stories, stands where it is said to, and begins and ends between what a
+reader sees as characters; on a terminal all of it fits, and nothing of it is taken for markup or a command.
+"""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.config import Thresholds
+from neardup.core.fingerprint.version import TEXTS
+from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.normalize import located, tokens
+from neardup.core.verify.passages import MIN_PASSAGE
+from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
+from neardup.query.compare import CONTEXT_WORDS, Told, evidence
+from neardup.records import Kind, Language
+from rich.cells import cell_len
+from rich.console import Console
+
+from tests.conftest import SAMPLES
+from tests.core.text.test_located import TORN, boundaries
+
+TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
+STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
+LIMITS = Thresholds()
+PAIR = ("a", "b")
+every_language = pytest.mark.parametrize("language", Language)
+every_planted_pair = pytest.mark.parametrize("pair", TRUTH, ids=lambda pair: f"{pair['kind']}-{pair['a']}-{pair['b']}")
+signs = [*TORN, *(word for text in TEXTS.values() for word in text.split())]
+told_wildly = st.lists(st.sampled_from(signs), max_size=8).map("".join)
+
+
+def told(text: str, **known: object) -> Told:
+    return Told(text, tokens(text), known)
+
+
+def sample(story_id: int) -> Told:
+    [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
+    return told(page_text(page.read_bytes(), None, STORY))
+
+
+def assert_evidence(facts: dict[str, Any], stories: tuple[Told, Told]) -> None:
+    covered = sum(passage["words"] for passage in facts["passages"])
+    for side, story in zip(PAIR, stories, strict=True):
+        assert facts[f"share_{side}"] == covered / len(story.words)
+        whole = located(story.text)
+        for passage in facts["passages"]:
+            found = passage[side]
+            first, end = found["word"], found["word"] + passage["words"]
+            excerpt = found["before"] + found["text"] + found["after"]
+            start = whole.span(max(first - CONTEXT_WORDS, 0), end)[0]
+            assert whole.text[start : start + len(excerpt)] == excerpt
+            edges = {
+                start,
+                start + len(found["before"]),
+                start + len(found["before"] + found["text"]),
+                start + len(excerpt),
+            }
+            assert edges <= boundaries(whole.text), f"{found['text']!r} is torn"
+            assert b" ".join(story.words[first:end]) in b" ".join(tokens(found["text"]))
+
+
+@every_planted_pair
+def test_the_passages_of_planted_copies_read_the_same_in_both(pair: dict[str, Any]) -> None:
+    a, b = sample(pair["a"]), sample(pair["b"])
+    facts = evidence(a, b, LIMITS)
+    assert_evidence(facts, (a, b))
+    assert facts["share_a"] > 0.4
+    for passage in facts["passages"]:
+        assert tokens(passage["a"]["text"]) == tokens(passage["b"]["text"])
+        for side, story in ((passage["a"], a), (passage["b"], b)):
+            first, end = side["word"], side["word"] + passage["words"]
+            assert tokens(side["before"]) == story.words[max(first - CONTEXT_WORDS, 0) : first]
+            assert tokens(side["text"]) == story.words[first:end]
+            assert tokens(side["after"]) == story.words[end : end + CONTEXT_WORDS]
+    assert facts["longest_run_words"] == facts["passages"][0]["words"]
+    assert facts["kind"] == pair["kind"]
+
+
+@settings(deadline=None)
+@given(told_wildly, told_wildly, told_wildly, st.sampled_from(Language))
+def test_a_passage_among_anything_is_found_and_torn_nowhere(
+    before: str, after: str, beside: str, language: Language
+) -> None:
+    copied = f"{beside}{TEXTS[language]}{beside}"
+    a, b = told(f"{before}{copied}{after} x"), told(f"{after}{copied}{before} y")
+    facts = evidence(a, b, LIMITS)
+    assert_evidence(facts, (a, b))
+    assert facts["passages"][0]["words"] >= len(tokens(TEXTS[language])) - 2, "whatever grew on at its ends"
+
+
+@every_language
+def test_a_word_replaced_parts_a_passage(language: Language) -> None:
+    words = TEXTS[language].split() * 3
+    other = [*words[:6], "another", *words[7:]]
+    facts = evidence(told(" ".join(words)), told(" ".join(other)), LIMITS)
+    assert len(facts["passages"]) == 2
+    assert 0.8 < facts["share_a"] < 1
+
+
+def test_unrelated_stories_share_nothing() -> None:
+    facts = evidence(sample(4107000), sample(4107001), LIMITS)
+    assert (facts["kind"], facts["passages"], facts["share_a"], facts["share_b"]) == (None, [], 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("times", "earlier"), [((1, 2), "a"), ((2000, 1999), "b"), ((5, 5), None), ((None, 5), None), ((5, None), None)]
+)
+def test_who_was_first_is_said_where_it_is_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
+    a, b = (told(TEXTS[Language.ODIA], published_at=time) for time in times)
+    assert evidence(a, b, LIMITS)["earlier"] == earlier
+
+
+@pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
+def test_whether_one_author_wrote_both(authors: tuple[str | None, str | None], same: bool | None) -> None:
+    a, b = (told(TEXTS[Language.TAMIL], author_id=author) for author in authors)
+    assert evidence(a, b, LIMITS)["same_author"] is same
+
+
+def test_the_kind_is_by_the_given_limits() -> None:
+    a, b = sample(4103000), sample(4103005)
+    assert evidence(a, b, LIMITS)["kind"] == Kind.SIMILAR
+    assert evidence(a, b, Thresholds(jaccard=0.9))["kind"] == Kind.PARTIAL
+    assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9))["kind"] is None
+
+
+def shown(facts: dict[str, Any], width: int = 120, *, terminal: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(width=width, file=out, force_terminal=terminal, color_system="standard" if terminal else None)
+    console.print(side_by_side(facts))
+    return out.getvalue()
+
+
+@every_planted_pair
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_it_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int) -> None:
+    facts = evidence(sample(pair["a"]), sample(pair["b"]), LIMITS)
+    text = shown(facts, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert "\x1b" not in text
+    assert text.count("«") == text.count("»") == 2 * min(len(facts["passages"]), SHOWN_PASSAGES)
+    assert shown(facts, width, terminal=True).count("\x1b[") > text.count("«"), "copied words stand out by colour"
+
+
+def test_words_of_stories_are_neither_markup_nor_commands() -> None:
+    text = "zero [bold red]one[/] two \x1b[2J three :smile: \u202e four \x07five"
+    a = told(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
+    text = shown(evidence(a, told(text, id=2), LIMITS))
+    for words in ("[b]A[/b]", "author [i]7", "[bold red]one[/]", ":smile:"):
+        assert words in text
+    for control in "\x1b\x07\u202e":
+        assert control not in text
+
+
+def test_few_passages_are_shown_and_the_rest_is_counted() -> None:
+    copied = [
+        [f"w{n}x{place}" for place in range(MIN_PASSAGE + (n < SHOWN_PASSAGES))] for n in range(SHOWN_PASSAGES + 3)
+    ]
+    a = " ".join(f"{' '.join(words)} a{n}" for n, words in enumerate(copied))
+    b = " ".join(f"{' '.join(words)} b{n}" for n, words in enumerate(copied))
+    facts = evidence(told(a), told(b), LIMITS)
+    assert len(facts["passages"]) == len(copied)
+    text = shown(facts)
+    assert text.count("from word") == SHOWN_PASSAGES
+    assert f"and 3 more, of {3 * MIN_PASSAGE} words together" in text
+
+
+def test_of_a_long_passage_the_beginning_and_the_end_are_shown() -> None:
+    text = " ".join(f"w{n}" for n in range(1000))
+    seen = shown(evidence(told(text), told(f"{text} more"), LIMITS))
+    assert "1. 1,000 words, from word 1 of A and word 1 of B" in seen
+    assert "[…]" in seen
+    assert "w999»" in seen
+    assert "w500" not in seen
+    assert "100 % of A's words stand in B, 99 % of B's in A" in seen, "99.9 is not all of it"

@@ -1,0 +1,216 @@
+"""An Athena listing yields every row of its query once, from where it was left, or ends with Athena's own reason.
+
+moto runs no SQL, so these run against a stub of what Athena itself does: a query is queued, runs,
+and leaves a CSV with a quoted header in S3; strings among the parameters need their quotes.
+"""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from aiohttp import web
+from neardup.config import Content, Source
+from neardup.errors import Fatal, Misuse, Transient
+from neardup.records import Checkpoint, Listed, Story
+from neardup.source import athena as athena_module
+from neardup.source.athena import Athena
+from neardup.source.s3_objects import open_range_reader
+
+from tests.support.servers import REGION, Aws, answering
+
+BACKFILL = "SELECT * FROM stories"
+DAILY = "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)"
+SOURCE = Source(kind="athena", database="db", output="s3://results/neardup/", backfill_sql=BACKFILL, daily_sql=DAILY)
+ROWS = [
+    {
+        "id": str(n),
+        "language": "hi",
+        "title": f'शीर्षक, "{n}"\nदूसरी पंक्ति',
+        "updated_at": f"2026-11-{n % 28 + 1:02} 10:00:00.000",
+    }
+    for n in range(500)
+]
+
+
+class AthenaStub:
+    """StartQueryExecution and GetQueryExecution, as the real ones answer."""
+
+    def __init__(self, aws: Aws) -> None:
+        self._s3 = aws.client("s3")
+        self.queries: dict[str, dict[str, Any]] = {}
+        self.rows: list[dict[str, str]] = ROWS
+        self.columns = list(ROWS[0])
+        self.ends = "SUCCEEDED"
+        self.reason = ""
+        self.retryable = False
+        self.throttled = 0
+        self.failed: set[str] = set()
+
+    async def answer(self, request: web.Request) -> web.Response:
+        call = request.headers["X-Amz-Target"].partition(".")[2]
+        asked = json.loads(await request.read())
+        if self.throttled:
+            self.throttled -= 1
+            body = {"__type": "TooManyRequestsException", "message": "slow down"}
+            return self._json(body, 400)
+        if call == "StartQueryExecution":
+            execution_id = f"query-{len(self.queries)}"
+            self.queries[execution_id] = asked | {"polls": 0}
+            return self._json({"QueryExecutionId": execution_id})
+        execution_id = asked["QueryExecutionId"]
+        if execution_id not in self.queries:
+            return self._json({"__type": "InvalidRequestException", "message": "QueryExecution was not found"}, 400)
+        query = self.queries[execution_id]
+        query["polls"] += 1
+        state = ("QUEUED", "RUNNING", self.ends)[min(query["polls"], 3) - 1]
+        if execution_id in self.failed:
+            state = "FAILED"
+        location = f"{query['ResultConfiguration']['OutputLocation']}{execution_id}.csv"
+        if state == "SUCCEEDED" and query["polls"] == 3:
+            self._s3.put_object(Bucket="results", Key=location.removeprefix("s3://results/"), Body=self._csv(query))
+        status = {"State": state, "StateChangeReason": self.reason, "AthenaError": {"Retryable": self.retryable}}
+        return self._json(
+            {
+                "QueryExecution": {
+                    "QueryExecutionId": execution_id,
+                    "Status": status,
+                    "ResultConfiguration": {"OutputLocation": location},
+                }
+            }
+        )
+
+    def _csv(self, query: dict[str, Any]) -> bytes:
+        rows = self.rows
+        if parameters := query.get("ExecutionParameters"):
+            [since] = parameters
+            assert since[0] == since[-1] == "'", f"Athena takes {since} for a column's name"
+            rows = [row for row in rows if row["updated_at"] >= since[1:24].replace("T", " ")]
+        out = io.StringIO()
+        writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([row[column] for column in self.columns if column in row] for row in rows)
+        return out.getvalue().encode()
+
+    def _json(self, body: object, status: int = 200) -> web.Response:
+        return web.json_response(body, status=status, content_type="application/x-amz-json-1.1")
+
+
+@pytest.fixture
+async def stub(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AthenaStub]:
+    monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
+    aws.bucket("results")
+    made = AthenaStub(aws)
+    async with answering(made.answer) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", endpoint)
+        yield made
+
+
+@pytest.fixture
+def source(aws: Aws) -> Callable[[], tuple[Athena, list[Checkpoint]]]:
+    content = Content(url="s3://stories", endpoint=aws.endpoint, region=REGION, path_style=True)
+
+    def make() -> tuple[Athena, list[Checkpoint]]:
+        begun: list[Checkpoint] = []
+
+        async def began(checkpoint: Checkpoint) -> None:
+            begun.append(checkpoint)
+
+        return Athena(SOURCE, REGION, lambda url: open_range_reader(url, content), began), begun
+
+    return make
+
+
+Make = Callable[[], tuple[Athena, list[Checkpoint]]]
+
+
+async def stories(
+    athena: Athena, since: int | None = None, resume: Checkpoint | None = None, limit: int | None = None
+) -> list[Listed]:
+    found: list[Listed] = []
+    async with aclosing(athena.stories(since=since, resume=resume)) as listing:  # type: ignore[type-var]
+        async for story in listing:
+            found.append(story)
+            if len(found) == limit:
+                break
+    return found
+
+
+async def test_every_row_is_listed_once_with_its_values(stub: AthenaStub, source: Make) -> None:
+    athena, begun = source()
+    found = await stories(athena)
+    assert [story.id for story in found if isinstance(story, Story)] == list(range(500))
+    first = found[0]
+    assert isinstance(first, Story) and first.title == ROWS[0]["title"] and first.updated_at == 1793527200000
+    assert [checkpoint.position for checkpoint in begun] == [0], "the query is on record before its result is read"
+    assert stub.queries["query-0"]["QueryExecutionContext"] == {"Database": "db"}
+
+
+async def test_a_listing_cut_short_goes_on_in_the_same_result(stub: AthenaStub, source: Make) -> None:
+    first, begun = source()
+    some = await stories(first, limit=200)
+    again, _ = source()
+    rest = await stories(again, resume=Checkpoint(begun[0].listing, some[-1].position))
+    assert [story.key for story in some[:-1] + rest] == [str(n) for n in range(500)]
+    assert len(stub.queries) == 1, "no new query"
+
+
+async def test_a_result_that_is_gone_or_of_another_query_is_asked_for_anew(stub: AthenaStub, source: Make) -> None:
+    for listing in ("query-77:" + source()[0]._digest(BACKFILL), "query-0:of-another-sql"):
+        athena, _ = source()
+        found = await stories(athena, resume=Checkpoint(listing, 1000))
+        assert len(found) == 500, listing
+
+
+async def test_daily_gives_the_watermark_as_a_quoted_string(stub: AthenaStub, source: Make) -> None:
+    athena, _ = source()
+    found = await stories(athena, since=1795600800000)  # 2026-11-25T10:00Z
+    assert stub.queries["query-0"]["ExecutionParameters"] == ["'2026-11-25T10:00:00.000+00:00'"]
+    days = {story.updated_at for story in found if isinstance(story, Story)}
+    assert min(days) == 1795600800000  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    ("ends", "retryable", "error"), [("FAILED", False, Fatal), ("CANCELLED", False, Fatal), ("FAILED", True, Transient)]
+)
+async def test_a_query_that_ends_badly_says_why(
+    stub: AthenaStub, source: Make, ends: str, retryable: bool, error: type[Exception]
+) -> None:
+    stub.ends, stub.reason, stub.retryable = ends, "SYNTAX_ERROR: line 1:8: no such column", retryable
+    with pytest.raises(error, match=f"query-0 {ends.lower()}: SYNTAX_ERROR"):
+        await stories(source()[0])
+
+
+async def test_a_query_that_failed_is_not_waited_for_again(stub: AthenaStub, source: Make) -> None:
+    stub.ends, stub.retryable = "FAILED", True
+    first, begun = source()
+    with pytest.raises(Transient):
+        await stories(first)
+    stub.ends = "SUCCEEDED"
+    stub.failed.add("query-0")
+    assert len(await stories(source()[0], resume=begun[0])) == 500
+    assert len(stub.queries) == 2, "a query that failed for good is asked anew"
+
+
+async def test_throttling_is_waited_out(stub: AthenaStub, source: Make) -> None:
+    stub.throttled = 2
+    assert len(await stories(source()[0])) == 500
+
+
+async def test_a_result_without_a_required_column_is_refused(stub: AthenaStub, source: Make) -> None:
+    stub.columns = ["id", "title"]
+    with pytest.raises(Misuse, match="no column language"):
+        await stories(source()[0])
+
+
+async def test_an_empty_result_lists_nothing(stub: AthenaStub, source: Make) -> None:
+    stub.rows = []
+    assert await stories(source()[0]) == []
+
+
+async def test_the_doctor_reads_the_columns(stub: AthenaStub, source: Make) -> None:
+    assert await source()[0].columns() == ["id", "language", "title", "updated_at"]
+    assert stub.queries["query-0"]["QueryString"] == f"SELECT * FROM ({BACKFILL}) LIMIT 0"

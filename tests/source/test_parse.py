@@ -1,0 +1,139 @@
+"""Laws: a row is a story or a bad row with its reason, never an error, and either can be put on record; a time is the
+same millisecond in every way it may be written.
+"""
+
+import json
+import unicodedata
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from neardup.core.fingerprint.version import TEXTS
+from neardup.records import ISO_CODES, BadRow, Dead, Language, Story
+from neardup.source.parse import MAX_ID, listed, moment
+from neardup.source.rows import Row
+from neardup.timestamps import rfc3339
+
+COLUMNS = ["id", "language", "path", "author_id", "title", "published_at", "updated_at"]
+GOOD: dict[str, object] = {"id": "17", "language": "HINDI"}
+TWO = 1_795_140_000_000  # 2026-11-20T02:00:00Z
+anything = st.text(st.characters(exclude_categories=()))  # JSON may hold half of a surrogate pair
+written = st.one_of(anything, st.sampled_from(["17", "hi", "HINDI", "a/b", "2026-11-19", "", " ", "1e3", "٣", "NaN"]))
+values = st.one_of(st.none(), written, st.integers(), st.floats(), st.booleans(), st.lists(written, max_size=2))
+zones = st.just(UTC) | st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+times = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=zones)  # noqa: DTZ001
+
+
+def read(**changes: object) -> Story | BadRow:
+    values = GOOD | changes
+    return listed(Row(5, values, json.dumps(values)))
+
+
+@given(st.dictionaries(st.sampled_from(COLUMNS), values), st.text(st.characters(codec="utf-8")), st.none() | st.text())
+def test_any_row_is_a_story_or_a_bad_row(row: dict[str, object], raw: str, error: str | None) -> None:
+    made = listed(Row(5, row, raw, error))
+    assert made.position == 5
+    if isinstance(made, Story):
+        assert 0 <= made.id <= MAX_ID
+        assert not error
+        assert "" not in (made.path, made.author_id, made.title), "an empty cell is None"
+    else:
+        assert made.key.startswith("row:")
+
+
+@given(st.sampled_from(["path", "author_id", "title", "id", "language", "updated_at"]), anything)
+@example("title", "\ud83d")
+def test_what_is_listed_can_be_put_on_record(column: str, value: str) -> None:
+    """Neither SQLite nor a file takes half of a surrogate pair."""
+    made = listed(Row(0, json.loads(json.dumps(GOOD | {column: value})), ""))
+    held = made.error if isinstance(made, BadRow) else f"{made.path} {made.author_id} {made.title}"
+    assert not any("\ud800" <= c <= "\udfff" for c in held), ascii(held)
+
+
+@given(st.sampled_from(["author_id", "title"]), anything)
+@example("title", "a\0b\x1b[2J")
+def test_what_people_read_holds_what_every_file_can_hold(column: str, value: str) -> None:
+    """XML, and with it a spreadsheet, takes few controls; a terminal does what they say."""
+    made = listed(Row(0, GOOD | {column: value}, ""))
+    assert isinstance(made, Story)
+    for character in getattr(made, column) or "":
+        assert character in "\t\n\r" or unicodedata.category(character) not in {"Cc", "Cs"}, ascii(value)
+        assert character not in "\ufffe\uffff"
+
+
+@pytest.mark.parametrize("language", Language)
+def test_a_title_stays_as_it_is(language: Language) -> None:
+    title = f"{TEXTS[language]}\u200d\u200c\t\r\n\u202e{TEXTS[language]}"
+    assert read(title=title) == Story(17, Language.HINDI, title=title, position=5)
+
+
+@given(times)
+def test_a_time_is_the_same_millisecond_however_written(at: datetime) -> None:
+    at = at.replace(microsecond=at.microsecond // 1000 * 1000)
+    want = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    utc = at.astimezone(UTC)
+    athena = f"{utc.replace(tzinfo=None).isoformat(' ', 'milliseconds')}"
+    forms = [at.isoformat(), utc.isoformat().replace("+00:00", "Z"), athena, f"{athena} UTC", rfc3339(want) or ""]
+    assert {form: moment(form) for form in forms} == dict.fromkeys(forms, want)
+
+
+@pytest.mark.parametrize(("changes", "reason"), [
+    *(({"id": bad}, Dead.BAD_ID) for bad in (
+        None, "", " ", "x", "-1", "1.5", "1e3", "٣", "१७", "0x10", str(2**63), "9" * 5000, "1_000", "17 18", True, 1.0,
+    )),
+    *(({"language": bad}, Dead.BAD_LANGUAGE) for bad in (None, "", "KLINGON", "h", "hin", "हिन्दी", 5)),
+    *(({"path": bad}, Dead.BAD_PATH) for bad in ("../x", "/abs", "a/../../b", "..", "a/..", "x\0y")),
+    *(({"updated_at": bad}, Dead.BAD_TIME) for bad in (
+        "yesterday", "2026-13-01", "2026-11-19 25:00", 5, "2026-11-19 02:00 Asia/Kolkata", "9999-12-31T23:59:59-14:00",
+        "0001-01-01T00:00:00+14:00",
+    )),
+    ({"published_at": "soon"}, Dead.BAD_TIME),
+])  # fmt: skip
+def test_what_is_wrong_has_its_reason(changes: dict[str, object], reason: Dead) -> None:
+    bad = read(**changes)
+    assert isinstance(bad, BadRow), bad
+    assert (bad.reason, bad.position) == (reason, 5)
+    assert "in the row" in bad.error
+    assert bad.key == getattr(read(**changes), "key"), "the same row, the same dead letter"  # noqa: B009
+
+
+def test_a_row_that_could_not_be_read_is_a_bad_row() -> None:
+    bad = listed(Row(9, {}, "1,HINDI", "2 values for 3 columns"))
+    assert isinstance(bad, BadRow)
+    assert (bad.reason, bad.position) == (Dead.BAD_ROW, 9)
+    assert bad.error == "2 values for 3 columns, in the row '1,HINDI'"
+    assert bad.key != listed(Row(9, {}, "2,HINDI", "2 values for 3 columns")).key
+
+
+@pytest.mark.parametrize("number", ["17", " 17 ", 17, "0017"])
+def test_an_id_is_an_integer(number: object) -> None:
+    assert read(id=number).key == "17"
+    assert read(id=str(MAX_ID)).key == str(MAX_ID)
+    assert read(id=0).key == "0"
+
+
+@pytest.mark.parametrize(("code", "language"), ISO_CODES.items())
+def test_a_language_is_its_name_or_its_code_in_any_case(code: str, language: Language) -> None:
+    for name in (language.value, language.lower(), language.title(), code, code.upper(), f" {code} "):
+        made = read(language=name, title=TEXTS[language])
+        assert isinstance(made, Story), made
+        assert (made.language, made.title) == (language, TEXTS[language])
+
+
+@pytest.mark.parametrize(("at", "milliseconds"), [
+    ("2026-11-20T02:00:00Z", TWO), ("2026-11-20T07:30:00+05:30", TWO), ("2026-11-20 02:00:00.000", TWO),
+    ("2026-11-20 02:00:00.000 UTC", TWO), ("2026-11-20 02:00:00", TWO), ("2026-11-20T02:00:00.123456Z", TWO + 123),
+    ("2004-10-26T08:34:13.962Z", 1_098_779_653_962), ("1969-12-31T23:59:59.999Z", -1), ("2026-11-20", TWO - 7_200_000),
+])  # fmt: skip
+def test_a_time_is_milliseconds_since_1970(at: str, milliseconds: int) -> None:
+    made = read(updated_at=at, published_at=at)
+    assert isinstance(made, Story), made
+    assert (made.updated_at, made.published_at) == (milliseconds, milliseconds)
+
+
+def test_an_empty_cell_is_nothing_and_a_relative_path_stays() -> None:
+    assert read(path="", author_id=" ", title=None, published_at="", updated_at="  ") == Story(
+        17, Language.HINDI, position=5
+    )
+    assert read(path="hi/17..html", author_id=7) == Story(17, Language.HINDI, "hi/17..html", "7", position=5)

@@ -1,0 +1,194 @@
+"""What is compared after a fault: the ledger with one that nothing happened to, and the index with its ledger."""
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import redis
+from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, band_values
+from neardup.core.fingerprint.minhash import signature_rows
+from neardup.core.verify.scores import hash_rows
+from neardup.index import packed_buckets
+from neardup.index.sqlite import COLUMN_BITS
+from neardup.records import ISO_CODES, LANGUAGES, Language
+
+KEYS_A_READ = 5000
+INDEXES = ("sqlite", "documented", "compact")
+CODES = {language: code for code, language in ISO_CODES.items()}
+BANDING = Banding()
+SCORES = "hamming, jaccard, containment_a, containment_b, longest_run_words, estimated"
+QUERIES = {  # law 8: numbers and times may differ
+    "stories": "SELECT id, language, text_hash, simhash, signature, shingles, updated_at FROM stories ORDER BY id",
+    "flags": f"SELECT a, b, kind, status, {SCORES} FROM flags ORDER BY a, b",
+    "near misses": f"SELECT a, b, {SCORES} FROM candidates WHERE judged_at IS NOT NULL ORDER BY a, b",
+    "pending": "SELECT a, b FROM candidates WHERE judged_at IS NULL ORDER BY a, b",
+    "verdicts": "SELECT a, b, kind, verdict, note, moderator, undone_by FROM verdicts ORDER BY a, b, verdict_id",
+    "kept": "SELECT k.a, k.b, verdict FROM kept k JOIN verdicts USING (verdict_id) ORDER BY 1, 2",
+    "dead letters": "SELECT key, reason FROM dead_letters ORDER BY key",
+    "languages": "SELECT name, stories FROM languages ORDER BY name",
+    "runs under way": "SELECT command FROM runs WHERE status = 'running'",
+    "standing": "SELECT key, value FROM meta WHERE key IN ('checkpoint', 'sweep_owed', 'watermark') ORDER BY key",
+}
+State = dict[str, list[tuple[object, ...]]]
+
+
+def state_of(ledger: Path) -> State:
+    """All that the law speaks of; of a file that SQLite finds whole."""
+    with closing(sqlite3.connect(ledger)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return {name: db.execute(query).fetchall() for name, query in QUERIES.items()}
+
+
+def differences(mine: State, theirs: State) -> list[str]:
+    """What one has and the other has not, a line each."""
+    return [
+        f"{name}: {side} {row}"
+        for name in QUERIES
+        for side, rows in (
+            ("lacks", Counter(theirs[name]) - Counter(mine[name])),
+            ("has besides", Counter(mine[name]) - Counter(theirs[name])),
+        )
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A story as the ledger holds it."""
+
+    number: int
+    id: int
+    language: Language
+    simhash: bytes
+    signature: bytes | None
+
+
+def index_faults(ledger: Path, kind: str, url: str = "") -> list[str]:
+    """How an index of one of the INDEXES is not what its ledger says, a line each."""
+    with closing(sqlite3.connect(ledger)) as db:
+        rows = db.execute("SELECT number, id, language, simhash, signature FROM stories").fetchall()
+        held = [Held(number, n, Language(LANGUAGES[spoken]), *hashes) for number, n, spoken, *hashes in rows]
+        last = int(db.execute("SELECT value FROM meta WHERE key = 'last_seq'").fetchone()[0])
+        if kind == "sqlite":
+            marks = dict(db.execute("SELECT key, value FROM index_marks"))
+            sizes = dict(db.execute("SELECT language, stories FROM index_sizes WHERE stories"))
+            buckets = {row: packed_numbers(data) for row, data in db.execute("SELECT * FROM index_buckets")}
+            wanted = _wanted(held, packed_buckets.read(marks["bits"]))
+            said = [] if marks.get("applied") == last else [f"applied {marks.get('applied')}, the ledger is at {last}"]
+            return [*said, *_sizes(sizes, held), *_misplaced(buckets, wanted, held, last)]
+    with redis.Redis.from_url(url) as client:
+        applied = client.get("neardup:applied")
+        said = [] if applied == str(last).encode() else [f"applied {applied}, the ledger is at {last}"]
+        return said + (_documented if kind == "documented" else _compact)(client, held, last)
+
+
+def packed_numbers(data: bytes) -> list[int]:
+    return [int(number) for number in np.frombuffer(data, packed_buckets.NUMBER)]
+
+
+def _row(language: Language, bucket: int) -> int:
+    return LANGUAGES.index(language) << COLUMN_BITS + BAND_BITS | bucket
+
+
+def _wanted(held: list[Held], bits: packed_buckets.Bits, *, blocks: bool = True) -> dict[int, set[int]]:
+    """Each packed bucket that a story stands in, as SQLite would number it, and the numbers of all of these."""
+    wanted: dict[int, set[int]] = defaultdict(set)
+    for story in held:
+        width = bits[story.language]
+        columns = packed_buckets.near_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
+        if story.signature:
+            columns += packed_buckets.sketch_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
+        for bucket in columns:
+            wanted[_row(story.language, bucket)].add(story.number)
+    return wanted
+
+
+def _misplaced(
+    buckets: dict[int, list[int]], wanted: dict[int, set[int]], held: list[Held], last: int
+) -> Iterator[str]:
+    """Every story stands once in each of its buckets, and in no other; versions gone since may stand anywhere."""
+    current = {story.number for story in held}
+    for bucket in buckets.keys() | wanted.keys():
+        counted = Counter(buckets.get(bucket, []))
+        live = {number: n for number, n in counted.items() if number in current}
+        if live != dict.fromkeys(wanted.get(bucket, set()), 1):
+            yield f"bucket {bucket} holds {live}, of the ledger's {wanted.get(bucket)}"
+        if unheard := [number for number in counted if not 0 < number <= last]:
+            yield f"bucket {bucket} holds numbers that no story ever had: {unheard}"
+
+
+def _sizes(told: dict[str, int], held: list[Held]) -> list[str]:
+    want = Counter(str(story.language) for story in held)
+    return [] if told == want else [f"tells of {told} stories, the ledger holds {dict(want)}"]
+
+
+def _packed_keys(client: Any, names: dict[Language, str], prefix: str) -> dict[int, list[int]]:
+    """What packed buckets in Redis hold, under the numbers that SQLite would give them."""
+    found = {}
+    for language, name in names.items():
+        for key, numbers in _read_all(client, "GET", f"{prefix}{name}:*:????"):
+            column, value = key.removeprefix(f"{prefix}{name}:").split(":")
+            place = packed_buckets.NEAR + int(column[1:]) if column.startswith("n") else int(column)
+            found[_row(language, place << BAND_BITS | int(value, 16))] = packed_numbers(numbers)
+    return found
+
+
+def _read_all(client: Any, command: str, pattern: str) -> Iterator[tuple[str, Any]]:
+    """The keys that match, and what the command says of each; many at a time."""
+    keys = client.scan_iter(match=pattern, count=KEYS_A_READ)
+    while some := list(islice(keys, KEYS_A_READ)):
+        pipe = client.pipeline(transaction=False)
+        for key in some:
+            pipe.execute_command(command, key)
+        yield from zip((key.decode() for key in some), pipe.execute(), strict=True)
+
+
+def _compact(client: Any, held: list[Held], last: int) -> list[str]:
+    wanted = _wanted(held, packed_buckets.read((client.get("neardup:bits") or b"").decode()))
+    sizes = {str(language): int(client.get(f"neardup:stories:{code}") or 0) for language, code in CODES.items()}
+    told = {language: n for language, n in sizes.items() if n}
+    return [*_sizes(told, held), *_misplaced(_packed_keys(client, CODES, ""), wanted, held, last)]
+
+
+def _documented(client: Any, held: list[Held], last: int) -> list[str]:
+    """Band sets and hashes hold what the ledger holds and nothing else: no orphan is left of an edit."""
+    sets: dict[str, set[int]] = defaultdict(set)
+    digits: dict[str, dict[int, str]] = defaultdict(dict)
+    for story in held:
+        for band, value in enumerate(band_values(story.simhash)):
+            sets[f"{story.language}:{band}:{value}"].add(story.id)
+        digits[f"simhashes:{story.language}"][story.id] = story.simhash.hex()
+    names = {language: str(language) for language in Language}
+    found = {
+        key: {int(member) for member in members}
+        for name in names.values()
+        for key, members in _read_all(client, "SMEMBERS", f"{name}:?:????")
+    }
+    hashes = {
+        key: {int(field): value.decode() for field, value in client.hgetall(key).items()}
+        for key in (f"simhashes:{language}" for language in Language)
+        if client.exists(key)
+    }
+    assert all(0 <= int(key.split(":")[1]) < BANDS for key in found), list(found)
+    out = [
+        f"{key}: in the index {have.get(key)}, by the ledger {want.get(key)}"
+        for have, want in ((found, sets), (hashes, digits))
+        for key in have.keys() | want.keys()
+        if have.get(key) != want.get(key)
+    ]
+    bits = dict.fromkeys(Language, BAND_BITS)
+    wanted = _wanted(held, bits, blocks=False)
+    return out + list(_misplaced(_packed_keys(client, names, "sketch:"), wanted, held, last))
+
+
+def given(lines: str) -> Counter[tuple[int, int]]:
+    """The pairs of an export in JSON lines."""
+    rows = [json.loads(line) for line in lines.split("\n") if line]
+    return Counter((row["story_id"], row["matched_id"]) for row in rows)

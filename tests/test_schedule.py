@@ -1,0 +1,138 @@
+"""Laws: a run is never due before now; it is due at once where a slot was missed, and at the first slot to come where
+none was; a wall-clock time comes once a day, also on the days whose clocks change.
+"""
+
+import time as clock
+from collections.abc import Iterator
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.schedule import Daily, due, duration, parse_schedule
+
+KOLKATA, BERLIN = ZoneInfo("Asia/Kolkata"), ZoneInfo("Europe/Berlin")
+ZONES = [
+    KOLKATA,
+    BERLIN,
+    UTC,
+    *map(ZoneInfo, ("America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "Asia/Beirut")),
+]
+zones = st.sampled_from([zone for zone in ZONES if isinstance(zone, ZoneInfo)])
+moments = st.datetimes(datetime(2015, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+dailies = st.builds(Daily, st.times().map(lambda at: at.replace(microsecond=0, fold=0)), zones)
+intervals = st.timedeltas(timedelta(seconds=1), timedelta(days=30))
+lags = st.timedeltas(timedelta(0), timedelta(days=4))
+
+
+def slots(daily: Daily, around: datetime) -> list[datetime]:
+    """The schedule's moments from four days before to four days after."""
+    day = around.astimezone(daily.zone).date()
+    days = [day + timedelta(days=n) for n in range(-4, 5)]
+    return [datetime.combine(d, daily.at, daily.zone).astimezone(UTC) for d in days]
+
+
+@given(st.one_of(dailies, intervals), st.none() | moments, moments)
+def test_a_run_is_never_due_before_now(schedule: Daily | timedelta, last: datetime | None, now: datetime) -> None:
+    assert due(schedule, last, now) >= now
+
+
+@given(st.one_of(dailies, intervals), moments)
+def test_the_first_run_is_due_at_once(schedule: Daily | timedelta, now: datetime) -> None:
+    assert due(schedule, None, now) == now
+
+
+@given(dailies, moments, lags)
+def test_a_missed_slot_is_due_at_once_and_else_the_next_to_come(daily: Daily, now: datetime, lag: timedelta) -> None:
+    last = now - lag
+    missed = any(last < slot <= now for slot in slots(daily, now))
+    following = min(slot for slot in slots(daily, now) if slot > now)
+    assert due(daily, last, now) == (now if missed else following)
+
+
+@given(dailies, moments)
+def test_after_a_success_the_following_slot_is_next(daily: Daily, now: datetime) -> None:
+    first = due(daily, now, now)
+    second = due(daily, first, first)
+    assert now < first < second
+    assert first.astimezone(daily.zone).date() + timedelta(days=1) == second.astimezone(daily.zone).date()
+
+
+@given(intervals, moments, lags)
+def test_an_interval_counts_from_the_last_success(every: timedelta, now: datetime, lag: timedelta) -> None:
+    assert due(every, now - lag, now) == max(now, now - lag + every)
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=str)
+@pytest.mark.parametrize("at", ["00:00", "00:30", "01:59:59", "02:00", "02:30", "03:00", "23:59"])
+def test_a_year_has_as_many_runs_as_days(at: str, zone: ZoneInfo) -> None:
+    daily = Daily(time.fromisoformat(at), zone)
+    now = datetime(2026, 1, 1, 23, 59, 59, tzinfo=zone)
+    days = []
+    for _ in range(365):
+        now = due(daily, now, now)
+        days.append(now.astimezone(zone).date())
+    assert days == [datetime(2026, 1, 2, tzinfo=UTC).date() + timedelta(days=n) for n in range(365)]
+
+
+@pytest.mark.parametrize(
+    ("after", "slot"),
+    [
+        ("2026-03-28T12:00Z", "2026-03-29T01:30Z"),  # 02:30 is skipped: 03:30 by the new clock
+        ("2026-03-29T12:00Z", "2026-03-30T00:30Z"),
+        ("2026-10-24T12:00Z", "2026-10-25T00:30Z"),  # 02:30 comes twice: the first
+        ("2026-10-25T00:30Z", "2026-10-26T01:30Z"),
+    ],
+)
+def test_clock_changes_in_berlin(after: str, slot: str) -> None:
+    now = datetime.fromisoformat(after)
+    assert due(Daily(time(2, 30), BERLIN), now, now) == datetime.fromisoformat(slot)
+
+
+@pytest.fixture(params=["Asia/Kolkata", "Europe/Berlin", "UTC"])
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZoneInfo]:
+    """The zone that the machine is moved to."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", request.param)
+        clock.tzset()
+        yield ZoneInfo(request.param)
+    clock.tzset()
+
+
+def test_without_a_zone_it_is_the_machines(machine: ZoneInfo) -> None:
+    now = datetime(2026, 6, 15, 12, tzinfo=UTC)
+    assert due(Daily(time(2)), now, now) == due(Daily(time(2), machine), now, now)
+
+
+@pytest.mark.parametrize(
+    ("written", "schedule"),
+    [
+        ("02:00", Daily(time(2))),
+        ("23:59:30", Daily(time(23, 59, 30))),
+        ("02:00 Asia/Kolkata", Daily(time(2), KOLKATA)),
+        ("every 1h", timedelta(hours=1)),
+        ("every 90s", timedelta(seconds=90)),
+        ("every 15 m", timedelta(minutes=15)),
+        ("every 2d", timedelta(days=2)),
+        (timedelta(hours=3), timedelta(hours=3)),
+    ],
+)
+def test_a_schedule_is_read_as_it_is_written(written: object, schedule: object) -> None:
+    assert parse_schedule(written) == schedule
+
+
+@pytest.mark.parametrize("written", [
+    "", "2 am", "24:00", "02:60", "02:00 Nowhere", "02:00 Asia", "02:00 ../etc/passwd", "every", "every ", "every 0h",
+    "every 1w", "every -1h", "every 1.5h", "every 99999999999d", "02:00+05:30", "hourly",
+])  # fmt: skip
+def test_what_is_no_schedule_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match=r"not a schedule|not a duration|longer than nothing"):
+        parse_schedule(written)
+
+
+@given(st.integers(0, 3_650), st.sampled_from("smhd"))
+def test_a_duration_is_its_number_of_units(number: int, unit: str) -> None:
+    assert duration(f" {number}{unit} ") == number * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit] * timedelta(
+        seconds=1
+    )
