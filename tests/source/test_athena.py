@@ -16,9 +16,9 @@ from aiohttp import web
 from neardup.config import Content, Source
 from neardup.errors import Fatal, Misuse, Transient
 from neardup.records import Checkpoint, Listed, Story
+from neardup.s3_objects import open_range_reader
 from neardup.source import athena as athena_module
 from neardup.source.athena import Athena
-from neardup.source.s3_objects import open_range_reader
 
 from tests.support.servers import REGION, Aws, answering
 
