@@ -18,7 +18,7 @@ from neardup.records import Checkpoint
 from neardup.s3_objects import open_range_reader
 from neardup.source import Source
 from neardup.source.athena import Athena
-from neardup.source.dead_letters import Letters
+from neardup.source.dead_letters import DeadLetters
 from neardup.source.manifest import Manifest
 
 
@@ -70,7 +70,7 @@ def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) 
 async def open_letters(app: App, choice: Choice) -> Source:
     """The lister of dead letters' stories."""
     size = sum((await app.ledger.do(dead_letters.counted, choice)).values())
-    return Letters(lambda after: app.ledger.do(dead_letters.retriable, choice, after), size)
+    return DeadLetters(lambda after: app.ledger.do(dead_letters.retriable, choice, after), size)
 
 
 def open_readers(config: Config) -> Readers:

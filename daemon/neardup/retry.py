@@ -1,4 +1,4 @@
-"""The one retry layer: what is Transient is tried again, counted and told."""
+"""The one retry layer: calls that raise Transient are repeated, counted and logged."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -12,28 +12,28 @@ from neardup.telemetry.metrics import RETRIES
 T = TypeVar("T")
 ATTEMPTS = 5
 GIVE_UP_SECONDS = 60.0
-PATIENT_WAIT_SECONDS = 5.0  # asking costs a connection; a run that waits on for nothing costs more
+PATIENT_WAIT_SECONDS = 5.0  # an attempt costs a connection; a run that waits longer than needed costs more
 
 log = structlog.get_logger()
 
 
 async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | None = None) -> T:
-    """Await `call()`, a few times with growing, jittered pauses.  Raises its last Transient.
+    """The result of `call()`, awaited up to ATTEMPTS times with growing, jittered pauses.
 
-    Log lines name the story that the call is about.
+    Log lines name the `story` that the call is for.  Raises the last Transient, and every other error at once.
     """
     about = {} if story is None else {"story": story}
     return await _retried(stage, call, "warning", about, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
 
 
 async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call()` until it works: a run under way waits.  The caller reports the wait."""
+    """The result of `call()`, awaited until it raises no Transient; the caller reports the wait."""
     return await _retried(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
 async def _retried(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
     try:
-        return await call()  # nearly always all there is to it, and the loop below costs more than many a call
+        return await call()  # nearly every call succeeds, and the loop below costs more than most of them
     except Transient as error:
         failed = error
     async for attempt in stamina.retry_context(Transient, **limits):
