@@ -17,7 +17,7 @@ from neardup.config import Config, load
 from neardup.pipeline.run import run_once
 from neardup.telemetry.metrics import STAGE_SECONDS
 
-from tests.support.meter import Measured, metered
+from tests.support.resource_meter import Measured, metered
 
 CONFIG = """
 [source]

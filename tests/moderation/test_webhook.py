@@ -1,48 +1,24 @@
 """The summary of a run, posted: what is said, what is tried again, and that a webhook that fails is only a warning."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stamina
 import structlog
-from aiohttp import web
 from neardup.config import Config, Content, Export, Source
 from neardup.moderation.webhook import tell
 
 from tests.support.servers import free_port
+from tests.support.webhook_server import SECRET, other_side
 
 FACTS = {"listed": 12_000, "fingerprinted": 9000, "flagged": {"exact": 3, "near": 1204}, "seconds": 8.5}
-SECRET = "T0KEN"
 
 
 def config(url: str) -> Config:
     export = Export(path=Path("/var/flags.csv"), webhook=url)
     return Config(source=Source(manifest=Path("m.csv")), content=Content(url="file:."), export=export)
-
-
-@asynccontextmanager
-async def other_side(*answers: int) -> AsyncIterator[tuple[str, list[Any]]]:
-    """A server that answers so, in turn; its URL, and what it was told."""
-    told: list[Any] = []
-    rest = iter(answers)
-
-    async def hook(request: web.Request) -> web.Response:
-        told.append(await request.json())
-        return web.Response(status=next(rest), headers={"Location": "/elsewhere"})
-
-    app = web.Application()
-    app.add_routes([web.post(f"/{SECRET}", hook)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    try:
-        yield f"http://127.0.0.1:{port}/{SECRET}", told
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from neardup.errors import Fatal, Gone, TooLarge, Transient
 from neardup.pages.s3_errors import Forbidden
 from neardup.pages.store import Document, Pages
 
-from tests.support.made import got
+from tests.support.builders import got
 
 
 @pytest.fixture

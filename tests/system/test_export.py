@@ -17,9 +17,9 @@ from neardup.records import ISO_CODES
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.conftest import Neardup, embedded
-from tests.moderation.test_webhook import other_side
+from tests.support.command import Neardup, embedded
 from tests.support.servers import REGION, Aws
+from tests.support.webhook_server import other_side
 
 ALL = 21
 
