@@ -15,11 +15,11 @@ from neardup.ledger.dead_letters import Choice
 from neardup.pages.reader_pool import Readers
 from neardup.pages.store import open_place
 from neardup.records import Checkpoint
+from neardup.s3_objects import open_range_reader
 from neardup.source import Source
 from neardup.source.athena import Athena
 from neardup.source.dead_letters import Letters
 from neardup.source.manifest import Manifest
-from neardup.source.s3_objects import open_range_reader
 
 
 @dataclass(frozen=True, slots=True)
