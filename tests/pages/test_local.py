@@ -10,7 +10,7 @@ from neardup.config import Content
 from neardup.errors import Fatal, Forbidden, Gone, TooLarge, Transient
 from neardup.pages.store import Document, Pages
 
-from tests.support.made import got
+from tests.support.builders import got
 
 
 @pytest.fixture

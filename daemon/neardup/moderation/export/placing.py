@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from neardup.config import Content
-from neardup.config.export_formats import Target
+from neardup.config.export import Target
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.s3_objects import upload
 
