@@ -25,11 +25,11 @@ from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.pipeline.sweep import Sweep
 from neardup.records import Checkpoint
+from neardup.s3_objects import open_range_reader
 from neardup.source import Source
 from neardup.source.athena import Athena
 from neardup.source.dead_letters import Letters
 from neardup.source.manifest import Manifest
-from neardup.source.s3_objects import open_range_reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,10 @@ from neardup.pipeline.sweep import Sweep
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Language
 
-from tests.bench.ledger_size import BATCH, commit
+from tests.bench.ledger_size import BATCH
 from tests.bench.subject import stage_seconds
-from tests.support.meter import cpu_seconds, peak_rss_mb
+from tests.support.resource_meter import cpu_seconds, peak_rss_mb
+from tests.support.synthetic_stories import commit
 
 VERSION = fingerprint_version.version()
 DETECTION = Detection()

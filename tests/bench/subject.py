@@ -16,7 +16,7 @@ from neardup.cli.event_loop import run_async
 from neardup.config import Config, load
 from neardup.telemetry.metrics import STAGE_SECONDS
 
-from tests.support.meter import Measured, metered
+from tests.support.resource_meter import Measured, metered
 
 CONFIG = """
 [source]

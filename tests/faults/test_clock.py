@@ -18,9 +18,9 @@ from neardup.ops import service
 from neardup.ops.service import Service
 from neardup.schedule import Daily, Schedule, due
 
-from tests.conftest import Neardup, embedded
-from tests.support.made import ledger_in_memory
-from tests.system.test_samples import PLANTED, ROWS, kinds
+from tests.support.builders import ledger_in_memory
+from tests.support.command import Neardup, embedded
+from tests.support.samples import PLANTED, ROWS, kinds
 
 HOUR, DAY = 3_600_000, 86_400_000
 TODAY = 1_800_000_000_000

@@ -19,15 +19,15 @@ from neardup.ledger import Ledger
 from neardup.pipeline.index_wait import IndexWait
 from structlog.testing import capture_logs
 
-from tests.support.faults.agree import State, state_of
-from tests.support.faults.chaos import undisturbed
-from tests.support.faults.cut import cutting
-from tests.support.faults.driver import At, Driver, Started
-from tests.support.faults.lives import Life
-from tests.support.faults.redis_box import FAULTS, Box, Fault, OtherPassword, Slow
-from tests.support.faults.table import CHAOS, Row
+from tests.support.faults.command_driver import At, Driver, Started
+from tests.support.faults.command_sequence import Life
+from tests.support.faults.consistency import State, state_of
+from tests.support.faults.cutting_proxy import cutting
+from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.kill_campaign import undisturbed
+from tests.support.faults.redis_faults import FAULTS, Box, Fault, OtherPassword, Slow
 from tests.support.servers import free_port
-from tests.system.test_service import Systemd, get
+from tests.support.service import Systemd, get
 
 LAYOUTS = ("documented", "compact")
 CUTS = 12 * min(CHAOS, 2)

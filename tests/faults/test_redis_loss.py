@@ -24,9 +24,9 @@ from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Language, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 
-from tests.support.faults.agree import index_faults
-from tests.support.faults.table import CHAOS, Row
-from tests.support.made import fingerprint_of, held_as_changes
+from tests.support.builders import fingerprint_of, held_as_changes
+from tests.support.faults.consistency import index_faults
+from tests.support.faults.fault_table import CHAOS, Row
 
 BANDINGS = dict.fromkeys(Language, Banding())
 VERSION = "v"

@@ -1,19 +1,18 @@
 """The summary of a run, posted: its words, what is tried again, and what an error shows."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stamina
 import structlog
-from aiohttp import web
 from neardup.config import Export
 from neardup.errors import NeardupError, Transient
 from neardup.moderation.webhook import notify_webhook
 
 from tests.support.servers import free_port
+from tests.support.webhook_server import SECRET, other_side
 
 FACTS = {
     "listed": 12_000,
@@ -22,33 +21,10 @@ FACTS = {
     "seconds": 8.5,
     "warnings": {},
 }
-SECRET = "T0KEN"
 
 
 def section(url: str) -> Export:
     return Export(path=Path("/var/flags.csv"), webhook=url)
-
-
-@asynccontextmanager
-async def other_side(*answers: int) -> AsyncIterator[tuple[str, list[Any]]]:
-    """A server that answers so, in turn; its URL, and what it was told."""
-    told: list[Any] = []
-    rest = iter(answers)
-
-    async def hook(request: web.Request) -> web.Response:
-        told.append(await request.json())
-        return web.Response(status=next(rest), headers={"Location": "/elsewhere"})
-
-    app = web.Application()
-    app.add_routes([web.post(f"/{SECRET}", hook)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    try:
-        yield f"http://127.0.0.1:{port}/{SECRET}", told
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture

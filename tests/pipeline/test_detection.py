@@ -31,7 +31,7 @@ from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind,
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from tests.support.made import fingerprint_of
+from tests.support.builders import fingerprint_of
 
 Pairs = set[tuple[int, int, str, int]]
 Text = tuple[int, list[int], list[int] | None]

@@ -4,8 +4,8 @@ from neardup.pipeline.gauges import _set_verdict_gauges
 from neardup.records import Kind, Language, Verdict
 from neardup.telemetry.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
 
-from tests.ledger.test_remembered_verdicts import copies, judge, undo
-from tests.support.made import flagged, ledger_in_memory
+from tests.support.builders import flagged, ledger_in_memory
+from tests.support.verdicts import copies, judge, undo
 
 
 def test_the_metrics_tell_of_verdicts_and_forget_what_is_undone() -> None:

@@ -12,14 +12,14 @@ from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
-from neardup.config.export_formats import FORMATS, Format
+from neardup.config.export import FORMATS, Format
 from neardup.records import ISO_CODES
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.conftest import Neardup, embedded
-from tests.moderation.test_webhook import other_side
+from tests.support.command import Neardup, embedded
 from tests.support.servers import REGION, Aws
+from tests.support.webhook_server import other_side
 
 ALL = 21
 

@@ -19,11 +19,11 @@ from neardup.pipeline.progress import Watch, unwatched
 from neardup.pipeline.summary import SweepSummary
 from neardup.records import Language
 
-from tests.conftest import SAMPLES, Neardup, embedded
+from tests.support.command import Neardup, assert_one_line, embedded
+from tests.support.generated_stories import configuration, generate
+from tests.support.paths import SAMPLES
 from tests.support.servers import free_port
-from tests.support.stories import generate
-from tests.system.test_backfill import configuration, drive
-from tests.system.test_wrong_inputs import assert_one_line
+from tests.system.test_backfill import drive
 
 Make = Callable[..., Neardup]
 Flags = dict[tuple[int, int], list[Any]]

@@ -29,11 +29,12 @@ from neardup.pipeline.summary import RunSummary
 from neardup.records import Story
 from neardup.retry import ATTEMPTS, retried
 
-from tests.conftest import COMMON, SAMPLES, Neardup
-from tests.support.faults.proxy import Proxy, proxied
-from tests.support.made import got
-from tests.support.object_server import object_server
-from tests.system.test_backfill import state
+from tests.support.builders import got
+from tests.support.command import COMMON, Neardup
+from tests.support.faults.fault_proxy import Proxy, proxied
+from tests.support.ledger_state import state
+from tests.support.paths import SAMPLES
+from tests.support.s3_server import object_server
 
 TIMEOUT_SECONDS = 0.25  # of a request: so long a fault that says nothing is waited for
 BUCKET = "stories"
