@@ -30,7 +30,7 @@ def can_plot() -> bool:
     try:
         import matplotlib as mpl  # noqa: F401, PLC0415 - half a second, which only pages with plots pay
     except ImportError:
-        log.warning("the page has no plots, which need matplotlib: pip install 'neardup[charts]'")
+        log.warning("the page has no plots, which need matplotlib: pip install matplotlib")
         return False
     return True
 
