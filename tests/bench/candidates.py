@@ -22,7 +22,7 @@ import numpy.typing as npt
 import redis
 import uvloop
 from neardup.config import Detection
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import Nominee, nominate
 from neardup.index.protocol import Found, Index
 from neardup.index.redis import Layout, open_redis
@@ -106,7 +106,7 @@ async def measure(index: Index, stories: Stories, probes: Probes, used: Used, sc
     return figures
 
 
-async def _pages(stories: Stories, stop: int) -> AsyncIterator[Columns]:
+async def _pages(stories: Stories, stop: int) -> AsyncIterator[FingerprintArrays]:
     for start in range(0, stop, PAGE):
         yield _columns(stories, np.arange(start, min(start + PAGE, stop)))
 
@@ -128,8 +128,8 @@ def _nominated(stories: Stories, probe: Banded, found: Found) -> tuple[Nominee, 
     return nominee, len(met)
 
 
-def _columns(stories: Stories, places: npt.NDArray[np.int64]) -> Columns:
-    return Columns(
+def _columns(stories: Stories, places: npt.NDArray[np.int64]) -> FingerprintArrays:
+    return FingerprintArrays(
         (places + 1).astype(np.uint32),
         places + FIRST_ID,
         np.full(len(places), LANGUAGES.index(LANGUAGE), np.uint8),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 from neardup.config import Detection
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
@@ -22,7 +22,7 @@ BUILT = {Language.HINDI: 16_000, Language.TELUGU: 4_000}
 GROWN = {Language.HINDI: 6_000, Language.TELUGU: 1_500}
 
 
-def changes_of(page: Columns, start: int) -> list[Change]:
+def changes_of(page: FingerprintArrays, start: int) -> list[Change]:
     return [
         Change(
             int(page.numbers[n]),

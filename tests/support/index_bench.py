@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import fakeredis
 import uvloop
 from neardup.core.candidates.banding import Banding
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.protocol import Bandings, Found, Index, Mark
 from neardup.index.redis import LAYOUTS, Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
@@ -68,9 +68,9 @@ class Bench:
     def build(self, stories: Sequence[tuple[int, int, Banded]], page: int) -> int:
         """Build from stories of a number and an id, so many a page; how many are in."""
 
-        async def pages() -> AsyncIterator[Columns]:
+        async def pages() -> AsyncIterator[FingerprintArrays]:
             for start in range(0, len(stories), page):
-                yield Columns.of(
+                yield FingerprintArrays.of(
                     (number, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
                     for number, story_id, one in stories[start : start + page]
                 )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import BAND_BITS, SHARED_BLOCKS, Banding, Values, block_values, narrowed
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.packed_buckets import NEAR, NUMBER, Bits
 from neardup.index.protocol import Bandings
 from neardup.records import LANGUAGES, Language
@@ -52,7 +52,7 @@ class Spool:
             column.tofile(file)
 
 
-def put_aside(spool: Spool, page: Columns, bandings: Bandings, bits: Bits, *, blocks: bool = True) -> None:
+def put_aside(spool: Spool, page: FingerprintArrays, bandings: Bandings, bits: Bits, *, blocks: bool = True) -> None:
     """Put aside what packed buckets will hold of a page of stories."""
     for place in np.unique(page.languages).tolist():
         language = LANGUAGES[place]

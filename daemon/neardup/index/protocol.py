@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from neardup.core.candidates.banding import Banding, Numbers
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.records import Banded, Change, Language
 
 Bandings = Mapping[Language, Banding]
@@ -70,7 +70,7 @@ class Index(Protocol):
         """
         ...
 
-    def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
+    def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill an index that was just cleared; `applied` stays None.
 
         Yields now and then how many more stories are in.  `scratch` is an empty folder with room for a

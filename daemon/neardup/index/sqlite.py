@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from neardup.core.candidates.banding import BAND_BITS
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.errors import Fatal
 from neardup.index import packed_buckets
 from neardup.index.bulk import Part, Spool, parts_of, put_aside
@@ -107,7 +107,7 @@ class SqliteIndex:
 
         await self._do(wipe)
 
-    async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
+    async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index, a transaction for each column, its rows in order."""
         bits, spool = await self._do(_bits), Spool(scratch)
         async for page in pages:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import structlog
 
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.errors import Fatal
 from neardup.index.protocol import Index, Mark
 from neardup.ledger import Ledger, changes, fingerprint_arrays, runs, stories
@@ -150,7 +150,7 @@ async def rebuild(
     return done
 
 
-async def _pages(ledger: Ledger) -> AsyncIterator[Columns]:
+async def _pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
     """All stories, in order of their numbers."""
     after = 0
     while len(page := await ledger.do(fingerprint_arrays.after, after, REBUILD_STORIES)):

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool, parts_of, put_aside
 from neardup.index.marks import least, refuse_gap, strange
@@ -174,7 +174,7 @@ class RedisIndex(ABC):
             keys = self._keys[language].of(part.buckets)
             yield ("EVAL", self.append_each, len(keys), *keys, part.counts.astype(">u4").tobytes(), part.members)
 
-    async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
+    async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index, each bucket by one SET of its size.  Raises Transient for data that went meanwhile."""
         await self._filling.begin()
         await self._read_bits()
@@ -190,7 +190,7 @@ class RedisIndex(ABC):
             yield part.stories
         await self._put_rest(spool)
 
-    async def _take(self, spool: Spool, page: Columns) -> None:
+    async def _take(self, spool: Spool, page: FingerprintArrays) -> None:
         """Put a page of stories aside."""
         await asyncio.to_thread(put_aside, spool, page, self._bandings, self._bits, blocks=self.blocks)
 

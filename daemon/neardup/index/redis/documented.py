@@ -17,7 +17,7 @@ import numpy as np
 from redis import exceptions
 
 from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, band_values, groups
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool
 from neardup.index.marks import layout, least
@@ -95,7 +95,7 @@ class Documented(RedisIndex):
             yield from (("HSET", key, *chain.from_iterable(some)) for some in parts(there))
             yield from self._appending(changes, language)
 
-    async def _take(self, spool: Spool, page: Columns) -> None:
+    async def _take(self, spool: Spool, page: FingerprintArrays) -> None:
         await super()._take(spool, page)
         for place in np.unique(page.languages).tolist():
             mine = page.where(page.languages == place)
