@@ -24,7 +24,7 @@ import uvloop
 from neardup.config import Detection
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import Nominee, nominate
-from neardup.index.protocol import Found, Index
+from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.records import LANGUAGES, Banded
@@ -120,7 +120,7 @@ async def _clock(cost: Cost, used: Used) -> AsyncIterator[None]:
     cost.server += used() - served
 
 
-def _nominated(stories: Stories, probe: Banded, found: Found) -> tuple[Nominee, int]:
+def _nominated(stories: Stories, probe: Banded, found: LookupResult) -> tuple[Nominee, int]:
     """What a run would have compared with a probe, had it come alone, and how many stories it met."""
     ids = np.fromiter(found.ids, np.int64, len(found.ids)) - FIRST_ID
     met = np.union1d(ids, found.numbers.astype(np.int64) - 1)

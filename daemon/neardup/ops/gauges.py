@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from neardup.app import App
 from neardup.errors import NeardupError
+from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import candidates, changes, remembered_verdicts, runs, verdicts
-from neardup.records import Verdict
+from neardup.records import Language, Verdict
 from neardup.telemetry.metrics import (
     CANDIDATES_PENDING,
     DEAD_LETTERS,
@@ -35,11 +36,12 @@ async def refresh_gauges(app: App) -> None:
     disk = shutil.disk_usage(app.config.ledger.path.parent)
     DISK_FREE.set(disk.free)
     DISK_SIZE.set(disk.total)
-    for language, n in (await app.index.sizes()).items():
-        INDEX_STORIES.labels(language).set(n)
-    for name, n in (await _largest_buckets(app)).items():
-        LARGEST_BUCKET.labels(name).set(n)
-    applied = (await app.index.mark()).applied or 0
+    if isinstance(app.index, BucketStatistics):
+        for language, n in (await app.index.story_counts()).items():
+            INDEX_STORIES.labels(language).set(n)
+    for language, n in (await _largest_buckets(app)).items():
+        LARGEST_BUCKET.labels(language).set(n)
+    applied = (await app.index.position()).applied or 0
     INDEX_LAG.set(await app.ledger.do(changes.last_seq) - applied)
     CANDIDATES_PENDING.set(await app.ledger.do(candidates.pending_count))
     letters = await app.ledger.do(runs.dead_letters)
@@ -74,10 +76,10 @@ async def keep_gauges(app: App, ended: asyncio.Event) -> None:
                 await ended.wait()
 
 
-async def _largest_buckets(app: App) -> dict[str, int]:
-    """Language -> members of the fullest bucket that the stories that changed last fall into."""
-    largest: dict[str, int] = {}
-    for name, n in (await app.index.bucket_sizes(await app.ledger.do(changes.recent, SAMPLE))).items():
-        language = name.removeprefix("sketch:").partition(":")[0]
-        largest[language] = max(n, largest.get(language, 0))
+async def _largest_buckets(app: App) -> dict[Language, int]:
+    """Members of the fullest bucket of each language that one of the latest changed stories falls into."""
+    largest: dict[Language, int] = {}
+    sample = await app.ledger.do(changes.recent, SAMPLE)
+    for bucket, n in (await bucket_sizes(app.index, sample)).items():
+        largest[bucket.language] = max(n, largest.get(bucket.language, 0))
     return largest

@@ -10,6 +10,7 @@ from neardup.app import open_index
 from neardup.config import Config
 from neardup.core.candidates.select import worth_comparing
 from neardup.errors import NeardupError
+from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
     candidates,
     changes,
@@ -124,12 +125,14 @@ async def _index_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]
 async def _asked(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
     index = await open_index(config)
     try:
-        mark = await index.mark()
-        sizes = await index.bucket_sizes(changes.recent(db, SAMPLE))
+        position = await index.position()
+        sizes = await bucket_sizes(index, changes.recent(db, SAMPLE))
+        hottest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
+        counted = {"stories": sum((await index.story_counts()).values())} if isinstance(index, BucketStatistics) else {}
         return {
-            "stories": sum((await index.sizes()).values()),
-            "lag": None if mark.applied is None else changes.last_seq(db) - mark.applied,
-            "hottest_buckets": dict(sorted(sizes.items(), key=lambda bucket: (-bucket[1], bucket[0]))[:BUCKETS]),
+            **counted,
+            "lag": None if position.applied is None else changes.last_seq(db) - position.applied,
+            "hottest_buckets": {bucket: -n for n, bucket in hottest},
         }
     finally:
         await index.close()

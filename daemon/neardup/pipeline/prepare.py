@@ -7,7 +7,7 @@ import structlog
 from neardup.app import App
 from neardup.errors import Stopped
 from neardup.ledger import runs
-from neardup.pipeline.index_sync import catch_up, ledger_id, refuse_strangers, start_anew
+from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, refuse_mismatch
 
 log = structlog.get_logger()
 
@@ -32,8 +32,8 @@ async def get_ready(app: App, stop: asyncio.Event, *, refingerprint: bool, fresh
 
 async def _get_ready(app: App, *, refingerprint: bool, fresh: bool) -> None:
     if refingerprint:
-        await start_anew(app.index, app.ledger, app.version, app.config.extract.model_dump_json())
-    await refuse_strangers(app.index, app.ledger, app.version)
+        await forget_fingerprints(app.index, app.ledger, app.version, app.config.extract.model_dump_json())
+    await refuse_mismatch(app.index, app.ledger, app.version)
     if fresh:
         await app.ledger.do(runs.owe_sweep, owed=True)
         # whoever comes next sees that it is to be built

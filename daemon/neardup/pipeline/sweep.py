@@ -40,7 +40,7 @@ from neardup.ledger.lock import only_one
 from neardup.moderation.export.write import export_after_run
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.grace_period import drained
-from neardup.pipeline.index_sync import refuse_other_fingerprints
+from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.run import Progress, Watch
 from neardup.pipeline.verifier import News, Verifier
 from neardup.records import NUMBER_OF, Language
@@ -89,7 +89,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
     """
     with only_one(config.ledger.path, "sweep"):
         version = fingerprint_version.version()
-        await refuse_other_fingerprints(ledger, version)
+        await refuse_ledger_mismatch(ledger, version)
         run_id = await ledger.do(runs.begin, "sweep")
         bind_contextvars(run=run_id)
         work = _Sweep(config, ledger, version, stop, watch)
