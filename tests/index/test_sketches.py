@@ -202,9 +202,7 @@ def test_a_capped_bucket_is_reported_with_its_size(bench: Bench) -> None:
     assert bench.numbers(Banded(Language.HINDI, SIMHASH, other)) == [[3, 4, 5]]
     assert bench.numbers(Banded(Language.HINDI, SIMHASH, BASE[:6] + bytes([1]) * (ROWS - 6))) == [[3, 4, 5]]
     bench.reopen(Banding(max_bucket=5))
-    assert not bench.lookup(Banded(Language.HINDI, SIMHASH, other))[0].capped, (
-        "a bucket of max_bucket is capped"
-    )
+    assert not bench.lookup(Banded(Language.HINDI, SIMHASH, other))[0].capped, "a bucket of max_bucket is capped"
 
 
 def test_each_language_has_a_cap_of_its_own(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""The table of index backends: which URL scheme opens which index."""
+"""The tables of index backends: what opens each URL scheme, and what projects the size of each kind of index."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 from neardup.config import Index as IndexConfig
 from neardup.index.protocol import Bandings, Index
 from neardup.index.redis import open_redis
+from neardup.index.redis.size import PROJECTIONS
+from neardup.index.size import SizeProjection
 from neardup.index.sqlite import SqliteIndex
+from neardup.index.sqlite_size import project_size
 
 Opener = Callable[[IndexConfig, Path, Bandings], Awaitable[Index]]
 
@@ -26,6 +29,8 @@ OPENERS: Mapping[str, Opener] = {
     "rediss": _open_redis,
     "unix": _open_redis,
 }
+# By layout for Redis; SQLite has one layout.
+SIZE_PROJECTIONS: Mapping[str, SizeProjection] = {**PROJECTIONS, "sqlite": project_size}
 
 
 async def open_index(config: IndexConfig, ledger: Path, bandings: Bandings) -> Index:
