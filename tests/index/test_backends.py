@@ -12,7 +12,7 @@ from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.records import Banded, Language
 from pydantic import ValidationError
 
-from tests.support.index_bench import Bench
+from tests.support.index_under_test import Bench
 
 PROBE = Banded(Language.HINDI, bytes(16), bytes(64))
 

@@ -4,7 +4,7 @@ The model has one measured parameter, the skew: how often two unrelated stories 
 2 ** -16.  The sizes of all buckets follow from how bands are made.  Each bit of a SimHash is biased, and the biases
 follow normal quantiles.  A row of a signature has frequent values, where a common word pair has the lowest hash; each
 is RATIO times as frequent as the one before, and all other values are equally rare.  With these shapes the share of
-empty buckets was within .03 of that of drawn prose (tests/bench/synthetic.py) at 0.25 to 64 stories per value.
+empty buckets was within .03 of that of drawn prose (tests/support/synthetic.py) at 0.25 to 64 stories per value.
 """
 
 import math

@@ -12,7 +12,7 @@ from neardup.errors import NeardupError
 from neardup.index.protocol import BucketKind
 from neardup.index.statistics import bucket_sizes
 from neardup.ledger import changes, read, runs, snapshot, translated
-from neardup.ops.gauges import SAMPLE
+from neardup.pipeline.gauges import SAMPLE
 
 BINS = 50  # of a score from 0 to 1
 RUNS = 50  # looked at for one whose latencies are on record
