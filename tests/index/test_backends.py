@@ -7,8 +7,13 @@ from neardup.config import Index as IndexConfig
 from neardup.core.candidates.banding import Banding
 from neardup.index.backends import OPENERS, open_index
 from neardup.index.health import ServerHealth
+from neardup.index.protocol import Index
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics, bucket_sizes
+from neardup.ledger import Ledger
+from neardup.ops.doctor import _round_trip
+from neardup.pipeline.gauges import refresh_gauges
+from neardup.pipeline.index_sync import rebuild
 from neardup.records import Banded, Language
 from pydantic import ValidationError
 
@@ -39,8 +44,22 @@ def test_every_backend_here_has_statistics_and_health(bench: Bench) -> None:
     assert isinstance(bench.index, ServerHealth)
 
 
-async def test_an_index_without_statistics_reports_no_buckets() -> None:
-    class Small:
-        """An index of which only its protocol matters."""
+class Minimal:
+    """An index with the methods of `Index` and no others."""
 
-    assert await bucket_sizes(Small(), [PROBE]) == {}  # type: ignore[arg-type]
+    def __init__(self, index: Index) -> None:
+        self.position, self.lookup, self.apply = index.position, index.lookup, index.apply
+        self.clear, self.build, self.close = index.clear, index.build, index.close
+
+
+async def test_gauges_and_doctor_accept_a_minimal_index(tmp_path: Path) -> None:
+    index = Minimal(SqliteIndex(tmp_path / "index.db", dict.fromkeys(Language, Banding())))
+    ledger = Ledger(tmp_path / "ledger.db")
+    try:
+        await rebuild(index, ledger, "v")
+        await _round_trip(index)
+        await refresh_gauges(ledger, index)
+        assert await bucket_sizes(index, [PROBE]) == {}, "an index without statistics has no bucket sizes"
+    finally:
+        await index.close()
+        ledger.close()

@@ -116,8 +116,8 @@ def _row_shares(scale: float) -> Floats:
 
 
 def _row_skew(rows: Floats) -> float:
-    alike = BYTE_VALUES * (rows**2).sum(axis=1)
-    return float((alike[::2] * alike[1::2]).mean())
+    collisions = BYTE_VALUES * (rows**2).sum(axis=1)
+    return float((collisions[::2] * collisions[1::2]).mean())
 
 
 def _leans(scale: float) -> Floats:

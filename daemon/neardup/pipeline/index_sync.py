@@ -46,7 +46,7 @@ async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
     elif recorded != version:
         raise Fatal(
             f"the ledger holds fingerprints of version {recorded}, this program makes {version}: "
-            "they cannot be compared; `neardup backfill --refingerprint` makes them all anew"
+            "they cannot be compared; `neardup backfill --refingerprint` makes them again"
         )
 
 
