@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
+from neardup.index import backends
 from neardup.index.protocol import Index
-from neardup.index.redis import open_redis
-from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, connect, dead_letters, read
 from neardup.ledger.dead_letters import Choice
 from neardup.moderation.webhook import notify_webhook
@@ -66,10 +65,7 @@ def open_ledger(config: Config) -> Iterator[Ledger]:
 
 async def open_index(config: Config) -> Index:
     """The index that [index] names."""
-    bandings = config.detection.bandings
-    if config.index.url == "sqlite:":
-        return SqliteIndex(config.ledger.path, bandings)
-    return await open_redis(config.index.url, bandings, config.index.layout)
+    return await backends.open_index(config.index, config.ledger.path, config.detection.bandings)
 
 
 def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:

@@ -11,6 +11,7 @@ from neardup.app import open_index
 from neardup.config import Config
 from neardup.core.candidates.select import worth_comparing
 from neardup.errors import NeardupError
+from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
     candidates,
     changes,
@@ -92,10 +93,13 @@ class ClusterCounts:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """Stories in the index, changes it has yet to apply (None: it was never filled), members of its largest buckets."""
+    """Stories in the index, changes it has yet to apply (None: it was never filled), members of its largest buckets.
+
+    `stories` is None for a backend without statistics.
+    """
 
     kind: str
-    stories: int
+    stories: int | None
     lag: int | None
     hottest_buckets: dict[str, int]
 
@@ -212,13 +216,14 @@ async def _index_status(db: sqlite3.Connection, config: Config) -> IndexStatus |
 async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> IndexStatus:
     index = await open_index(config)
     try:
-        mark = await index.mark()
-        sizes = await index.bucket_sizes(changes.recent(db, SAMPLE))
+        position = await index.position()
+        sizes = await bucket_sizes(index, changes.recent(db, SAMPLE))
+        hottest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
         return IndexStatus(
             kind,
-            stories=sum((await index.sizes()).values()),
-            lag=None if mark.applied is None else changes.last_seq(db) - mark.applied,
-            hottest_buckets=dict(sorted(sizes.items(), key=lambda bucket: (-bucket[1], bucket[0]))[:BUCKETS]),
+            stories=sum((await index.story_counts()).values()) if isinstance(index, BucketStatistics) else None,
+            lag=None if position.applied is None else changes.last_seq(db) - position.applied,
+            hottest_buckets={bucket: -n for n, bucket in hottest},
         )
     finally:
         await index.close()
