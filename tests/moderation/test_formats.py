@@ -30,7 +30,7 @@ from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.moderation.test_guard import would_run
-from tests.support.attacks import TITLES
+from tests.support.hostile_titles import TITLES
 
 CODE_OF = {language.value: code for code, language in ISO_CODES.items()}
 titles = st.none() | st.text(st.characters(codec="utf-8"), min_size=1) | st.sampled_from(TITLES)

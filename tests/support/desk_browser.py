@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, sync_playwright
 
-from tests.conftest import ROOT, Neardup
+from tests.support.command import Neardup
+from tests.support.paths import ROOT
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = (

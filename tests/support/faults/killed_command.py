@@ -1,6 +1,6 @@
 """The command in processes that end, or stand still, at a chosen instant, with no hook in the program for it.
 
-    python -m tests.support.faults.killed
+    python -m tests.support.faults.killed_command
 
 reads requests from stdin, a line of JSON each, and answers each by one.  Its processes are forked from one that has
 all modules in, so they start in a few milliseconds.  In each the steps of the program are wrapped, and every SQL

@@ -6,7 +6,7 @@ from neardup.core.text.html import Extraction, visible_text
 from neardup.insights.evaluate.around import Around, bare
 from neardup.records import Language
 
-from tests.conftest import SAMPLES
+from tests.support.paths import SAMPLES
 
 
 def texts_of(language: Language) -> list[str]:

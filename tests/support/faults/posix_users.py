@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Ended, embedded
-from tests.support.faults.disks import may_mount
+from tests.support.command import Ended, embedded
+from tests.support.faults.small_disks import may_mount
+from tests.support.paths import ROOT
 
 GROUP = 64_000  # nobody's, as the users' numbers
 

@@ -1,6 +1,6 @@
 """A small object store in a process of its own: path-style S3 GET and HEAD over HTTP, from memory.
 
-`python -m tests.support.object_server FOLDER BUCKET` serves FOLDER's files as /BUCKET/<path>, prints
+`python -m tests.support.s3_server FOLDER BUCKET` serves FOLDER's files as /BUCKET/<path>, prints
 its port, and runs until it is terminated.  Signatures are not checked.
 """
 

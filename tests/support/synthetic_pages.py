@@ -6,8 +6,8 @@ import numpy as np
 from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.records import NUMBER_OF, Language
 
-from tests.bench import synthetic
-from tests.bench.ledger_size import FIRST_ID, ID_STEP
+from tests.support import synthetic
+from tests.support.synthetic_stories import FIRST_ID, ID_STEP
 
 
 async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[Columns]:

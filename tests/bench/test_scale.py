@@ -7,7 +7,7 @@ from neardup.records import Language
 
 from tests.bench.scale_lookups import TIERS
 from tests.bench.scale_stages import INDEXES, LAYOUTS
-from tests.support.process import run_module
+from tests.support.module_process import run_module
 
 SIZES = [1975, 7900, 31_600]
 

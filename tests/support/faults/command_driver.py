@@ -1,4 +1,4 @@
-"""The other end of tests.support.faults.killed: starts the command there, and waits for what becomes of it."""
+"""The other end of tests.support.faults.killed_command: starts the command there, and waits for what becomes of it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import ROOT
+from tests.support.paths import ROOT
 
 At = dict[str, Any]
 
@@ -78,7 +78,7 @@ class Driver:
 
 @contextmanager
 def driving() -> Iterator[Driver]:
-    command = [sys.executable, "-W", "error", "-m", "tests.faults.killed"]
+    command = [sys.executable, "-W", "error", "-m", "tests.support.faults.killed_command"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
     with subprocess.Popen(
         command,

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import redis
 
-from tests.conftest import SAMPLES, embedded
-from tests.support.faults.agree import State, differences, given, index_faults, state_of
-from tests.support.faults.driver import At, Driver, Started
+from tests.support.command import embedded
+from tests.support.faults.command_driver import At, Driver, Started
+from tests.support.faults.consistency import State, differences, given, index_faults, state_of
+from tests.support.paths import SAMPLES
 
 ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
 SETTINGS = {"NEARDUP_RUN__BATCH": "8", "NEARDUP_RUN__OVERLAP": "1s"}

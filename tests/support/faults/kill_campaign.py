@@ -1,6 +1,6 @@
 """The campaign of kills: lives in which commands are killed and run again, beside one that nothing happened to.
 
-python -m tests.support.faults.chaos [KILLS]     so many for each index, and for the desk; tells a table
+python -m tests.support.faults.kill_campaign [KILLS]     so many for each index, and for the desk; tells a table
 """
 
 import random
@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.faults.agree import INDEXES, State, state_of
-from tests.support.faults.driver import At, Driver
-from tests.support.faults.killed import MESSAGE, STATEMENT
-from tests.support.faults.lives import ACTS, Life
-from tests.support.faults.table import Row
+from tests.support.faults.command_driver import At, Driver
+from tests.support.faults.command_sequence import ACTS, Life
+from tests.support.faults.consistency import INDEXES, State, state_of
+from tests.support.faults.fault_table import Row
+from tests.support.faults.killed_command import MESSAGE, STATEMENT
 from tests.support.servers import redis_server
 
 FRESH = {"backfill": ("backfill", "--fresh")}

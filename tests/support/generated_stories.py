@@ -4,6 +4,8 @@ import csv
 import random
 from pathlib import Path
 
+from tests.support.command import embedded
+
 COPY_EVERY = 50  # every so many stories, one is an exact copy of the story just before, and the next a near one
 VOCABULARY = 3000
 
@@ -31,3 +33,9 @@ def generate(folder: Path, count: int, seed: int = 1) -> Path:
             when = f"2026-01-01T{n % 24:02}:{n % 60:02}:00Z"
             rows.writerow([n, "hi", when, when])
     return manifest
+
+
+def configuration(corpus: Path, index: str = "sqlite:") -> str:
+    return embedded(corpus / "manifest.csv", corpus / "html", index).replace(
+        'body = "article .story, div.post-body"', ""
+    )
