@@ -1,4 +1,4 @@
-"""What all commands share: the group, the configuration, the exit codes."""
+"""The command group, the configuration and the exit codes, which all commands share."""
 
 import asyncio
 import sys
@@ -23,11 +23,11 @@ log = structlog.get_logger()
 config_option = click.option(
     "--config",
     "config_path",
-    type=click.Path(path_type=Path, readable=False),  # what cannot be read is told by who reads it
+    type=click.Path(path_type=Path, readable=False),  # load() explains a file that cannot be read
     metavar="PATH",
-    help="The configuration.  [config.toml]",
+    help="The configuration file.  [config.toml]",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Facts as JSON on stdout.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -35,13 +35,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Facts as JSO
 @config_option
 @click.pass_context
 def main(context: click.Context, config_path: Path | None) -> None:
-    """Finds copied stories among millions, in nine Indian languages and English."""
+    """Find copied stories among millions, in Indian languages and English."""
     context.obj = config_path
     console.set_up_logging()
 
 
 def command(function: Callable[..., None]) -> click.Command:
-    """A command that is given its configuration, with `--config` after its name too."""
+    """Make a command whose function receives the configuration; `--config` may also follow its name."""
 
     @wraps(function)
     def with_config(config_path: Path | None, **options: Any) -> None:
