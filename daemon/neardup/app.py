@@ -161,7 +161,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
 
 
 def _exports(config: Config, stop: asyncio.Event) -> list[Hook]:
-    """The hook that leaves the file of [export]; its passages, which take time, are left out of a stop."""
+    """The hook that writes the file of [export]; without passages, which take time, once `stop` is set."""
     from neardup.moderation.export.write import check_format, export_after_run  # noqa: PLC0415 - it imports this module
 
     if config.export.path is None:
