@@ -16,7 +16,7 @@ import pytest
 import stamina
 from neardup.errors import Transient
 from neardup.ledger import Ledger
-from neardup.pipeline.index_wait import wait_for_index, waits
+from neardup.pipeline.index_wait import IndexWait
 from structlog.testing import capture_logs
 
 from tests.support.faults.command_driver import At, Driver, Started
@@ -140,6 +140,7 @@ def test_a_run_waits_for_a_redis_that_fails_says_so_and_goes_on(
 
 async def test_a_wait_is_told_once_however_often_and_by_how_many_it_is_tried(tmp_path: Path) -> None:
     ledger, well = Ledger(tmp_path / "neardup.db"), asyncio.Event()
+    wait = IndexWait(ledger)
 
     async def waiting(tries: int) -> None:
         failures = [Transient("it is away")] * tries
@@ -149,20 +150,20 @@ async def test_a_wait_is_told_once_however_often_and_by_how_many_it_is_tried(tmp
                 raise failures.pop()
             await well.wait()
 
-        await wait_for_index(ledger, "look_up", call)
+        await wait.until_answered("look_up", call)
 
     with stamina.set_testing(True, attempts=5), capture_logs() as lines:
         several = [asyncio.create_task(waiting(tries)) for tries in (1, 2, 3)]
-        while waits() is None:
+        while wait.status is None:
             await asyncio.to_thread(ledger.path.stat)
-        await wait_for_index(ledger, "index", ready := AsyncMock())
+        await wait.until_answered("index", ready := AsyncMock())
         assert ready.await_count == 1
-        assert waits() is not None, "one that never waited ends nobody's wait"
+        assert wait.status is not None, "one that never waited ends nobody's wait"
         well.set()
         await asyncio.gather(*several)
     ledger.close()
-    assert waits() is None
-    assert [line["event"] for line in lines if "wait" in line["event"]] == ["waiting", "waits no more"]
+    assert wait.status is None
+    assert [line["event"] for line in lines if "wait" in line["event"]] == ["waiting", "no longer waiting"]
 
 
 def test_the_daemon_waits_too_and_is_unhealthy_meanwhile(box: Box, stage: Stage) -> None:

@@ -17,6 +17,7 @@ from neardup.index.redis.base import RedisIndex
 from neardup.ledger import Ledger, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild
+from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.stages import BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
@@ -117,6 +118,7 @@ def writer_of(ledger: Ledger, index: Index) -> Writer:
         index,
         Detection(),
         VERSION,
+        index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
         standing=dict,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.config.listen import is_loopback
+from neardup.config.address import is_loopback
 from neardup.errors import Misuse
 from neardup.ledger import connect
 from neardup.moderation.desk import sessions

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.config.export_formats import FORMATS, Format
+from neardup.config.export import FORMATS, Format
 from neardup.core.fingerprint.version import TEXTS
 from neardup.errors import Fatal
 from neardup.ledger import flags, stories

@@ -14,7 +14,7 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.config.export_formats import FORMATS, Format, format_of, target_of
+from neardup.config.export import FORMATS, Format, format_of, target_of
 from neardup.core.fingerprint.version import TEXTS
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.files import write_csv, write_jsonl

@@ -11,9 +11,9 @@ import pytest
 from neardup.config import Content, Source
 from neardup.errors import Fatal, Misuse, Transient
 from neardup.records import Checkpoint, Listed, Story
+from neardup.s3_objects import open_range_reader
 from neardup.source import athena as athena_module
 from neardup.source.athena import Athena
-from neardup.source.s3_objects import open_range_reader
 
 from tests.support.athena_stub import ROWS, AthenaStub
 from tests.support.servers import REGION, Aws, answering

@@ -8,7 +8,7 @@ from pathlib import Path
 from aiohttp import CookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.config import Config, Content, Ledger, Source
-from neardup.config.listen import Review
+from neardup.config.review import Review
 from neardup.ledger import connect
 from neardup.moderation.desk.app import application, open_desk
 

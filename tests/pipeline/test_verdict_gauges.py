@@ -1,6 +1,6 @@
 """What /metrics tells of verdicts."""
 
-from neardup.ops.gauges import _tell_of_verdicts
+from neardup.pipeline.gauges import _set_verdict_gauges
 from neardup.records import Kind, Language, Verdict
 from neardup.telemetry.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
 
@@ -15,7 +15,7 @@ def test_the_metrics_tell_of_verdicts_and_forget_what_is_undone() -> None:
     copies(db, 4)
     flagged(db, 8, 9, Kind.PARTIAL, language=Language.ODIA)
     decision = judge(db, {(8, 9)}, Verdict.NOT_SIMILAR)
-    _tell_of_verdicts(db)
+    _set_verdict_gauges(db)
     told = {
         (sample.name, *sample.labels.values()): sample.value
         for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT)
@@ -32,7 +32,7 @@ def test_the_metrics_tell_of_verdicts_and_forget_what_is_undone() -> None:
         ("neardup_flags_in_context", "HINDI", "template"): 1,
     }
     undo(db, decision)
-    _tell_of_verdicts(db)
+    _set_verdict_gauges(db)
     assert not [
         sample for metric in PRECISION.collect() for sample in metric.samples if "ODIA" in sample.labels.values()
     ]
