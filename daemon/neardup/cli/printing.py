@@ -44,7 +44,7 @@ def _show_summary(summary: Summary, rows: dict[str, object]) -> None:
     """The figures, and a line for each hook that failed."""
     show_ended(summary.command, summary.status, rows)
     for hook, why in summary.warnings.items():
-        out.print(f"[yellow]warning[/]: {escape(f'{hook} failed: {why}')}")
+        out.print(f"[yellow]warning[/]: {escape(f'{hook} failed: {why}')}", soft_wrap=True)
 
 
 def by_reason(counter: Counter[str]) -> str:

@@ -19,7 +19,7 @@ from neardup.ledger import clusters, flags, runs, snapshot
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.pairs import record
 from neardup.ops.service import Service
-from neardup.pipeline.summary import RunSummary, SweepSummary
+from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.telemetry.http import serve_if_free
 
 
@@ -76,7 +76,7 @@ def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> No
         click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
         return
     printing.show_run(summary)
-    _show_flags(config, new, summary.counts.flagged.total())
+    _show_flags(config, new, summary, summary.counts.flagged.total())
 
 
 @command
@@ -97,12 +97,12 @@ def sweep(config: Config, as_json: bool) -> None:
         click.echo(json.dumps({"status": swept.status, **swept.as_dict()}, ensure_ascii=False))
         return
     printing.show_sweep(swept)
-    _show_flags(config, new, swept.flagged.total())
+    _show_flags(config, new, swept, swept.flagged.total())
 
 
-def _show_flags(config: Config, new: list[dict[str, Any]], total: int) -> None:
+def _show_flags(config: Config, new: list[dict[str, Any]], summary: Summary, total: int) -> None:
     printing.show_flags(new, total)
-    if config.export.path:
+    if config.export.path and "export" not in summary.warnings:
         click.echo(f"\nAll open flags: {config.export.path}")
 
 

@@ -45,7 +45,8 @@ class Export(Section):
     )
     webhook: Annotated[str, Field(pattern=r"^(https?://[^/\s]\S*)?$")] = Field(
         default="",
-        description="URL that receives a JSON summary of each `daily` and `backfill` run by POST. Empty means none.",
+        description="URL that receives a JSON summary of each `daily`, `backfill` and `retry` run by POST. "
+        "Empty means none.",
     )
 
     @property
