@@ -1,4 +1,4 @@
-"""An index under test, of any kind, and the loop it lives on."""
+"""An index under test, of any kind, with its own event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
