@@ -28,7 +28,7 @@ from neardup.records import Checkpoint
 from neardup.s3_objects import open_range_reader
 from neardup.source import Source
 from neardup.source.athena import Athena
-from neardup.source.dead_letters import Letters
+from neardup.source.dead_letters import DeadLetters
 from neardup.source.manifest import Manifest
 
 
@@ -83,7 +83,7 @@ def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) 
 
 async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
     size = sum((await ledger.do(dead_letters.counted, choice)).values())
-    return Letters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
+    return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
 
 
 def open_readers(config: Config) -> Readers:

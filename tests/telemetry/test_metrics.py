@@ -1,8 +1,7 @@
-"""What /metrics shows is declared in neardup.telemetry.metrics, and stays as operators' dashboards know it.
+"""Metrics are declared in neardup.telemetry.metrics only, and keep the names that dashboards use.
 
-The golden file holds what the real endpoint of `neardup run` gives after its first run on the samples: name, type and
-help of each metric, and every value but 0.  Times, memory, disks and the number of batches are masked by *, for they
-differ from run to run.
+The golden file holds what `neardup run` returns after its first run on the samples: name, type and help of each metric,
+and all values but zeros.  Times, bytes and numbers of batches vary between runs, so that * stands for them.
 """
 
 import ast
@@ -85,7 +84,7 @@ def test_no_metric_is_declared_elsewhere() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == "prometheus_client":
                 made = makers & {alias.name for alias in node.names}
-                assert not made, f"{path.name} declares a {made.pop()}: that belongs in telemetry/metrics.py"
+                assert not made, f"{path.name} declares a {made.pop()}: that belongs in neardup/telemetry/metrics.py"
 
 
 def test_every_declared_metric_is_used() -> None:

@@ -16,7 +16,7 @@ from neardup.cli import console
 from neardup.config import load
 from neardup.config.exposed_secrets import exposed
 from neardup.errors import Misuse, NeardupError
-from neardup.source.parse import moment
+from neardup.source.parse import parse_time
 
 log = structlog.get_logger()
 
@@ -70,6 +70,6 @@ def command(function: Callable[..., None]) -> click.Command:
 def time_of(option: str, value: str | None) -> int | None:
     """An option's RFC 3339 time -> milliseconds; None where it was not given.  Raises Misuse."""
     try:
-        return moment(value) if value else None
+        return parse_time(value) if value else None
     except (ValueError, OverflowError):
         raise Misuse(f"{option}: {value!r} is not an RFC 3339 time") from None

@@ -25,12 +25,12 @@ from neardup.source.parse import id_of
 @command
 @json_option
 def status(config: Config, as_json: bool) -> None:
-    """How neardup stands: stories, flags, runs, dead letters, the index."""
-    facts = run_async(lambda _: read_status(config))
+    """Show stories, flags, runs, dead letters and the index."""
+    found = run_async(lambda _: read_status(config))
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        click.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:
-        printing.show_status(facts)
+        printing.show_status(found)
 
 
 @command

@@ -7,11 +7,9 @@ The distances, bands and widths that decide where a story stands are on record; 
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.core.candidates.fingerprint_arrays import Columns
@@ -21,9 +19,8 @@ from neardup.index.bulk import Part, Spool, parts_of, put_aside
 from neardup.index.marks import layout, refuse_gap, strange
 from neardup.index.protocol import Bandings, Found, Mark
 from neardup.records import LANGUAGES, NUMBER_OF, Banded, Change, Language
-from neardup.sqlite import failure
+from neardup.sqlite import ThreadedConnection, failure
 
-T = TypeVar("T")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS index_marks (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS index_sizes (language TEXT PRIMARY KEY, stories INTEGER NOT NULL) WITHOUT ROWID;
@@ -46,20 +43,20 @@ class SqliteIndex:
             "hamming": layout(bandings, lambda banding: banding.hamming),
             "bands": layout(bandings, lambda banding: banding.bands),
         }
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="index")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes, the ledger replays
-            self._db.executescript(SCHEMA)
+            db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes, the ledger replays
+            db.executescript(SCHEMA)
         except sqlite3.Error as error:
             raise failure(error, f"cannot open the index in {path}") from error
         except OSError as error:
             raise Fatal(f"cannot open the index in {path}: {error}") from error
+        self._connection = ThreadedConnection(db, "the index failed")
 
     async def mark(self) -> Mark:
-        marks = dict(await self._do(lambda db: db.execute("SELECT key, value FROM index_marks").fetchall()))
+        marks = dict(await self._connection.do(lambda db: db.execute("SELECT key, value FROM index_marks").fetchall()))
         mark = Mark(marks.get("ledger"), marks.get("version"), marks.get("applied"))
         other = [f"detection.{setting}" for setting, value in self._layout.items() if marks.get(setting) != value]
         return strange(mark, other if "bits" in marks else ["layout"])
@@ -77,7 +74,7 @@ class SqliteIndex:
             db.execute("COMMIT")
             return applied, [each[place] for place in range(len(probes))]
 
-        return await self._do(read)
+        return await self._connection.do(read)
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         def write(db: sqlite3.Connection) -> None:
@@ -93,7 +90,7 @@ class SqliteIndex:
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
             db.execute("COMMIT")
 
-        await self._do(write)
+        await self._connection.do(write)
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
         def wipe(db: sqlite3.Connection) -> None:
@@ -105,19 +102,19 @@ class SqliteIndex:
             db.executemany("INSERT INTO index_marks VALUES (?, ?)", marks.items())
             db.execute("COMMIT")
 
-        await self._do(wipe)
+        await self._connection.do(wipe)
 
     async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index, a transaction for each column, its rows in order."""
-        bits, spool = await self._do(_bits), Spool(scratch)
+        bits, spool = await self._connection.do(_bits), Spool(scratch)
         async for page in pages:
             await asyncio.to_thread(put_aside, spool, page, self._bandings, bits)
         for part in parts_of(spool, self._bandings):
-            await self._do(partial(_fill, spool=spool, part=part))
+            await self._connection.do(partial(_fill, spool=spool, part=part))
             yield part.stories
 
     async def sizes(self) -> dict[Language, int]:
-        rows = await self._do(lambda db: db.execute("SELECT language, stories FROM index_sizes").fetchall())
+        rows = await self._connection.do(lambda db: db.execute("SELECT language, stories FROM index_sizes").fetchall())
         return {Language(language): n for language, n in rows if n}
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
@@ -130,39 +127,19 @@ class SqliteIndex:
                     sizes[packed_buckets.name(language, bucket)] = length // packed_buckets.NUMBER_BYTES
             return {name: n for name, n in sizes.items() if n}
 
-        return await self._do(read)
+        return await self._connection.do(read)
 
     async def trouble(self) -> str | None:
-        said = await self._do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
+        said = await self._connection.do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
         if said != "ok":
             return str(said)
-        return packed_buckets.crowded(await self.sizes(), await self._do(_bits))
+        return packed_buckets.crowded(await self.sizes(), await self._connection.do(_bits))
 
     async def touch(self) -> None:
-        await self._do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))
+        await self._connection.do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))
 
     async def close(self) -> None:
-        self._thread.shutdown(wait=True)
-        self._db.close()
-
-    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def call() -> T:
-            try:
-                return _whole(self._db, work)
-            except sqlite3.Error as error:
-                raise failure(error, "the index failed") from error
-
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-
-def _whole(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    """What `work` gives; whatever it raises, the transaction that it began is undone."""
-    try:
-        return work(db)
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
+        self._connection.close()
 
 
 def _applied(db: sqlite3.Connection) -> int | None:
