@@ -1,4 +1,4 @@
-"""Parts made for a purpose: fingerprints, workers, and a verifier's work without an object store."""
+"""Builders of test data: fingerprints, stories, workers, and ledgers with candidates and flags."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""A desk served in the test's own process, and a browser without scripts in front of it."""
+"""A desk served in the test's own process, and an HTTP client that uses it as a browser without scripts does."""
 
 import re
 from collections.abc import AsyncIterator, Mapping

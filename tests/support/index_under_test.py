@@ -1,4 +1,4 @@
-"""An index under test, of any backend, and the event loop that it runs on."""
+"""An index under test, of any kind, with its own event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Pages of a ledger with stories that were never written, as uneven as prose."""
+"""Pages of synthetic stories, with bucket sizes as uneven as those of prose."""
 
 from collections.abc import AsyncIterator, Mapping
 
@@ -11,7 +11,7 @@ from tests.support.synthetic_stories import FIRST_ID, ID_STEP
 
 
 async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintArrays]:
-    """So many stories of each language, numbered from 1."""
+    """Pages of as many stories of each language as `sizes` says, numbered from 1."""
     number = 1
     for language, count in sizes.items():
         for part in synthetic.drawn(np.random.default_rng(1), synthetic.prose(language), count):

@@ -1,4 +1,4 @@
-"""Stories that were never written, as rows of a ledger, and how many the platform has."""
+"""Synthetic stories as rows of a ledger, and the number of stories of each language on the platform."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ PLATFORM = {
 
 
 def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
-    """Stories of these ids, whose texts nobody else has."""
+    """Synthetic stories with these ids and distinct texts."""
     rng = np.random.default_rng(seed)
     hashes = rng.integers(0, 256, (len(ids), HASH_BYTES + ROWS), np.uint8)
     spoken = rng.integers(0, len(LANGUAGES), len(ids)).tolist()
@@ -62,7 +62,7 @@ def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
 
 
 def told(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Banded]) -> list[Fingerprinted]:
-    """Stories of these ids and fingerprints; what is told of them beside is drawn."""
+    """Synthetic stories with these ids and fingerprints; author, title and times are drawn at random."""
     hashes = iter(rng.integers(0, 256, (len(ids), 2 * HASH_BYTES), np.uint8))
     words = iter(rng.integers(0, len(WORDS), (len(ids), 6)).tolist())
     lengths = rng.integers(2, 7, len(ids)).tolist()

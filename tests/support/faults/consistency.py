@@ -1,4 +1,4 @@
-"""What is compared after a fault: the ledger with one that nothing happened to, and the index with its ledger."""
+"""Compares a ledger after a fault with an undisturbed one, and an index with its ledger."""
 
 import json
 import sqlite3
