@@ -12,8 +12,11 @@ from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, connect, dead_letters, read
 from neardup.ledger.dead_letters import Choice
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import open_place
+from neardup.pages.text_cache import Texts
+from neardup.query.check import Checker
+from neardup.query.compare import Comparer
 from neardup.records import Checkpoint
 from neardup.source import Source
 from neardup.source.athena import Athena
@@ -73,11 +76,29 @@ async def open_letters(app: App, choice: Choice) -> Source:
     return Letters(lambda after: app.ledger.do(dead_letters.retriable, choice, after), size)
 
 
-def open_readers(config: Config) -> Readers:
+def open_readers(config: Config) -> ReaderPool:
     """Processes that read pages, started when the first is asked for.  Raises Fatal for a store that is not there."""
     open_place(config.content)
-    return Readers(config.content, extraction(config), config.run.workers)
+    return ReaderPool(config.content, extraction(config), config.run.workers)
 
 
 def extraction(config: Config) -> Extraction:
     return Extraction(config.extract.body, config.extract.strip)
+
+
+@asynccontextmanager
+async def open_checker(config: Config) -> AsyncIterator[Checker]:
+    """A checker of texts against an open ledger and its index; its reader processes start when a text is to be read.
+
+    Raises as `open_app` does, and Fatal for a store that is not there.
+    """
+    async with open_app(config) as app:
+        pool = open_readers(config)
+        try:
+            yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection)
+        finally:
+            pool.close()
+
+
+def comparer(config: Config) -> Comparer:
+    return Comparer(config.ledger.path, lambda: open_readers(config), extraction(config), config.detection)

@@ -36,19 +36,23 @@ class Conflict(NeardupError):
     """Somebody else has judged meanwhile what was about to be judged."""
 
 
-class Interrupted(NeardupError):
-    """The process that read a page ended, and not of anything that is to be tried less often for it.
+class ReaderDied(NeardupError):
+    """The reader process that a request was sent to has ended, for no fault of the store.
 
-    `over_it`: it was computing this very page.
+    `computing`: it was computing this very request.
     """
 
-    def __init__(self, *, over_it: bool) -> None:
-        super().__init__("a reading process ended")
-        self.over_it = over_it
+    def __init__(self, *, computing: bool) -> None:
+        super().__init__("a reader process ended")
+        self.computing = computing
 
 
-class Crashed(NeardupError):
-    """Reading a page ends the process that reads it, each time."""
+class OverBudget(NeardupError):
+    """What was asked for takes more "time" or "memory" than it may, as `resource` says."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"takes too much {resource}")
+        self.resource = resource
 
 
 class Gone(NeardupError):

@@ -19,13 +19,13 @@ from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import tell
 from neardup.ops.gauges import keep_gauges, refresh_gauges
 from neardup.pages.circuit_breaker import Breaker
-from neardup.pages.quarantine import Quarantine
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.batch_loader import Coalesced
 from neardup.pipeline.grace_period import drained
 from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
 from neardup.pipeline.index_wait import wait_for_index
 from neardup.pipeline.prepare import get_ready
+from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import Counts, Summary
 from neardup.pipeline.throughput import limited_by, unwatch_flow, watch_flow
@@ -223,7 +223,9 @@ class _Run:
     async def _finish(self, working_seconds: float, ended: bool, *, moves_watermark: bool) -> Summary:
         status = "done" if ended else "stopped"
         mark = self._newest if moves_watermark else None
-        await export_after_run(self._app.config, passages=not self._stop.is_set())
+        await export_after_run(
+            self._app.config, lambda: open_readers(self._app.config), passages=not self._stop.is_set()
+        )
         counts = self.counts.as_dict() | {"stages": latencies(self._stages)}
         await self._app.ledger.do(runs.finish, self._run_id, status, counts=counts, watermark=mark)
         await self._app.ledger.do(changes.prune, KEEP_CHANGES)

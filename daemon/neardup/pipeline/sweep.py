@@ -98,7 +98,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
             await work.go()
             if work.swept.status == "done":
                 await ledger.do(runs.owe_sweep, owed=False)
-            await export_after_run(config, passages=not stop.is_set())
+            await export_after_run(config, lambda: open_readers(config), passages=not stop.is_set())
         except BaseException as error:
             RUN_FAILURES.labels("sweep").inc()
             why = str(error) if isinstance(error, NeardupError) else repr(error)
