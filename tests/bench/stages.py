@@ -46,7 +46,7 @@ def chain_costs(pages: Sequence[Any], stages: Mapping[str, Stage]) -> Costs:
 
 
 def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
-    """As a reading process has them: with as many requests under way as the reference has."""
+    """As a reader process has them: with as many requests under way as the reference has."""
     fingerprint_version.warm_up()
     pages, extracting = Pages(config.content), extraction(config)
     paths = [path_of(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]

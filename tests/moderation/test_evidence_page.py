@@ -21,7 +21,7 @@ from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_
 from neardup.records import ISO_CODES, LANGUAGES, Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from tests.query.test_compare import LIMITS, every_planted_pair, sample, told, told_wildly
+from tests.support.compared_stories import LIMITS, every_planted_pair, sample, told, told_wildly
 
 ATTACKS = [
     "<script>alert(1)</script>",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from neardup.moderation.wording import findings, headline, kind, percent, scores, share, span, warnings
 from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record
 
-from tests.query.test_compare import LIMITS, sample, told
+from tests.support.compared_stories import LIMITS, sample, told
 
 DAY_MS = 86_400_000
 

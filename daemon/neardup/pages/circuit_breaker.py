@@ -6,9 +6,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from neardup.errors import Fatal
+from neardup.errors import Fatal, StoreDown
 from neardup.pages.results import PageResult, ReadFailed, ReadPage
-from neardup.pages.s3_errors import StoreDown
 from neardup.records import Dead, Story
 
 Answer = Literal["fine", "failed", "refused"]

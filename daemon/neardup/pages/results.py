@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from neardup.core.page import PageFingerprinted, PageShingled, PageText, Unreadable
-from neardup.errors import Gone, NeardupError, OverBudget, TooLarge, Transient
-from neardup.pages.s3_errors import Forbidden
+from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, TooLarge, Transient
 from neardup.records import Dead, Skip, Story
 
 
