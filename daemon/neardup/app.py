@@ -12,9 +12,11 @@ from neardup.index import backends
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, connect, dead_letters, read
 from neardup.ledger.dead_letters import Choice
+from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import open_place
+from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
@@ -23,6 +25,8 @@ from neardup.pipeline.run import Began, Options, Parts, Run
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.pipeline.sweep import Sweep
+from neardup.query.check import Checker
+from neardup.query.compare import Comparer
 from neardup.records import Checkpoint
 from neardup.s3_objects import open_range_reader
 from neardup.source import Source
@@ -82,14 +86,32 @@ async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
     return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
 
 
-def open_readers(config: Config) -> Readers:
+def open_readers(config: Config) -> ReaderPool:
     """A pool of reader processes, started when the first is needed.  Raises Fatal for a store that does not exist."""
     open_place(config.content)
-    return Readers(config.content, extraction(config), config.run.workers)
+    return ReaderPool(config.content, extraction(config), config.run.workers)
 
 
 def extraction(config: Config) -> Extraction:
     return Extraction(config.extract.body, config.extract.strip)
+
+
+@asynccontextmanager
+async def open_checker(config: Config) -> AsyncIterator[Checker]:
+    """A checker of texts against an open ledger and its index; its reader processes start when a text is to be read.
+
+    Raises as `open_app` does, and Fatal for a store that is not there.
+    """
+    async with open_app(config) as app:
+        pool = open_readers(config)
+        try:
+            yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection)
+        finally:
+            pool.close()
+
+
+def comparer(config: Config) -> Comparer:
+    return Comparer(config.ledger.path, lambda: open_readers(config), extraction(config), config.detection)
 
 
 async def run_once(
@@ -162,13 +184,11 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
 
 def _exports(config: Config, stop: asyncio.Event) -> list[Hook]:
     """The hook that writes the file of [export]; without passages, which take time, once `stop` is set."""
-    from neardup.moderation.export.write import check_format, export_after_run  # noqa: PLC0415 - it imports this module
-
     if config.export.path is None:
         return []
     check_format(config.export.path_format)  # before hours of work
 
     async def export(_: Summary) -> None:
-        await export_after_run(config, passages=not stop.is_set())
+        await export_after_run(config, lambda: open_readers(config), passages=not stop.is_set())
 
     return [Hook("export", export, vital=True)]

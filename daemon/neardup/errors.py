@@ -36,19 +36,23 @@ class Conflict(NeardupError):
     """Another moderator decided the case first."""
 
 
-class Interrupted(NeardupError):
-    """The reader process of a page ended before it answered.
+class ReaderDied(NeardupError):
+    """The reader process that a request was sent to has ended, for no fault of the store.
 
-    `over_it`: it was computing this page, so the page may be the cause.
+    `computing`: it was computing this very request.
     """
 
-    def __init__(self, *, over_it: bool) -> None:
+    def __init__(self, *, computing: bool) -> None:
         super().__init__("a reader process ended")
-        self.over_it = over_it
+        self.computing = computing
 
 
-class Crashed(NeardupError):
-    """A page ends every reader process that computes it."""
+class OverBudget(NeardupError):
+    """What was asked for takes more "time" or "memory" than it may, as `resource` says."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"takes too much {resource}")
+        self.resource = resource
 
 
 class Gone(NeardupError):

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
+from neardup.app import open_readers
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.ledger import connect, flags, stories, transaction
@@ -101,7 +102,7 @@ async def measure(folder: Path, paths: Mapping[str, str]) -> dict[str, list[floa
         source=Source(manifest=Path("none")), content=Content(url=f"file:{folder}"), ledger=Ledger(path=folder / "l.db")
     )
     taken: dict[str, list[float]] = {}
-    async with open_desk(config, "127.0.0.1:0") as desk:
+    async with open_desk(config, lambda: open_readers(config), "127.0.0.1:0") as desk:
         server = TestServer(application(desk))
         async with TestClient(server, cookie_jar=CookieJar(unsafe=True), cookies={"neardup_name": "Asha"}) as client:
             for name, path in paths.items():

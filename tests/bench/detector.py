@@ -20,11 +20,11 @@ from neardup.cli.console import set_up_logging
 from neardup.config import Config, load
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.fingerprint.compute import fingerprint_text, text_hash
-from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import Shingled, shingled
+from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.page import shingle_story
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import runs
+from neardup.pages.results import ShingledResult
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.summary import Counts
@@ -51,11 +51,10 @@ def given(documents: Iterable[Document]) -> Texts:
     """The documents' texts, at hand instead of in an object store."""
     texts = {document.id: document.text for document in documents}
 
-    async def ask(story: Story) -> tuple[bytes, Shingled]:
-        words = tokens(texts[story.id])
-        return text_hash(words), shingled(words)
+    async def shingled(story: Story) -> ShingledResult:
+        return shingle_story(texts[story.id])
 
-    return Texts(ask)
+    return Texts(shingled)
 
 
 async def from_texts(config: Config, corpus: Path) -> Results:

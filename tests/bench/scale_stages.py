@@ -23,7 +23,7 @@ from neardup.index.redis.commands import batches
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
 from neardup.ledger import Ledger, candidates, changes, runs
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import unwatched
@@ -175,5 +175,5 @@ async def sweep(bed: Bed) -> Figures:
     return figures | {"stories": sum(sizes.values())}
 
 
-def _no_readers() -> Readers:
+def _no_readers() -> ReaderPool:
     raise AssertionError("nothing is verified here, and no page is read")

@@ -9,14 +9,16 @@ from operator import itemgetter
 
 import numpy as np
 from neardup.config import Content, Thresholds
+from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.html import Extraction
 from neardup.core.verify.scores import judge
+from neardup.errors import NeardupError
 from neardup.ledger import candidates, flags, stories
 from neardup.ledger.candidates import Matches
 from neardup.ledger.schema import MIGRATIONS
 from neardup.pages.curl_multi import Transfers
-from neardup.pages.reader_process import Read, read_page
-from neardup.pages.store import Document, Pages, path_of
+from neardup.pages.results import NotModified, PageResult, failure_of
+from neardup.pages.store import Pages, path_of
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Worker
 from neardup.records import (
@@ -60,7 +62,7 @@ def made(
     return Fingerprinted(Story(story_id, language, updated_at=updated_at), fingerprint_of(value, signature), '"e"')
 
 
-def got(pages: Pages, path: str, etag: str | None = None) -> Document | None:
+def got(pages: Pages, path: str, etag: str | None = None) -> Page | None:
     """One page; None where it still has this ETag.  Raises as `Pages.begin` and `Pages.taken` do."""
     ours, other = socket.socketpair()
     with ours, other:
@@ -80,9 +82,12 @@ def worker_of(
     async def ask(story_id: int) -> Known | None:
         return known(story_id)
 
-    async def read(story: Story, etag: str | None) -> Read | None:
-        document = await retried("fetch", lambda: asyncio.to_thread(got, pages, path_of(content, story), etag))
-        return None if document is None else read_page(document, extraction)
+    async def read(story: Story, etag: str | None) -> PageResult:
+        try:
+            page = await retried("fetch", lambda: asyncio.to_thread(got, pages, path_of(content, story), etag))
+        except NeardupError as error:
+            return failure_of(error)
+        return NotModified() if page is None else fingerprint_page(page, extraction)
 
     return Worker(ask, read)
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from neardup.ops.status import ClusterStatus, Status
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+from neardup.query.check import Match
 
 SHOWN_FLAGS = 25
 
@@ -95,7 +96,7 @@ def share(pair: dict[str, Any]) -> str:
     return f"{'~' if pair['estimated'] else ''}{max(pair['containment'], pair['matched_containment']):.0%}"
 
 
-def show_matches(matches: list[dict[str, Any]]) -> None:
+def show_matches(matches: list[Match]) -> None:
     """What a checked text would be flagged against."""
     if not matches:
         out.print("No match.")
@@ -104,7 +105,8 @@ def show_matches(matches: list[dict[str, Any]]) -> None:
     for column in ("kind", "bits", "alike", "story", "title", "author"):
         table.add_column(column, overflow="fold")
     for match in matches:
-        cells = (match["kind"], match["hamming"], share(match), match["story_id"], match["title"], match["author_id"])
+        alike = share(match.as_dict())
+        cells = (match.kind, match.hamming, alike, match.story_id, match.title, match.author_id)
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
     out.print(table)
 

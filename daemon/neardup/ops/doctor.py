@@ -11,15 +11,16 @@ import xxhash
 from neardup.app import open_index, open_readers, open_source
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.text.html import Unreadable
-from neardup.errors import Fatal, Gone, NeardupError
+from neardup.core.page import PageFingerprinted, Unreadable
+from neardup.errors import Fatal, NeardupError
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.statistics import BucketStatistics
 from neardup.ledger import connect, damage, files, fingerprint_arrays, now_ms, runs, stories, transaction, translated
+from neardup.pages.results import NotModified, ReadFailed
 from neardup.pages.store import path_of
 from neardup.pipeline.index_sync import refuse_index_mismatch
-from neardup.records import Banded, Change, Checkpoint, Language, Story
+from neardup.records import Banded, Change, Checkpoint, Language, Skip, Story
 from neardup.source.athena import Athena
 from neardup.source.rows import REQUIRED
 from neardup.timestamps import rfc3339
@@ -138,17 +139,21 @@ async def _store(config: Config) -> str:
     known = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
     story = known or Story(0, Language.ENGLISH)
     path = f"{config.content.url}/{path_of(config.content, story)}"
-    with closing(open_readers(config)) as readers:
-        try:
-            read = await readers.read(story, None)
-        except Gone:
-            if known:
-                raise Fatal(f"answers, but has no object {path}") from None
+    with closing(open_readers(config)) as pool:
+        result = await pool.read(story, None)
+    match result:
+        case PageFingerprinted(made, _, size):
+            return f"{path}, {size} bytes, a story of {made.words} words"
+        case Unreadable(Skip.MISSING) if known is None:
             return f"answers; no story is known yet, so there was no page to read at {path}"
-        except Unreadable as unreadable:
-            raise Fatal(f"{path}: {unreadable.reason}; is extract.body right?") from None
-    assert read is not None  # without an ETag a page is always read
-    return f"{path}, {read.size} bytes, a story of {read.fingerprint.words} words"
+        case Unreadable(Skip.MISSING):
+            raise Fatal(f"answers, but has no object {path}")
+        case Unreadable(reason):
+            raise Fatal(f"{path}: {reason}; is extract.body right?")
+        case ReadFailed(error=error):
+            raise Fatal(error)
+        case NotModified():
+            raise AssertionError("without an ETag a page is always read")
 
 
 async def _first_listed(config: Config) -> Story | None:

@@ -9,7 +9,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
@@ -30,7 +30,7 @@ from neardup.ledger import (
     runs,
     transaction,
 )
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.progress import Progress, Watch
@@ -57,7 +57,7 @@ class Sweep:
         detection: Detection,
         version: str,
         *,
-        open_readers: Callable[[], Readers],
+        open_readers: OpenReaderPool,
         stop: asyncio.Event,
         watch: Watch,
     ) -> None:

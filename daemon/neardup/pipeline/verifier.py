@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
-from neardup.core.verify.scores import judge
+from neardup.core.verify.scores import Shingled, judge
 from neardup.ledger import Ledger, candidates, flags
-from neardup.pages.text_cache import Texts
+from neardup.pages.text_cache import NoText, Texts
 from neardup.records import Candidate, Finding, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 
@@ -82,8 +82,13 @@ class Verifier:
             if pair.a.text_hash != pair.b.text_hash and not self._silent & {pair.a.text_hash, pair.b.text_hash}
             for side in (pair.a, pair.b)
         ]
-        texts = await self._texts.read(wanted)
-        self._silent |= {side.text_hash for _, side in wanted} - texts.keys()
+        read = await self._texts.read(wanted)
+        self._silent |= {key for key, text in read.items() if text is NoText.UNANSWERED}
+        texts = {
+            key: text if isinstance(text, Shingled) else None
+            for key, text in read.items()
+            if text is not NoText.UNANSWERED
+        }
 
         def work() -> list[tuple[Candidate, Finding | None]]:
             return [

@@ -1,84 +1,131 @@
 """What would a text be flagged against?  Looks, and stores nothing."""
 
-import sqlite3
-from contextlib import closing
+import asyncio
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from neardup.app import App, extraction, open_readers
+from neardup.config import Detection
 from neardup.core.candidates.select import nominate
+from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.text.html import file_text
-from neardup.core.verify.scores import judge, shingled
+from neardup.core.page import PageText
+from neardup.core.verify.scores import Shingled, judge, shingled
 from neardup.errors import Transient
-from neardup.ledger import fingerprint_arrays, stories
-from neardup.pages.reader_process import story_words
-from neardup.pages.text_cache import Texts
+from neardup.index.protocol import Index
+from neardup.ledger import Ledger, fingerprint_arrays, stories
+from neardup.pages.text_cache import Text, Texts
 from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
-from neardup.records import Banded, Candidate, Finding, Kind, Language, Side
+from neardup.records import Banded, Candidate, Finding, Fingerprint, Kind, Language, Side
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
 
 CHECKED = -(2**63)  # no story has this id
 
 
-async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any]]:
-    """A page or a plain text -> the stories it would be flagged against, best first.
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A story that a text would be flagged against.
 
-    Raises Unreadable where it holds no story, Fatal or Transient for an index that cannot tell.
+    `containment` is the share of the text's shingles that stand in the story, `matched_containment` the other way;
+    scores are None where neither texts nor signatures could be compared, `published_at` is in milliseconds.
     """
-    words = story_words(file_text(body, extraction(app.config)))
-    made = fingerprint(words)
-    limits = app.config.detection.of(language)
-    probe = Banded(language, made.simhash, made.signature)
-    nominated = await retried("look_up", lambda: _nominated(app, probe))
-    matches = await app.reader.do(stories.describe, nominated)
-    checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
-    pairs = [
-        Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in matches.values()
-    ]
-    with closing(open_readers(app.config)) as readers:
-        texts = await Texts(readers.shingled).read((language, pair.b) for pair in pairs)
-    mine = shingled(words)
-    found = []
-    for pair in pairs:
-        finding = judge(pair, mine, texts.get(pair.b.text_hash), limits)
-        if finding is not None and finding.kind is not None:
-            found.append(_told(finding, matches[pair.b.id]))
-    return sorted(found, key=_worst_first)
+
+    kind: Kind
+    story_id: int
+    hamming: int
+    jaccard: float | None
+    containment: float | None
+    matched_containment: float | None
+    longest_run_words: int | None
+    estimated: bool
+    title: str | None
+    author_id: str | None
+    published_at: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self) | {"published_at": rfc3339(self.published_at)}
 
 
-async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
-    refuse_index_mismatch(await app.index.position(), await ledger_id(app.reader), app.version)
-    applied, [found] = await app.index.lookup([probe])
-    there = None if applied is None else await app.reader.do(fingerprint_arrays.there, [found], applied)
-    if there is None:
-        raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-    held, unseen = there
-    limits = {probe.language: app.config.detection.of(probe.language)}
-    [nominee] = nominate([([CHECKED], probe)], [found], held, limits, unseen)
-    return nominee.matches
+class Checker:
+    """Checks texts against the stories of a ledger; long-lived, for many checks at once.
+
+    `texts` reads the stories that a text is compared with; none is read for an exact copy.
+    """
+
+    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection) -> None:
+        self._index = index
+        self._ledger = ledger
+        self._texts = texts
+        self._detection = detection
+        self._version = fingerprint_version.version()
+
+    async def check(self, story: PageText, language: Language) -> list[Match]:
+        """A story's text (`core.page.read_file` and `split_story` make one) -> its matches, best first.
+
+        Raises Fatal for an index of other fingerprints or of another ledger, Transient for one that is behind.
+        """
+        made, compared = await asyncio.to_thread(_prepared, story.words)
+        nominees = await retried("look_up", lambda: self._nominees(Banded(language, made.simhash, made.signature)))
+        rows = await self._ledger.do(stories.describe, nominees)
+        checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+        pairs = [
+            Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in rows.values()
+        ]
+        texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != made.text_hash)
+        findings = await asyncio.to_thread(self._verified, pairs, compared, texts)
+        matches = [_match(kind, finding, dict(rows[story_id])) for story_id, kind, finding in findings]
+        return sorted(matches, key=_worst_first)
+
+    async def _nominees(self, probe: Banded) -> tuple[int, ...]:
+        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version)
+        applied, [found] = await self._index.lookup([probe])
+        seen = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [found], applied)
+        if seen is None:
+            raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
+        held, unseen = seen
+        thresholds = {probe.language: self._detection.of(probe.language)}
+        [nominee] = nominate([([CHECKED], probe)], [found], held, thresholds, unseen)
+        return nominee.matches
+
+    def _verified(
+        self, pairs: list[Candidate], compared: Shingled, texts: dict[bytes, Text]
+    ) -> list[tuple[int, Kind, Finding]]:
+        """The stories of those pairs that are copies."""
+        found = []
+        for pair in pairs:
+            text = texts.get(pair.b.text_hash)
+            other = text if isinstance(text, Shingled) else None
+            finding = judge(pair, compared, other, self._detection.of(pair.language))
+            if finding is not None and finding.kind is not None:
+                found.append((pair.b.id, finding.kind, finding))
+        return found
 
 
-def _worst_first(match: dict[str, Any]) -> tuple[int, int, float, int]:
+def _prepared(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
+    return fingerprint(words), shingled(words)
+
+
+def _worst_first(match: Match) -> tuple[int, int, float, int]:
     """The order of an export."""
-    near = match["kind"] == Kind.NEAR
-    larger = max(match["containment"] or 0, match["matched_containment"] or 0)
-    score = larger if match["kind"] == Kind.PARTIAL else match["jaccard"]
-    return list(Kind).index(match["kind"]), match["hamming"] if near else 0, -(score or 0), match["story_id"]
+    near = match.kind == Kind.NEAR
+    larger = max(match.containment or 0, match.matched_containment or 0)
+    score = larger if match.kind == Kind.PARTIAL else match.jaccard
+    return list(Kind).index(match.kind), match.hamming if near else 0, -(score or 0), match.story_id
 
 
-def _told(finding: Finding, story: sqlite3.Row) -> dict[str, Any]:
+def _match(kind: Kind, finding: Finding, row: dict[str, Any]) -> Match:
     scores = finding.scores
-    return {
-        "kind": finding.kind,
-        "story_id": story["id"],
-        "hamming": finding.hamming,
-        "jaccard": scores and scores.jaccard,
-        "containment": scores and scores.containment_a,
-        "matched_containment": scores and scores.containment_b,
-        "longest_run_words": scores and scores.longest_run_words,
-        "estimated": scores is not None and scores.estimated,
-        "title": story["title"],
-        "author_id": story["author_id"],
-        "published_at": rfc3339(story["published_at"]),
-    }
+    return Match(
+        kind=kind,
+        story_id=row["id"],
+        hamming=finding.hamming,
+        jaccard=None if scores is None else scores.jaccard,
+        containment=None if scores is None else scores.containment_a,
+        matched_containment=None if scores is None else scores.containment_b,
+        longest_run_words=None if scores is None else scores.longest_run_words,
+        estimated=scores is not None and scores.estimated,
+        title=row["title"],
+        author_id=row["author_id"],
+        published_at=row["published_at"],
+    )

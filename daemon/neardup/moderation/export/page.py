@@ -19,6 +19,7 @@ from neardup.moderation import wording
 from neardup.moderation.export.pairs import Pair
 from neardup.moderation.export.passages import Copied
 from neardup.moderation.templating import environment
+from neardup.query.evidence import About, Evidence
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
@@ -58,27 +59,33 @@ def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, pas
         page.dump(out)
 
 
-def facts_of(pair: Pair, copied: Copied | None) -> dict[str, Any]:
-    """A pair in the form of `compare.evidence`, for its wording; A is the match, as a rule the earlier story."""
+def facts_of(pair: Pair, copied: Copied | None) -> Evidence:
+    """A pair as evidence, for its wording; A is the match, as a rule the earlier story."""
     a, b = (
-        {name: pair[f"{side}_{name}"] for name in ("id", "title", "author_id", "published_at")}
-        | {"language": pair["language"], "changed": None, "gone": None}
+        About(
+            pair[f"{side}_id"],
+            language=pair["language"],
+            title=pair[f"{side}_title"],
+            author_id=pair[f"{side}_author_id"],
+            published_at=pair[f"{side}_published_at"],
+        )
         for side in ("matched", "story")
     )
-    return {
-        "a": a,
-        "b": b,
-        "hamming": pair["hamming"],
-        "jaccard": pair["jaccard"],
-        "containment": pair["matched_containment"],
-        "matched_containment": pair["containment"],
-        "longest_run_words": pair["longest_run_words"],
-        "estimated": pair["estimated"],
-        "earlier": "a" if pair["earlier_id"] is not None else None,
-        "same_author": pair["same_author"],
-        "share_a": copied and copied.share_a,
-        "share_b": copied and copied.share_b,
-    }
+    return Evidence(
+        a=a,
+        b=b,
+        kind=pair["kind"],
+        hamming=pair["hamming"],
+        jaccard=pair["jaccard"],
+        containment=pair["matched_containment"],
+        matched_containment=pair["containment"],
+        longest_run_words=pair["longest_run_words"],
+        estimated=pair["estimated"],
+        earlier="a" if pair["earlier_id"] is not None else None,
+        same_author=pair["same_author"],
+        share_a=None if copied is None else copied.share_a,
+        share_b=None if copied is None else copied.share_b,
+    )
 
 
 def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
