@@ -1,4 +1,4 @@
-"""Texts of the sample stories, and the page text around them."""
+"""Texts of the sample stories, and the material that edits of them draw on."""
 
 import random
 
@@ -22,7 +22,7 @@ STORIES = {language: texts_of(language) for language in Language}
 
 
 def around(language: Language) -> Around:
-    """What stands around the second story: the longest is the host."""
+    """The `Around` of the second-longest story; the longest is the host."""
     words = [text.split() for text in STORIES[language]]
     others = [words[0], *words[2:]]
     common = frozenset(bare(word).casefold() for word in words[2]) & {bare(word).casefold() for word in words[3]}
@@ -33,6 +33,7 @@ AROUND = {language: around(language) for language in Language}
 
 
 def story(language: Language) -> str:
+    """The second-longest sample story."""
     return STORIES[language][1]
 
 
