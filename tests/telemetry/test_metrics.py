@@ -1,7 +1,7 @@
 """Metrics are declared in neardup.telemetry.metrics only, and keep the names that dashboards use.
 
 The golden file holds what `neardup run` returns after its first run on the samples: name, type and help of each metric,
-and all values but zeros.  Times, bytes and numbers of batches vary between runs, so that * stands for them.
+and all values but zeros.  Times, bytes and numbers of batches vary between runs, so the file has * in their place.
 """
 
 import ast
