@@ -63,7 +63,7 @@ class Cost:
 class Figures:
     """The figures of one index.
 
-    `candidates` and `nominated` have a count for each lookup.  `found` has for each probe of a kind whether its
+    `candidates` and `nominated` have a count for each lookup.  `found` lists by kind, for each probe, whether its
     original was nominated.  `capped` counts lookups that read a capped bucket.
     """
 

@@ -36,7 +36,7 @@ class Truth:
     """The pairs that must be found, by the score that makes them copies, and the pairs that may be found."""
 
     jaccard: frozenset[Pair]
-    containment: frozenset[Pair]  # pairs whose Jaccard similarity is too low
+    containment: frozenset[Pair]  # pairs that are copies by containment alone
     may: frozenset[Pair]
 
     @property

@@ -22,7 +22,7 @@ from tests.support.synthetic_stories import commit
 
 @dataclass(frozen=True, slots=True)
 class StartState:
-    """The folder of these files; if it is empty, runs start with an empty ledger and index."""
+    """The folder that holds these files; if it is empty, runs start with an empty ledger and index."""
 
     folder: Path
 

@@ -34,8 +34,8 @@ class Probe:
     shares_bands: bool = False
 
 
-def divided(stories: int, shares: Mapping[Language, int]) -> dict[Language, int]:
-    """A number of stories, divided among the languages in these shares."""
+def divide(stories: int, shares: Mapping[Language, int]) -> dict[Language, int]:
+    """A number of stories, divide among the languages in these shares."""
     edges = np.rint(np.cumsum(list(shares.values())) * (stories / sum(shares.values()))).astype(np.int64)
     return dict(zip(shares, np.diff(edges, prepend=0).tolist(), strict=True))
 
@@ -53,7 +53,7 @@ class Corpus:
 
     def pages(self, stories: int) -> Iterator[list[Fingerprinted]]:
         """The next stories in random order, FILL_BATCH at a time."""
-        sizes = divided(stories, self._shares)
+        sizes = divide(stories, self._shares)
         streams = [_bandeds(self._rng, language, self._distributions[language], n) for language, n in sizes.items()]
         remaining = np.array(list(sizes.values()))
         while size := min(FILL_BATCH, int(remaining.sum())):
@@ -89,13 +89,13 @@ def _bandeds(rng: np.random.Generator, language: Language, distribution: Distrib
 def _compared(language: Language, drawn: synthetic.Probes, known: FingerprintArrays) -> Iterator[Probe]:
     """The drawn probes, each compared with its original."""
     simhashes, signatures = drawn.stories.simhashes, drawn.stories.signatures
-    copied = drawn.originals
-    bits = hamming(np.ascontiguousarray(simhashes).view(np.uint64), known.simhashes[copied])
+    positions = drawn.originals
+    bits = hamming(np.ascontiguousarray(simhashes).view(np.uint64), known.simhashes[positions])
     bands = np.count_nonzero(
-        np.ascontiguousarray(signatures).view(">u2") == np.ascontiguousarray(known.signatures[copied]).view(">u2"),
+        np.ascontiguousarray(signatures).view(">u2") == np.ascontiguousarray(known.signatures[positions]).view(">u2"),
         axis=1,
     )
-    originals = zip(known.numbers[copied].tolist(), known.ids[copied].tolist(), strict=True)
+    originals = zip(known.numbers[positions].tolist(), known.ids[positions].tolist(), strict=True)
     for n, original in enumerate(originals):
         banded = Banded(language, simhashes[n].tobytes(), signatures[n].tobytes())
         if drawn.kinds[n] == UNRELATED:

@@ -65,8 +65,9 @@ async def _nominated(
 class _Tally:
     """Counts of lookups.
 
-    `seconds` are those of each batch.  `found` tells for each planted copy, unless a bucket was capped, whether its
-    original was found.  `candidates` has the number of candidates of each unrelated probe, by language and for `all`.
+    `seconds` has the time of each batch.  `found` records, for each planted copy whose buckets were not capped, whether
+    its original was found.  `candidates` has the number of candidates of each unrelated probe, by language and for
+    `all`.
     """
 
     seconds: list[float] = field(default_factory=list)

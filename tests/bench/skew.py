@@ -1,6 +1,6 @@
 """`python -m tests.bench.skew CORPUS`: how unevenly unrelated real stories and synthetic stories fill the buckets.
 
-For each language it compares those stories of a corpus that are in no listed pair with as many synthetic stories.
+For each language it compares stories of the corpus, of which no two are listed as a pair, with as many synthetic ones.
 """
 
 import json

@@ -55,7 +55,7 @@ def athena(**changes: str | None) -> str:
     ("run", 'schedule = "25:00"', "run.schedule: not a schedule: '25:00'"), ("run", "schedule = 5", "run.schedule"),
     ("run", 'schedule = "02:00 Mars/Olympus"', "run.schedule: not a schedule: "),
     ("run", 'schedule = "every day"', "run.schedule: not a duration: 'day'"),
-    ("run", 'schedule = "every 0s"', "run.schedule: an interval must be longer than nothing"),
+    ("run", 'schedule = "every 0s"', "run.schedule: an interval must be longer than zero"),
     ("run", "schedule = 02:00:00", "run.schedule"), ("run", "overlap = -5", "run.overlap: "),
     ("run", 'overlap = "an hour"', "run.overlap: not a duration: 'an hour'"),
     ("run", 'overlap = "-1h"', "run.overlap: not a duration: "), ("run", 'overlap = "9999999999d"', "run.overlap: "),
