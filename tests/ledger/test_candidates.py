@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Detection
+from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import replay
 from neardup.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Fingerprinted, Kind, Language, Scores, Story, Verdict
+from neardup.records import Fingerprinted, Language, Signals, Story, Verdict
 
 from tests.support.made import fingerprint_of, flagged, judge_pending, matches
 
@@ -44,8 +45,8 @@ def test_a_near_miss_is_kept_until_a_story_of_it_changes(db: sqlite3.Connection)
     commit(db, ALIKE, LESS)
     judge_pending(db)
     assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 1)
-    [near_miss] = candidates.scored(db, 0, 2**62)
-    assert near_miss.kind is None and near_miss.scores is not None and 0.2 < near_miss.scores.jaccard < 0.3
+    [near_miss] = candidates.verified(db, 0, 2**62)
+    assert near_miss.kind is None and 0.2 < (near_miss.signals.jaccard or 0) < 0.3
     commit(db, ALIKE, first=1)
     assert candidates.near_miss_count(db) == 0
 
@@ -78,7 +79,7 @@ def test_an_estimated_flag_is_judged_again_and_withdrawn_where_it_does_not_hold(
     assert [row["estimated"] for row in flags.select(db)] == [1]
     nominate(db, 0, [1])
     [pair] = candidates.pending(db, BEFORE_ALL, 9)
-    flags.decide(db, [(pair, None)], "v")
+    flags.record(db, [(pair, None)], "v")
     assert list(flags.select(db)) == [] == waiting(db)
 
 
@@ -112,8 +113,8 @@ def test_replay_says_what_other_thresholds_would_have_flagged(db: sqlite3.Connec
     looser = replay(db, Detection(containment=0.35), *everything)
     assert looser["by_language"] == {
         Language.HINDI: {
-            Kind.SIMILAR: {"flags": 1, "replayed": 1, "plus": 0, "minus": 0},
-            Kind.PARTIAL: {"flags": 0, "replayed": 2, "plus": 2, "minus": 0},
+            SIMILAR: {"flags": 1, "replayed": 1, "plus": 0, "minus": 0},
+            PARTIAL: {"flags": 0, "replayed": 2, "plus": 2, "minus": 0},
         }
     }
     own = Detection.model_validate({"jaccard": 0.2, "HINDI": {"jaccard": 0.9}})
@@ -130,10 +131,10 @@ def test_replay_says_what_moderators_would_have_lost_and_been_spared(db: sqlite3
     for place, (verdict, scores) in enumerate(said.items()):
         for n, jaccard in enumerate(scores):
             one = 10 * place + 2 * n + 1
-            alike = Scores(jaccard, jaccard, jaccard, 9)
-            flagged(db, 1000 * one, 1000 * (one + 1), Kind.SIMILAR, scores=alike, bits=64)
+            alike = Signals(64, False, jaccard, jaccard, jaccard, 9)
+            flagged(db, 1000 * one, 1000 * (one + 1), SIMILAR, signals=alike)
             [flag_id] = db.execute("SELECT max(flag_id) FROM flags").fetchone()
-            verdicts.judge(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
+            verdicts.decide(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
     everything = (0, 2**62)
     loose, strict, stricter = (
         replay(db, Detection(jaccard=score, containment=score), *everything)["verdicts"] for score in (0.4, 0.43, 0.5)
@@ -165,5 +166,5 @@ def test_what_a_nomination_and_a_cluster_cost_does_not_grow_with_the_flags(db: s
 
     few = steps()
     for n in range(10, 2010, 2):
-        flagged(db, n, n + 1, Kind.EXACT)
+        flagged(db, n, n + 1, EXACT)
     assert steps() < 2 * few, "a query reads all flags: see its plan"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Thresholds
-from neardup.core.verify.scores import judge
+from neardup.core.verify.scores import assess
 from neardup.errors import Fatal, Transient
-from neardup.ledger import candidates, changes, connect, flags, lock, read, runs, stories, verdicts
-from neardup.ledger.schema import MIGRATIONS, UNRELEASED
+from neardup.ledger import candidates, changes, connect, flags, lock, read, runs, stories
+from neardup.ledger.schema import VERSION
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Language, Skip, Skipped, Story, Verdict
+from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Language, Skip, Skipped, Story
 
 from tests.support.made import commit, judge_pending, made
 
@@ -63,9 +63,9 @@ def test_an_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Conne
 
 def test_a_finding_on_an_old_text_is_not_kept(db: sqlite3.Connection) -> None:
     commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
-    judged = [(pair, judge(pair, None, None, Thresholds())) for pair in candidates.pending(db, BEFORE_ALL, 9)]
+    assessed = [(pair, assess(pair, None, None, Thresholds())) for pair in candidates.pending(db, BEFORE_ALL, 9)]
     commit(db, made(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
-    assert not flags.decide(db, judged, "v")
+    assert not flags.record(db, assessed, "v")
     assert candidates.pending_count(db) == 1, "the pair waits to be judged by its new text"
 
 
@@ -161,7 +161,7 @@ def test_what_is_no_ledger_is_refused_in_a_line(tmp_path: Path) -> None:
         read(tmp_path / "none.db")
 
 
-@pytest.mark.parametrize("schema", range(1, UNRELEASED + 1))
+@pytest.mark.parametrize("schema", range(1, VERSION))
 def test_a_trial_versions_ledger_is_refused_and_left_as_it_is(tmp_path: Path, schema: int) -> None:
     path = tmp_path / "ledger.db"
     connect(path).execute(f"PRAGMA user_version = {schema}")
@@ -184,37 +184,3 @@ def test_what_is_told_again_of_a_story_is_not_written(db: sqlite3.Connection) ->
     assert db.total_changes == before
     stories._touch(db, [replace(again, etag='"f"')])
     assert db.total_changes == before + 1
-
-
-def test_a_ledger_of_the_schema_before_the_verdicts_is_migrated(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    db = sqlite3.connect(path, isolation_level=None)
-    for statement in MIGRATIONS[0].split(";\n"):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {UNRELEASED + 1}")
-    columns = "id, language, simhash, text_hash, words, shingles, author_id"
-    story = f"INSERT INTO stories ({columns}) VALUES (?, ?, '', '', 9, 9, 7)"
-    db.executemany(story, [(1, 4), (2, 4), (3, 8), (4, 8)])
-    flag = (
-        "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status, flagged_at,"
-        " fingerprint_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 'v')"
-    )
-    db.execute(flag, (3, 4, "partial", 60, 0.2, 0.25, 0.75, "open"))
-    db.execute(flag, (1, 2, "near", 3, None, None, None, "open"))
-    db.execute(flag, (1, 99, "exact", 0, 1, 1, 1, "withdrawn"))
-    db.close()
-    with pytest.raises(Fatal, match="the next run will bring it"):
-        read(path)
-    db = connect(path)
-    assert [
-        (row["language"], row["story_id"], row["matched_id"], row["story_author_id"]) for row in flags.select(db)
-    ] == [
-        ("TAMIL", 2, 1, "7"),
-        ("ODIA", 4, 3, "7"),
-    ]
-    assert flags.count(db, Selection(author="7")) == 2
-    assert flags.count(db, Selection(score=0.8)) == flags.count(db, Selection(languages=(Language.TAMIL,))) == 1
-    assert flags.count(db, Selection(statuses=())) == 2, "a flag of a story that has gone is on record, and not shown"
-    verdicts.judge(db, [1], Verdict.QUOTATION, "", "Asha", verdicts.state(db, [1]))
-    connect(path).close()
-    assert flags.counts(read(path)) == {"TAMIL": {"near": 1}}

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
 from neardup.ledger import connect, flags, stories, transaction, verdicts
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Language, Verdict
 
 from tests.support.made import commit, flagged, judge_pending, ledger_in_memory, made
 
@@ -27,7 +28,7 @@ def copies(db: sqlite3.Connection) -> None:
 
 
 def judge(db: sqlite3.Connection, flag_ids: set[int], verdict: Verdict, who: str = "Asha", note: str = "") -> int:
-    return verdicts.judge(db, sorted(flag_ids), verdict, note, who, verdicts.state(db, flag_ids))
+    return verdicts.decide(db, sorted(flag_ids), verdict, note, who, verdicts.state(db, flag_ids))
 
 
 def undo(db: sqlite3.Connection, decision: int, who: str = "Asha") -> None:
@@ -62,7 +63,7 @@ def test_a_status_is_the_last_verdict_that_stands_else_open(steps: list[tuple[se
         assert statuses(db) == want, steps
         counted = Counter(status for status in want.values() if status != "open")
         rows = verdicts.precision(db)
-        assert [row["kind"] for row in rows] == [Kind.EXACT] * bool(counted)
+        assert [row["kind"] for row in rows] == [EXACT] * bool(counted)
         assert {verdict: row[verdict] for row in rows for verdict in Verdict if row[verdict]} == counted
         assert sum(row["judged"] for row in rows) == counted.total()
     db.close()
@@ -78,10 +79,10 @@ def test_of_two_who_saw_the_same_only_the_first_judges(mine: set[int], theirs: s
     before = list(db.iterdump())
     if mine & theirs:
         with pytest.raises(Conflict, match=r"Asha judged repost: stories 1 and [2-5]"):
-            verdicts.judge(db, sorted(theirs), Verdict.PLAGIARISM, "", "Binu", seen)
+            verdicts.decide(db, sorted(theirs), Verdict.PLAGIARISM, "", "Binu", seen)
         assert list(db.iterdump()) == before, "who comes late writes nothing"
     else:
-        verdicts.judge(db, sorted(theirs), Verdict.PLAGIARISM, "", "Binu", seen)
+        verdicts.decide(db, sorted(theirs), Verdict.PLAGIARISM, "", "Binu", seen)
         assert {statuses(db)[n] for n in theirs} == {Verdict.PLAGIARISM}
     db.close()
 
@@ -98,7 +99,7 @@ def test_two_at_once_in_two_processes_eyes(tmp_path: Path) -> None:
             mine = connect(path)
             start.wait()
             try:
-                verdicts.judge(mine, [1, 2], Verdict.TEMPLATE, who, who, seen)
+                verdicts.decide(mine, [1, 2], Verdict.TEMPLATE, who, who, seen)
                 told.append("judged")
             except Conflict as conflict:
                 told.append(str(conflict))
@@ -131,11 +132,11 @@ def test_a_change_by_the_machine_is_a_conflict_and_nobodys_fault() -> None:
     seen = verdicts.state(db, [1])
     commit(db, made(2, 99))  # edited
     with pytest.raises(Conflict, match="these flags have changed meanwhile"):
-        verdicts.judge(db, [1], Verdict.REPOST, "", "Binu", seen)
+        verdicts.decide(db, [1], Verdict.REPOST, "", "Binu", seen)
     with pytest.raises(Conflict, match="flagged any more"):
-        verdicts.judge(db, [99], Verdict.REPOST, "", "Binu", verdicts.state(db, [99]))
+        verdicts.decide(db, [99], Verdict.REPOST, "", "Binu", verdicts.state(db, [99]))
     with pytest.raises(Conflict):
-        verdicts.judge(db, [3], Verdict.REPOST, "", "Binu", "no state at all")
+        verdicts.decide(db, [3], Verdict.REPOST, "", "Binu", "no state at all")
 
 
 def test_the_history_of_a_pair_is_told_newest_first() -> None:
@@ -150,21 +151,21 @@ def test_the_history_of_a_pair_is_told_newest_first() -> None:
         ("plagiarism", "word by word", "Asha", None),
     ]
     assert [row["decision"] for row in told] == [second, first]
-    assert told[0]["undone_at"] >= told[0]["judged_at"] >= told[1]["judged_at"]
+    assert told[0]["undone_at"] >= told[0]["decided_at"] >= told[1]["decided_at"]
     assert [row["decision"] for row in verdicts.of_pair(db, 1, 3)] == [second], "one decision, a row a pair"
 
 
 def test_precision_is_by_language_and_by_the_kind_that_was_judged() -> None:
     db = ledger_in_memory()
     for place, language in enumerate(Language):
-        flagged(db, 10 * place + 1, 10 * place + 2, Kind.EXACT, language=language)
-        flagged(db, 10 * place + 1, 10 * place + 3, Kind.PARTIAL, language=language)
+        flagged(db, 10 * place + 1, 10 * place + 2, EXACT, language=language)
+        flagged(db, 10 * place + 1, 10 * place + 3, PARTIAL, language=language)
     ids = list(statuses(db))
     judge(db, set(ids[::2]), Verdict.PLAGIARISM)
     judge(db, set(ids[1::2]), Verdict.NOT_SIMILAR)
     rows = verdicts.precision(db)
     assert [(row["language"], row["kind"]) for row in rows] == [
-        (language, kind) for language in sorted(Language) for kind in (Kind.EXACT, Kind.PARTIAL)
+        (language, kind) for language in sorted(Language) for kind in (EXACT, PARTIAL)
     ]
     assert {(row["judged"], row["not_similar"], row["plagiarism"]) for row in rows} == {(1, 0, 1), (1, 1, 0)}
 
@@ -186,7 +187,7 @@ def test_a_decision_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(verdicts, "_settle", fail)
+    monkeypatch.setattr(verdicts, "_update_dependents", fail)
     with pytest.raises(RuntimeError, match="no more"):
         judge(db, {1, 2}, Verdict.PLAGIARISM)
     assert list(db.iterdump()) == before

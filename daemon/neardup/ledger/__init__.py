@@ -8,7 +8,6 @@ connection and are synchronous; `Ledger` gives the pipeline one connection on on
 import asyncio
 import sqlite3
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,8 +15,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from neardup.errors import Fatal
-from neardup.ledger import damage, files
-from neardup.ledger.schema import LATEST, MIGRATIONS, UNRELEASED
+from neardup.ledger import damage, files, schema
 from neardup.sqlite import failure
 
 P = ParamSpec("P")
@@ -35,7 +33,7 @@ def now_ms() -> int:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the ledger for reading and writing, made or migrated where needed.  Raises Transient and Fatal."""
+    """Open the ledger for reading and writing; create it where there is none.  Raises Transient and Fatal."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if files.is_read_only(path.parent):
@@ -45,7 +43,7 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        _migrate(db, path)
+        _create(db, path)
         damage.refuse_damage(db, path)
     except sqlite3.Error as error:
         raise failure(error, f"cannot open the ledger {path}") from error
@@ -67,7 +65,10 @@ def read(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
         )
         db.execute(f"PRAGMA cache_size = -{READERS_CACHE_KIB}")
-        _refuse_other_schemas(db.execute("PRAGMA user_version").fetchone()[0], path, may_migrate=False)
+        version = schema.version_of(db)
+        schema.refuse_other_versions(version, path)
+        if version == 0:
+            raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
     except sqlite3.Error as error:
         raise failure(error, f"cannot read the ledger {path}") from error
     except OSError as error:
@@ -80,26 +81,15 @@ def _is_at_rest(path: Path) -> bool:
     return files.is_read_only(path) and not path.with_name(f"{path.name}-wal").exists()
 
 
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    if db.execute("PRAGMA user_version").fetchone()[0] == LATEST:
+def _create(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables where the file is new.  Raises Fatal for a ledger of another schema."""
+    if schema.version_of(db) == schema.VERSION:
         return
     with transaction(db):
-        have = db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
-        _refuse_other_schemas(have, path, may_migrate=True)
-        for script in MIGRATIONS[max(have - UNRELEASED, 0) :]:
-            for statement in script.split(";\n"):
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {LATEST}")
-        db.execute("INSERT OR IGNORE INTO meta VALUES ('ledger_id', ?)", (uuid.uuid4().hex,))
-
-
-def _refuse_other_schemas(have: int, path: Path, *, may_migrate: bool) -> None:
-    if have > LATEST:
-        raise Fatal(f"the ledger {path} was written by a newer neardup (schema {have}, this one knows {LATEST})")
-    if 0 < have <= UNRELEASED:
-        raise Fatal(f"the ledger {path} is a trial version's: move it away and run `neardup backfill`")
-    if have < LATEST and not may_migrate:
-        raise Fatal(f"the ledger {path} has schema {have}; the next run will bring it to {LATEST}")
+        version = schema.version_of(db)  # another process may have made them meanwhile
+        schema.refuse_other_versions(version, path)
+        if version == 0:
+            schema.create(db)
 
 
 @contextmanager

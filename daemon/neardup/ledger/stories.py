@@ -167,7 +167,7 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
         )
     ]
     keys = [(version.story_id,) for version in gone]
-    for table in ("candidates", "kept"):
+    for table in ("candidates", "suppressed_pairs"):
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
     return gone
@@ -179,7 +179,7 @@ def restart(db: sqlite3.Connection, version: str, extraction: str) -> None:
     Flags stay on record, withdrawn until their pairs are verified again; so do verdicts.
     """
     with transaction(db):
-        for table in ("stories", "changes", "candidates", "kept"):
+        for table in ("stories", "changes", "candidates", "suppressed_pairs"):
             db.execute(f"DELETE FROM {table}")
         db.execute("UPDATE languages SET stories = 0")
         db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")

@@ -28,11 +28,11 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.errors import Fatal, NeardupError
 from neardup.ledger import (
     Ledger,
+    active_verdicts,
     candidates,
     changes,
     fingerprint_arrays,
     now_ms,
-    remembered_verdicts,
     runs,
     transaction,
 )
@@ -185,7 +185,7 @@ class _Sweep:
         """Put the candidates of a language on record; whether it was not told to stop before."""
         most = self._config.detection.of(language).max_matches
         # Judged pairs take no room; though one story's thousand must not make it a sweep of all pairs.
-        judged = await self._ledger.do(remembered_verdicts.most_judged, language)
+        judged = await self._ledger.do(active_verdicts.most_of_a_story, language)
         shortlist = Shortlist(held, most + min(judged, most))
         capped = await self._nominate(language, held, shortlist)
         found, full = await asyncio.to_thread(len, shortlist), 0
@@ -228,7 +228,7 @@ class _Sweep:
 
     def _flagged(self, news: News) -> None:
         for (_, kind), n in news.items():
-            self.swept.flagged[kind.value] += n
+            self.swept.flagged[kind] += n
         self._progress.counts.add_flags(news.items())
         self._watch(self._progress)
 

@@ -2,19 +2,21 @@
 
 import sqlite3
 from contextlib import closing
+from operator import itemgetter
 from typing import Any
 
 from neardup.app import App, extraction, open_readers
 from neardup.core.candidates.select import nominate
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.text.html import file_text
-from neardup.core.verify.scores import judge, shingled
+from neardup.core.verify.scores import assess, shingled
+from neardup.core.verify.tiers import tier_of
 from neardup.errors import Transient
 from neardup.ledger import fingerprint_arrays, stories
 from neardup.pages.reader_process import story_words
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import ledger_id, refuse
-from neardup.records import Banded, Candidate, Finding, Kind, Language, Side
+from neardup.records import Assessment, Banded, Candidate, Language, Side
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
 
@@ -41,10 +43,12 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
     mine = shingled(words)
     found = []
     for pair in pairs:
-        finding = judge(pair, mine, texts.get(pair.b.text_hash), limits)
-        if finding is not None and finding.kind is not None:
-            found.append(_told(finding, matches[pair.b.id]))
-    return sorted(found, key=_worst_first)
+        assessment = assess(pair, mine, texts.get(pair.b.text_hash), limits)
+        if assessment is not None and assessment.kind is not None:
+            tier = tier_of(assessment.kind)
+            rank = tier.severity, -tier.strength(assessment.signals), pair.b.id  # the order of an export
+            found.append((rank, _match(assessment, matches[pair.b.id])))
+    return [match for _, match in sorted(found, key=itemgetter(0))]
 
 
 async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
@@ -59,25 +63,17 @@ async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
     return nominee.matches
 
 
-def _worst_first(match: dict[str, Any]) -> tuple[int, int, float, int]:
-    """The order of an export."""
-    near = match["kind"] == Kind.NEAR
-    larger = max(match["containment"] or 0, match["matched_containment"] or 0)
-    score = larger if match["kind"] == Kind.PARTIAL else match["jaccard"]
-    return list(Kind).index(match["kind"]), match["hamming"] if near else 0, -(score or 0), match["story_id"]
-
-
-def _told(finding: Finding, story: sqlite3.Row) -> dict[str, Any]:
-    scores = finding.scores
+def _match(assessment: Assessment, story: sqlite3.Row) -> dict[str, Any]:
+    signals = assessment.signals
     return {
-        "kind": finding.kind,
+        "kind": assessment.kind,
         "story_id": story["id"],
-        "hamming": finding.hamming,
-        "jaccard": scores and scores.jaccard,
-        "containment": scores and scores.containment_a,
-        "matched_containment": scores and scores.containment_b,
-        "longest_run_words": scores and scores.longest_run_words,
-        "estimated": scores is not None and scores.estimated,
+        "hamming": signals.hamming,
+        "jaccard": signals.jaccard,
+        "containment": signals.containment_a,
+        "matched_containment": signals.containment_b,
+        "longest_run_words": signals.longest_run_words,
+        "estimated": signals.estimated,
         "title": story["title"],
         "author_id": story["author_id"],
         "published_at": rfc3339(story["published_at"]),

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,15 @@ from neardup.core.fingerprint.compute import fingerprint, text_hash
 from neardup.core.text.html import Unreadable, file_text
 from neardup.core.text.normalize import Located, located
 from neardup.core.verify.passages import passages
-from neardup.core.verify.scores import Limits, hamming, hash_rows, kind_of, shingled
-from neardup.core.verify.scores import compare as compare_texts
+from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
+from neardup.core.verify.tiers import Thresholds, kind_of
 from neardup.errors import Crashed, Fatal, Gone, Misuse, TooLarge
 from neardup.ledger import read, runs, stories, translated
 from neardup.pages.reader_pool import Readers
 from neardup.pages.reader_process import story_words
 from neardup.pages.s3_errors import Forbidden
 from neardup.pages.store import path_of
-from neardup.records import Kind, Language, Story
+from neardup.records import Language, Story
 from neardup.source.parse import id_of
 from neardup.timestamps import rfc3339
 
@@ -72,7 +72,7 @@ async def both(config: Config, one: str, other: str) -> list[Told | Untold]:
         return [await tell(config, readers, known[n]) if isinstance(n, int) else _file(config, n) for n in names]
 
 
-def limits_of(config: Config, a: Told, b: Told) -> Limits:
+def limits_of(config: Config, a: Told, b: Told) -> Thresholds:
     """The thresholds of the language in which two stories are told."""
     language = a.known.get("language") or b.known.get("language")
     return config.detection.of(Language(language)) if language else config.detection
@@ -132,7 +132,7 @@ def _file(config: Config, path: Path) -> Told:
         raise Fatal(f"{name}: nothing to compare: {unreadable.reason}") from None
 
 
-def evidence(a: Told, b: Told, limits: Limits) -> dict[str, Any]:
+def evidence(a: Told, b: Told, limits: Thresholds) -> dict[str, Any]:
     """What two texts share, and what is known of their stories.
 
     `containment` is the share of a's shingles that stand in b, `matched_containment` the other way;
@@ -141,19 +141,20 @@ def evidence(a: Told, b: Told, limits: Limits) -> dict[str, Any]:
     made = [fingerprint(told.words) for told in (a, b)]
     compared = [shingled(told.words) for told in (a, b)]
     [bits] = hamming(hash_rows([made[0].simhash]), hash_rows([made[1].simhash])).tolist()
-    scores = compare_texts(*compared)
+    same_text = made[0].text_hash == made[1].text_hash
+    signals = replace(measure(compared[0], compared[1], bits), same_text=same_text)
     found = passages(compared[0].words, compared[1].words)
     covered = sum(one.words for one in found)
     in_a, in_b = located(a.text), located(b.text)
     return {
         "a": _about(a),
         "b": _about(b),
-        "kind": Kind.EXACT if made[0].text_hash == made[1].text_hash else kind_of(bits, scores, limits),
+        "kind": kind_of(signals, limits),
         "hamming": bits,
-        "jaccard": scores.jaccard,
-        "containment": scores.containment_a,
-        "matched_containment": scores.containment_b,
-        "longest_run_words": scores.longest_run_words,
+        "jaccard": signals.jaccard,
+        "containment": signals.containment_a,
+        "matched_containment": signals.containment_b,
+        "longest_run_words": signals.longest_run_words,
         "estimated": False,
         "earlier": _earlier(a.known.get("published_at"), b.known.get("published_at")),
         "same_author": _same(a.known.get("author_id"), b.known.get("author_id")),

@@ -7,14 +7,15 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.ledger import candidates, flags, remembered_verdicts, stories, transaction, verdicts
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
+from neardup.ledger import active_verdicts, candidates, flags, stories, transaction, verdicts
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Kind, Language, Skip, Skipped, Story, Verdict
 
 from tests.support.made import commit, flagged, judge_pending, ledger_in_memory, made
 
-SEVERITY = list(Kind)
+SEVERITY = list(kinds())
 REMEMBERED = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
 
 
@@ -33,7 +34,7 @@ def judge(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]], verdict: Ver
     judged = set(pairs)
     ids = [flag_id for flag_id, *pair in db.execute("SELECT flag_id, a, b FROM flags") if tuple(pair) in judged]
     assert ids, "the test judges what is flagged"
-    return verdicts.judge(db, ids, verdict, "", "Asha", verdicts.state(db, ids))
+    return verdicts.decide(db, ids, verdict, "", "Asha", verdicts.state(db, ids))
 
 
 def undo(db: sqlite3.Connection, decision: int) -> None:
@@ -62,11 +63,11 @@ def edit(db: sqlite3.Connection, story_id: int) -> None:
 
 
 def kept(db: sqlite3.Connection) -> set[tuple[int, int]]:
-    return set(db.execute("SELECT a, b FROM kept"))
+    return set(db.execute("SELECT a, b FROM suppressed_pairs"))
 
 
 @settings(deadline=None)
-@given(st.sampled_from(Verdict), st.sampled_from(Kind), st.sampled_from(Kind))
+@given(st.sampled_from(Verdict), st.sampled_from(kinds()), st.sampled_from(kinds()))
 def test_a_judged_pair_is_flagged_again_after_an_edit_only_as_something_worse(
     verdict: Verdict, before: Kind, after: Kind
 ) -> None:
@@ -94,17 +95,17 @@ def test_an_undone_verdict_keeps_nothing(db: sqlite3.Connection) -> None:
     decision = judge(db, {(1, 2)}, Verdict.NOT_SIMILAR)
     edit(db, 2)
     flagged(db, 1, 2)
-    assert remembered_verdicts.kept_counts(db) == {("HINDI", "not_similar"): 1}
+    assert active_verdicts.suppressed_counts(db) == {("HINDI", "not_similar"): 1}
     undo(db, decision)
     assert statuses(db) == {(1, 2): "open"}
-    assert remembered_verdicts.kept_counts(db) == {} and candidates.pending_count(db) == 0
+    assert active_verdicts.suppressed_counts(db) == {} and candidates.pending_count(db) == 0
 
 
 def test_a_verdict_on_a_lesser_kind_does_not_return_when_a_later_one_is_undone(db: sqlite3.Connection) -> None:
-    flagged(db, 1, 2, Kind.PARTIAL)
+    flagged(db, 1, 2, PARTIAL)
     judge(db, {(1, 2)}, Verdict.TEMPLATE)
     edit(db, 2)
-    flagged(db, 1, 2, Kind.EXACT)
+    flagged(db, 1, 2, EXACT)
     undo(db, judge(db, {(1, 2)}, Verdict.PLAGIARISM))
     assert statuses(db) == {(1, 2): "open"}, "it was never said that the exact copy is a template"
 
@@ -114,9 +115,9 @@ def test_two_stories_of_a_judged_cluster_are_not_flagged_with_each_other(
     db: sqlite3.Connection, verdict: Verdict
 ) -> None:
     flagged(db, 1, 2)
-    flagged(db, 2, 3, Kind.NEAR)
+    flagged(db, 2, 3, NEAR)
     decision = judge(db, {(1, 2), (2, 3)}, verdict)
-    flagged(db, 1, 3, Kind.NEAR)
+    flagged(db, 1, 3, NEAR)
     assert (1, 3) not in statuses(db) and kept(db) == {(1, 3)}
     nominate(db, 1, [3])
     assert candidates.pending_count(db) == 0, "what is kept is not read again"
@@ -126,9 +127,9 @@ def test_two_stories_of_a_judged_cluster_are_not_flagged_with_each_other(
 
 def test_a_copy_worse_than_a_judged_cluster_is_flagged(db: sqlite3.Connection) -> None:
     flagged(db, 1, 2)
-    flagged(db, 2, 3, Kind.PARTIAL)
+    flagged(db, 2, 3, PARTIAL)
     judge(db, {(1, 2), (2, 3)}, Verdict.TEMPLATE)
-    flagged(db, 1, 3, Kind.NEAR)
+    flagged(db, 1, 3, NEAR)
     assert statuses(db)[1, 3] == "open" and not kept(db)
 
 
@@ -150,15 +151,13 @@ def test_a_new_flag_has_the_latest_verdict_beside_it_for_context(db: sqlite3.Con
     flagged(db, 5, 6)
     told = {row["story_id"]: (row["context"], row["context_by"]) for row in flags.select(db)}
     assert told == {3: ("repost", "Asha"), 6: (None, None)}
-    assert remembered_verdicts.context_counts(db) == {("HINDI", "repost"): 1}
+    assert active_verdicts.context_counts(db) == {("HINDI", "repost"): 1}
     undo(db, second)
     third = judge(db, {(3, 4)}, Verdict.QUOTATION)
-    assert remembered_verdicts.context_counts(db) == {("HINDI", "plagiarism"): 1}, (
-        "an undone verdict is nobody's context"
-    )
+    assert active_verdicts.context_counts(db) == {("HINDI", "plagiarism"): 1}, "an undone verdict is nobody's context"
     undo(db, third)
     undo(db, first)
-    assert remembered_verdicts.context_counts(db) == {}
+    assert active_verdicts.context_counts(db) == {}
 
 
 def test_a_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
