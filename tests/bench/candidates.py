@@ -29,12 +29,13 @@ from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.records import LANGUAGES, Banded
 
-from tests.bench import report, scale_bytes, synthetic
+from tests.bench import report, scale_bytes
 from tests.bench.report import redis_cpu
 from tests.bench.sunion import look_up
-from tests.bench.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
-from tests.support.process import machine
+from tests.support import synthetic
+from tests.support.module_process import machine
 from tests.support.servers import redis_server
+from tests.support.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
 
 PROBES = 20_000
 BATCH = 256  # as a run's

@@ -10,22 +10,10 @@ from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.core.verify.scores import hamming
 from neardup.records import LANGUAGES, NUMBER_OF, Banded, Fingerprinted, Language
 
-from tests.bench import synthetic
-from tests.bench.ledger_size import FILL_BATCH, FIRST_ID, ID_STEP, told
-from tests.bench.synthetic import HASH_BYTES, STRANGERS, Source, Stories
+from tests.support import synthetic
+from tests.support.synthetic import HASH_BYTES, STRANGERS, Source, Stories
+from tests.support.synthetic_stories import FILL_BATCH, FIRST_ID, ID_STEP, PLATFORM, told
 
-PLATFORM = {
-    Language.HINDI: 4_170_000,
-    Language.MALAYALAM: 2_060_000,
-    Language.BENGALI: 1_850_000,
-    Language.MARATHI: 1_850_000,
-    Language.TAMIL: 1_820_000,
-    Language.TELUGU: 1_540_000,
-    Language.GUJARATI: 1_120_000,
-    Language.ENGLISH: 710_000,
-    Language.ODIA: 410_000,
-    Language.PUNJABI: 270_000,
-}
 ALL = sum(PLATFORM.values())
 COPIES = 0.02  # of the stories are copies of others
 DETECTION = Thresholds()

@@ -10,8 +10,8 @@ from neardup.insights.plan.profile import collisions
 from neardup.insights.plan.spread import BAND_VALUES
 from neardup.records import Language
 
-from tests.bench import synthetic
-from tests.bench.synthetic import CHUNK, Source, Stories
+from tests.support import synthetic
+from tests.support.synthetic import CHUNK, Source, Stories
 
 UNIFORM = 1 / BAND_VALUES
 

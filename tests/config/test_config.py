@@ -13,7 +13,7 @@ from neardup.errors import Misuse
 from neardup.records import ISO_CODES, Language
 from neardup.schedule import Daily
 
-from tests.conftest import ROOT, SAMPLES
+from tests.support.paths import ROOT, SAMPLES
 
 LEAST = '[source]\nmanifest = "list.csv"\n[content]\nurl = "file:pages"\n'
 ATHENA = {"database": '"d"', "output": '"s3://r/"', "backfill_sql": '"SELECT 1"', "daily_sql": '"SELECT 1 WHERE 1 > ?"'}

@@ -17,15 +17,16 @@ from neardup.index.redis.base import RedisIndex
 from neardup.ledger import Ledger, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild
+from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.stages import BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Language, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 
-from tests.support.faults.agree import index_faults
-from tests.support.faults.table import CHAOS, Row
-from tests.support.made import fingerprint_of, held_as_changes
+from tests.support.builders import fingerprint_of, held_as_changes
+from tests.support.faults.consistency import index_faults
+from tests.support.faults.fault_table import CHAOS, Row
 
 BANDINGS = dict.fromkeys(Language, Banding())
 VERSION = "v"
@@ -117,6 +118,7 @@ def writer_of(ledger: Ledger, index: Index) -> Writer:
         index,
         Detection(),
         VERSION,
+        index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
         standing=dict,

@@ -14,7 +14,7 @@ from neardup.index.protocol import Mark
 from neardup.ops.doctor import PROBE, UNSIGNED, _round_trip
 from neardup.records import Banded, Change, Language
 
-from tests.support.index_bench import Bench, insert
+from tests.support.index_under_test import Bench, insert
 
 DISTANCE = 3
 LANGUAGES = list(Language)

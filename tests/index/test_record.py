@@ -5,7 +5,7 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.protocol import Mark
 from neardup.records import Banded, Change, Language
 
-from tests.support.index_bench import Bench
+from tests.support.index_under_test import Bench
 
 SIMHASH = bytes(range(16))
 BASE = bytes(range(ROWS))

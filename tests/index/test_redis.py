@@ -16,7 +16,7 @@ from neardup.index.redis import open_redis
 from neardup.ops.doctor import _round_trip
 from neardup.records import Banded, Change, Language
 
-from tests.support.index_bench import Bench, insert
+from tests.support.index_under_test import Bench, insert
 from tests.support.servers import free_port, redis_server
 
 BANDINGS = dict.fromkeys(Language, Banding())

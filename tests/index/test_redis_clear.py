@@ -7,7 +7,7 @@ import redis
 from neardup.index.protocol import Mark
 from neardup.records import Banded, Change, Language
 
-from tests.support.index_bench import Bench, insert
+from tests.support.index_under_test import Bench, insert
 
 
 def test_the_other_layout_is_noticed_and_a_clear_takes_its_keys(redis_url: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from neardup.insights.evaluate.around import Around, bare, paragraphs
 from neardup.insights.evaluate.edits import EDITS, RATES, Edit
 from neardup.records import Language
 
-from tests.support.copied import AROUND, STORIES, chance, story
+from tests.support.sample_texts import AROUND, STORIES, chance, story
 
 BY_NAME = {edit.name: edit for edit in EDITS}
 WHOLE_PAGE = Extraction()

@@ -14,8 +14,8 @@ from neardup.insights.plan import redis_size
 from neardup.insights.plan.profile import TYPICAL
 from neardup.records import LANGUAGES, Banded, Change, Language
 
-from tests.support.drawn import pages_of
 from tests.support.servers import redis_server
+from tests.support.synthetic_pages import pages_of
 
 BATCH = 256
 BUILT = {Language.HINDI: 16_000, Language.TELUGU: 4_000}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from neardup.ledger import stories
 from neardup.records import LANGUAGES, Fingerprinted, Language, Story
 
-from tests.support.made import commit, fingerprint_of, ledger_in_memory
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 
 HINDI = Language.HINDI
 

@@ -14,7 +14,7 @@ from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Language, Skip, Skipped, Story
 
-from tests.support.made import commit, judge_pending, made
+from tests.support.builders import commit, judge_pending, made
 
 HINDI = Language.HINDI
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neardup.ledger import changes, connect, fingerprint_arrays, runs
 from neardup.records import Banded, Change, Language, Outcome, Skip, Skipped, Story
 
-from tests.support.made import commit, held_as_changes, ledger_in_memory, made
+from tests.support.builders import commit, held_as_changes, ledger_in_memory, made
 
 HINDI = Language.HINDI
 

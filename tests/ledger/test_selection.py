@@ -13,7 +13,7 @@ from neardup.ledger.compact_columns import packed_id
 from neardup.ledger.selection import JOINING, Selection, members_of
 from neardup.records import LANGUAGES, NUMBER_OF, Fingerprinted, Kind, Language, Signals, Skip, Skipped, Story, Verdict
 
-from tests.support.made import commit, fingerprint_of, judge_pending, ledger_in_memory
+from tests.support.builders import commit, fingerprint_of, judge_pending, ledger_in_memory
 
 STORIES = 8
 AUTHORS = (None, "7", "07", "asha")

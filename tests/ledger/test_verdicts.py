@@ -13,7 +13,7 @@ from neardup.errors import Conflict
 from neardup.ledger import connect, flags, stories, transaction, verdicts
 from neardup.records import Language, Verdict
 
-from tests.support.made import commit, flagged, judge_pending, ledger_in_memory, made
+from tests.support.builders import commit, flagged, judge_pending, ledger_in_memory, made
 
 FLAGS = 4
 steps = st.lists(

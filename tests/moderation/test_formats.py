@@ -14,7 +14,7 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.config.export_formats import FORMATS, Format, format_of, target_of
+from neardup.config.export import FORMATS, Format, format_of, target_of
 from neardup.core.fingerprint.version import TEXTS
 from neardup.core.verify.tiers import kinds
 from neardup.moderation.export.columnar import write_parquet
@@ -31,7 +31,7 @@ from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.moderation.test_guard import would_run
-from tests.support.attacks import TITLES
+from tests.support.hostile_titles import TITLES
 
 CODE_OF = {language.value: code for code, language in ISO_CODES.items()}
 titles = st.none() | st.text(st.characters(codec="utf-8"), min_size=1) | st.sampled_from(TITLES)

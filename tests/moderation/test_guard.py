@@ -13,7 +13,7 @@ from neardup.core.fingerprint.version import TEXTS
 from neardup.moderation.export.guard import guarded
 from neardup.records import Language
 
-from tests.support.attacks import TITLES
+from tests.support.hostile_titles import TITLES
 
 SIGNS = "=+-@"
 nasty = st.text(st.sampled_from("=+-@＝＋－＠﹢⁻−a'\";,\t\r\n \ufeff\u200b\u202e\u0301\u00a0\x00\x0bक"), max_size=12)

@@ -17,12 +17,12 @@ from neardup.insights.what_if import replay
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.write import Order, write
-from neardup.ops.gauges import _tell_of_verdicts
+from neardup.pipeline.gauges import _set_verdict_gauges
 from neardup.records import Signals, Verdict
 from neardup.telemetry.metrics import VERDICTS
 
-from tests.support.desks import desk, post
-from tests.support.made import commit, flagged, made
+from tests.support.builders import commit, flagged, made
+from tests.support.desk_client import desk, post
 
 QUOTED = Tier(
     kind="quoted",
@@ -109,7 +109,7 @@ def test_new_tier_is_counted_in_its_place(db: sqlite3.Connection) -> None:
         decide(db, pair, Verdict.QUOTATION)
     counted = [(row["kind"], row["judged"]) for row in verdicts.precision(db)]
     assert counted == [(SIMILAR, 1), ("quoted", 2), (PARTIAL, 1)]
-    _tell_of_verdicts(db)
+    _set_verdict_gauges(db)
     assert VERDICTS.labels("HINDI", "quoted", "quotation")._value.get() == 2
 
 

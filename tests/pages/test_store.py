@@ -14,7 +14,7 @@ from neardup.records import Dead, DeadLettered, Fingerprinted, Language, Outcome
 from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
 
-from tests.support.made import worker_of
+from tests.support.builders import worker_of
 from tests.support.servers import REGION, free_port
 
 STORY = Story(1, Language.HINDI, "page.html")

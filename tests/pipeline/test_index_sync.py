@@ -16,7 +16,7 @@ from neardup.pipeline.index_sync import catch_up, ledger_id, rebuild, refuse_str
 from neardup.records import Fingerprinted, Language, Story
 from structlog.testing import capture_logs
 
-from tests.support.made import fingerprint_of, held_as_changes
+from tests.support.builders import fingerprint_of, held_as_changes
 
 BANDINGS = dict.fromkeys(Language, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]

@@ -23,7 +23,7 @@ from neardup.pipeline import verifier
 from neardup.pipeline.verifier import Verifier
 from neardup.records import Fingerprinted, Language, Story
 
-from tests.support.made import got, matches
+from tests.support.builders import got, matches
 
 
 class Store:

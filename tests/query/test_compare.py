@@ -3,7 +3,6 @@ reader sees as characters; on a terminal all of it fits, and nothing of it is ta
 """
 
 import io
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.version import TEXTS
-from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
 from neardup.core.verify.tiers import PARTIAL, SIMILAR
@@ -21,26 +19,17 @@ from neardup.records import Language
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.conftest import SAMPLES
-from tests.core.text.test_located import TORN, boundaries
+from tests.support.compared_stories import (
+    LIMITS,
+    every_language,
+    every_planted_pair,
+    sample,
+    told,
+    told_wildly,
+)
+from tests.support.graphemes import boundaries
 
-TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
-STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
-LIMITS = Thresholds()
 PAIR = ("a", "b")
-every_language = pytest.mark.parametrize("language", Language)
-every_planted_pair = pytest.mark.parametrize("pair", TRUTH, ids=lambda pair: f"{pair['kind']}-{pair['a']}-{pair['b']}")
-signs = [*TORN, *(word for text in TEXTS.values() for word in text.split())]
-told_wildly = st.lists(st.sampled_from(signs), max_size=8).map("".join)
-
-
-def told(text: str, **known: object) -> Told:
-    return Told(text, tokens(text), known)
-
-
-def sample(story_id: int) -> Told:
-    [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
-    return told(page_text(page.read_bytes(), None, STORY))
 
 
 def assert_evidence(facts: dict[str, Any], stories: tuple[Told, Told]) -> None:

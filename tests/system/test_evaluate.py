@@ -12,7 +12,8 @@ from neardup.insights.evaluate.edits import EDITS
 from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.conftest import SAMPLES, Neardup, embedded
+from tests.support.command import Neardup, embedded
+from tests.support.paths import SAMPLES
 
 FEW = ("--sample", "2", "--min-words", "60")
 

@@ -20,7 +20,7 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import hamming, hash_rows
 from neardup.records import Language
 
-from tests.conftest import SAMPLES
+from tests.support.paths import SAMPLES
 
 STORY = Extraction("article .story, div.post-body")
 alphabet = [word for text in TEXTS.values() for word in tokens(text)]

@@ -13,7 +13,7 @@ from neardup.core.text.html import Extraction, Unreadable, decode, page_text, vi
 from neardup.core.text.normalize import tokens
 from neardup.records import Language, Skip
 
-from tests.conftest import SAMPLES
+from tests.support.paths import SAMPLES
 
 WHOLE = Extraction()
 STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))

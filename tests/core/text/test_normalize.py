@@ -17,7 +17,7 @@ from neardup.core.text.html import Extraction, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.records import Language
 
-from tests.conftest import SAMPLES
+from tests.support.paths import SAMPLES
 
 BLOCKS = {
     Language.HINDI: range(0x0900, 0x0980),
