@@ -1,7 +1,7 @@
 """The ledger: one SQLite file that is the durable truth.
 
-A write-ahead log keeps readers and the one writer out of each other's way; synchronous=FULL makes
-every committed batch survive a power cut: it syncs the log at each commit.  The functions of this package take a
+A write-ahead log lets others read while one process writes; synchronous=FULL syncs the log at each commit, so that
+every committed batch survives a power cut.  The functions of this package take a
 connection and are synchronous; `Ledger` gives the pipeline one connection on one thread of its own.
 """
 
@@ -21,8 +21,8 @@ from neardup.sqlite import failure
 P = ParamSpec("P")
 T = TypeVar("T")
 BUSY_SECONDS = 30
-# 128 MB would save a tenth of a batch's CPU at 4 million stories.  Mapping the file into memory saves a
-# third of a lookup's, and counts all of the file that was read as the daemon's own memory.
+# 128 MB would save a tenth of a batch's CPU time at 4 million stories.  Mapping the file into memory would save a third
+# of a lookup's, but everything read would count as the daemon's own memory.
 CACHE_KIB = 16_000
 READERS_CACHE_KIB = 8_000
 
@@ -77,7 +77,7 @@ def read(path: Path) -> sqlite3.Connection:
 
 
 def _is_at_rest(path: Path) -> bool:
-    """Whether nobody can write to it; SQLite would make a log beside it even to read."""
+    """Whether the file cannot change; SQLite would otherwise create a log beside it even to read it."""
     return files.is_read_only(path) and not path.with_name(f"{path.name}-wal").exists()
 
 
@@ -94,20 +94,20 @@ def _create(db: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
+    """A write transaction: everything inside is committed, or nothing is."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # a full disk may have rolled it back already
+        if db.in_transaction:  # SQLite rolls back by itself when the disk is full
             db.execute("ROLLBACK")
         raise
 
 
 @contextmanager
 def snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """All reads inside are of one moment."""
+    """A read transaction: everything inside reads the same state of the ledger."""
     db.execute("BEGIN")
     try:
         yield
