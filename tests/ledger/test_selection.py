@@ -1,4 +1,4 @@
-"""Laws: what is selected is what a filter over all flags in Python gives, and the cluster around a story is its own."""
+"""Laws: a selection equals filtering all flags in Python; the cluster of a story is one of all clusters."""
 
 import sqlite3
 from collections.abc import Callable
@@ -131,7 +131,7 @@ def filters(rows: list[Flag], authors: dict[int, str | None], wanted: Selection)
 
 @settings(deadline=None, max_examples=300)
 @given(many, st.dictionaries(ids, st.sampled_from(AUTHORS)), selections, st.integers(0, 4), st.integers(0, 4))
-def test_what_is_selected_is_what_a_filter_gives_worst_first(
+def test_selection_equals_filtering_all_flags_in_queue_order(
     rows: list[Flag], authors: dict[int, str | None], wanted: Selection, limit: int, offset: int
 ) -> None:
     db = ledger(rows, authors)
@@ -147,7 +147,7 @@ def test_what_is_selected_is_what_a_filter_gives_worst_first(
 
 @settings(deadline=None)
 @given(many, ids)
-def test_the_cluster_around_a_story_is_the_one_among_all(rows: list[Flag], story: int) -> None:
+def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int) -> None:
     db = ledger(rows, {})
     joining = [one for one in rows if joins(one)]
     all_of_them = clusters_of([(one.a, one.b, one.score) for one in joining], {})
@@ -166,7 +166,7 @@ def test_the_cluster_around_a_story_is_the_one_among_all(rows: list[Flag], story
 
 @settings(deadline=None)
 @given(many, ids)
-def test_a_flag_whose_story_has_gone_is_not_shown(rows: list[Flag], gone: int) -> None:
+def test_flag_of_a_removed_story_is_not_shown(rows: list[Flag], gone: int) -> None:
     db = ledger([replace(one, status="open") for one in rows], {})
     commit(db, Skipped(Story(gone, Language.HINDI), Skip.EMPTY))
     everything = Selection(statuses=())
@@ -175,11 +175,11 @@ def test_a_flag_whose_story_has_gone_is_not_shown(rows: list[Flag], gone: int) -
     db.close()
 
 
-def test_languages_are_kept_by_number() -> None:
+def test_languages_are_stored_by_number() -> None:
     assert [NUMBER_OF[language] for language in LANGUAGES] == list(range(10)), "the ledger's flags hold these"
 
 
-def test_a_story_told_of_another_author_is_found_by_that_one() -> None:
+def test_story_is_found_by_its_new_author() -> None:
     db = ledger_in_memory()
     one = Fingerprinted(Story(1, Language.HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
     other = Fingerprinted(Story(2, Language.HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)

@@ -79,9 +79,7 @@ def _copy(source: sqlite3.Connection, part: Path) -> None:
     """Copy the pages of one snapshot.  Raises Fatal."""
     with closing(sqlite3.connect(part, isolation_level=None)) as copy, snapshot(source):
         last = changes.last_seq(source)  # the first read starts the snapshot
-        source.backup(
-            copy, pages=PAGES_A_STEP, progress=lambda *_: None
-        )  # signals interrupt it between steps
+        source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # signals interrupt it between steps
         copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
         if not damage.is_sound(copy) or changes.last_seq(copy) != last:
             raise Fatal("the copy is damaged, as the ledger may be: `neardup doctor` looks at it; no copy was replaced")
