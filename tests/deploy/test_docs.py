@@ -18,7 +18,7 @@ from neardup.records import Dead, Skip
 from neardup.telemetry import metrics
 from prometheus_client.metrics import MetricWrapperBase
 
-from tests.conftest import ROOT, SAMPLES
+from tests.support.paths import ROOT, SAMPLES
 
 README = ROOT / "README.md"
 RUNBOOK = ROOT / "deploy" / "RUNBOOK.md"

@@ -17,6 +17,7 @@ from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, changes, stories
 from neardup.pipeline.index_sync import catch_up
+from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Language, Story
@@ -52,6 +53,7 @@ async def write(ledger: Ledger, index: Index) -> None:
         index,
         Detection(),
         "v",
+        index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
         standing=dict,
