@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR, tier_of
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.errors import Fatal, Misuse
 from neardup.insights.evaluate import report, tally, verdict_tables
 from neardup.insights.evaluate.edits import EDITS, Edit
@@ -125,11 +125,10 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
         )
     for a, b, kind, jaccard, containment, status in flagged:
         db.execute(
-            "INSERT INTO flags (severity, a, b, kind, hamming, jaccard, containment_a, containment_b, status,"
-            " flagged_at, fingerprint_version, strength, joins_clusters)"
-            " VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, 0, '', 0, 1)",
+            "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status,"
+            " flagged_at, fingerprint_version, severity, strength, joins_clusters)"
+            " VALUES (?, ?, ?, 0, ?, ?, ?, ?, 0, '', 0, 0, 1)",
             (
-                tier_of(kind).severity,
                 a,
                 b,
                 kind,
