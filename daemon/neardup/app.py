@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
+from neardup.index import backends
 from neardup.index.protocol import Index
-from neardup.index.redis import open_redis
-from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, connect, dead_letters, read
 from neardup.ledger.dead_letters import Choice
 from neardup.moderation.webhook import notify_webhook
@@ -28,7 +27,7 @@ from neardup.records import Checkpoint
 from neardup.s3_objects import open_range_reader
 from neardup.source import Source
 from neardup.source.athena import Athena
-from neardup.source.dead_letters import Letters
+from neardup.source.dead_letters import DeadLetters
 from neardup.source.manifest import Manifest
 
 
@@ -66,10 +65,7 @@ def open_ledger(config: Config) -> Iterator[Ledger]:
 
 async def open_index(config: Config) -> Index:
     """The index that [index] names."""
-    bandings = config.detection.bandings
-    if config.index.url == "sqlite:":
-        return SqliteIndex(config.ledger.path, bandings)
-    return await open_redis(config.index.url, bandings, config.index.layout)
+    return await backends.open_index(config.index, config.ledger.path, config.detection.bandings)
 
 
 def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:
@@ -83,7 +79,7 @@ def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) 
 
 async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
     size = sum((await ledger.do(dead_letters.counted, choice)).values())
-    return Letters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
+    return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
 
 
 def open_readers(config: Config) -> Readers:
@@ -165,7 +161,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
 
 
 def _exports(config: Config, stop: asyncio.Event) -> list[Hook]:
-    """The hook that leaves the file of [export]; its passages, which take time, are left out of a stop."""
+    """The hook that writes the file of [export]; without passages, which take time, once `stop` is set."""
     from neardup.moderation.export.write import check_format, export_after_run  # noqa: PLC0415 - it imports this module
 
     if config.export.path is None:

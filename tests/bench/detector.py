@@ -26,7 +26,7 @@ from neardup.core.verify.scores import Shingled, shingled
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import runs
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import catch_up, rebuild, refuse_strangers
+from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
@@ -91,7 +91,7 @@ async def _warm_up(app: App) -> None:
 
 async def _writer(app: App) -> Writer:
     """A writer for a ledger and an index that are empty."""
-    await refuse_strangers(app.index, app.ledger, app.version)
+    await refuse_mismatch(app.index, app.ledger, app.version)
     await catch_up(app.index, app.ledger, app.version)
     return Writer(
         app.ledger,

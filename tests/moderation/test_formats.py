@@ -198,7 +198,8 @@ def test_a_page_says_the_figures_in_words(tmp_path: Path) -> None:
     [article] = LexborHTMLParser(path.read_text(encoding="utf-8")).css("article")
     text = " ".join(article.text().split())
     for words in (
-        "Partial copy: a large part of one is contained in the other", "12 % of A's word pairs stand in B; 81 % of B's in A",
+        "Partial copy: a large part of one is contained in the other",
+        "12 % of A's word pairs stand in B; 81 % of B's in A",
         "Jaccard similarity: 0.11", "The longest run of the same words has 214", "17 of 128 bits differ",
         "A was published 3 days before B", "Two different authors wrote them", "In a cluster of 3 stories around 1",
         "not similar", "Matches stories judged template",

@@ -20,10 +20,10 @@ from neardup.config import Detection
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import estimate
 from neardup.core.verify.tiers import EXACT, kind_of
-from neardup.index.protocol import Bandings, Mark
+from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, changes, flags, runs
-from neardup.pipeline.index_sync import catch_up, refuse_strangers
+from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
@@ -60,9 +60,9 @@ class Late(SqliteIndex):
         super().__init__(path, bandings)
         self._told: Callable[[], Awaitable[None]] | None = None
 
-    async def mark(self) -> Mark:
+    async def position(self) -> IndexPosition:
         await self._apply_told()
-        return await super().mark()
+        return await super().position()
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         await self._apply_told()
@@ -93,7 +93,7 @@ async def flagged(
     folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
 ) -> Pairs:
     ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings)
-    await refuse_strangers(index, ledger, "v")
+    await refuse_mismatch(index, ledger, "v")
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
     run_id = await ledger.do(runs.begin, "backfill")
@@ -115,7 +115,7 @@ async def flagged(
             await writer.write(batch, looked[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
-    assert await ledger.do(changes.last_seq) == (await index.mark()).applied, "the index is in step"
+    assert await ledger.do(changes.last_seq) == (await index.position()).applied, "the index is in step"
     await index.close()
     ledger.close()
     return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}

@@ -39,7 +39,7 @@ def origin(client: Client) -> dict[str, str]:
 
 async def form_token(client: Client, path: str = "/name") -> str:
     async with client.get(path) as answer:
-        found = re.search(r'name="token" value="(\w+)"', await answer.text())
+        found = re.search(r'name="token" value="([\w-]+)"', await answer.text())
     assert found, f"{path} has no form"
     return found[1]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 import numpy as np
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.index.redis.base import parts
+from neardup.index.redis.commands import batches
 from neardup.ledger import changes, stories
 from neardup.records import LANGUAGES, Banded, Fingerprint, Fingerprinted, Language, Outcome, Story
 
@@ -91,7 +91,7 @@ def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
 
 def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     spent = 0.0
-    for seed, portion in enumerate(parts(ids, FILL_BATCH)):
+    for seed, portion in enumerate(batches(ids, FILL_BATCH)):
         outcomes = draw(portion, seed)
         spent -= cpu_seconds()
         commit(db, outcomes)

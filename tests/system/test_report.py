@@ -1,5 +1,6 @@
 """The report for operators, over the bundled samples: it shows what the ledger holds, and needs nothing but itself."""
 
+import os
 import re
 
 import pytest
@@ -56,6 +57,18 @@ def test_what_is_not_there_is_not_drawn(neardup: Neardup) -> None:
     told = neardup("report", "-o", str(neardup.folder / "new" / "page.html"))
     assert told.code == 0, told.err
     assert "<svg" not in (neardup.folder / "new" / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_report_without_matplotlib_keeps_its_tables(neardup: Neardup) -> None:
+    (neardup.folder / "without").mkdir()
+    (neardup.folder / "without" / "matplotlib.py").write_text("raise ImportError('absent')", encoding="utf-8")
+    assert neardup("backfill").code == 0
+    ended = neardup("report", PYTHONPATH=f"{neardup.folder / 'without'}{os.pathsep}{neardup.env.get('PYTHONPATH', '')}")
+    assert ended.code == 0, ended.err
+    assert "pip install matplotlib" in ended.err
+    text = (neardup.folder / "report.html").read_text(encoding="utf-8")
+    assert "<svg" not in text
+    assert {"all"} <= rows_of(LexborHTMLParser(text), "language").keys()
 
 
 @pytest.mark.parametrize("path", ["config.toml/page.html", "/proc/page.html"])

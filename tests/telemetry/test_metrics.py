@@ -1,6 +1,6 @@
-"""What /metrics shows is declared in neardup.telemetry.metrics, and stays as operators' dashboards know it.
+"""Metrics are declared in neardup.telemetry.metrics only, and keep the names that dashboards use.
 
-The golden file holds the declarations as the real endpoint gives them: name, type and help.
+The golden file holds name, type and help of each, as the real endpoint returns them.
 """
 
 import ast
@@ -18,7 +18,7 @@ from tests.support.servers import free_port
 GOLDEN = Path(__file__).with_name("metrics.golden")
 
 
-async def test_the_real_output_is_the_golden_one() -> None:
+async def test_the_endpoint_declares_what_the_golden_file_holds() -> None:
     port = free_port()
     async with (
         served(f"127.0.0.1:{port}", lambda: {"healthy": True}),
@@ -52,7 +52,7 @@ def test_no_metric_is_declared_elsewhere() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == "prometheus_client":
                 made = makers & {alias.name for alias in node.names}
-                assert not made, f"{path.name} declares a {made.pop()}: that belongs in daemon/metrics.py"
+                assert not made, f"{path.name} declares a {made.pop()}: that belongs in neardup/telemetry/metrics.py"
 
 
 def test_every_declared_metric_is_used() -> None:

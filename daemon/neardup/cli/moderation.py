@@ -32,10 +32,10 @@ from neardup.records import language_of
 
 @command
 @click.argument("file", type=click.File("rb"))
-@click.option("--language", required=True, metavar="L", help="HINDI, ENGLISH, ... or hi, en, ...")
+@click.option("--language", required=True, metavar="L", help="A name or an ISO code, such as HINDI or hi.")
 @json_option
 def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None:
-    """What FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
+    """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
     try:
         spoken = language_of(language)
     except ValueError:
@@ -60,10 +60,12 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
 @command
 @click.argument("a")
 @click.argument("b")
-@click.option("--html", type=click.Path(path_type=Path), metavar="PATH", help="Write a page that shows it.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="PATH", help="Write the comparison as an HTML page instead."
+)
 @json_option
 def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) -> None:
-    """What A and B share: each a story's id, or a file (a page or plain text)."""
+    """Show the passages that A and B share; each is a story's id or a file (a page or plain text)."""
     if html is not None:
         run_async(lambda _: write_evidence(config, a, b, html))
         click.echo(f"{html}", err=True)
@@ -76,12 +78,14 @@ def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) ->
 
 
 @command
-@click.option("--format", "file_format", type=click.Choice(FORMATS), help="[by the output's ending, or export.format]")
+@click.option(
+    "--format", "file_format", type=click.Choice(FORMATS), help="Format.  [by the output's ending, or export.format]"
+)
 @click.option("-o", "--output", default="-", metavar="PATH", help="A file, or s3://BUCKET/KEY; - is stdout.")
-@click.option("--bom", is_flag=True, help="CSV with a byte order mark, by which Excel knows UTF-8.")
+@click.option("--bom", is_flag=True, help="Begin a CSV file with a byte order mark, so that Excel reads it as UTF-8.")
 @selects
 def export(config: Config, file_format: Format | None, output: str, selection: Selection, *, bom: bool) -> None:
-    """The flagged pairs, worst first, for review."""
+    """Write the flagged pairs, the most severe first."""
     try:
         target = None if output == "-" else target_of(output)
     except ValueError as error:
@@ -98,9 +102,9 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
 
 
 @command
-@click.option("--listen", metavar="HOST:PORT", help="Where to serve it.  [review.listen]")
+@click.option("--listen", metavar="HOST:PORT", help="Address to listen on.  [review.listen]")
 def review(config: Config, listen: str | None) -> None:
-    """The review desk: a local web page where moderators judge the flagged pairs, until SIGTERM."""
+    """Serve the review desk, a web page where moderators decide the flagged pairs, until SIGTERM."""
     try:
         at = address(listen) if listen else config.review.listen
     except ValueError as error:

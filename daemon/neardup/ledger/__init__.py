@@ -5,21 +5,16 @@ every committed batch survives a power cut.  The functions of this package take 
 connection and are synchronous; `Ledger` gives the pipeline one connection on one thread of its own.
 """
 
-import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
 
 from neardup.errors import Fatal
 from neardup.ledger import damage, files, schema
-from neardup.sqlite import failure
+from neardup.sqlite import ThreadedConnection, failure
 
-P = ParamSpec("P")
-T = TypeVar("T")
 BUSY_SECONDS = 30
 # 128 MB would save a tenth of a batch's CPU time at 4 million stories.  Mapping the file into memory would save a third
 # of a lookup's, but everything read would count as the daemon's own memory.
@@ -124,24 +119,9 @@ def translated(path: Path) -> Iterator[None]:
         raise failure(error, f"the ledger {path} failed") from error
 
 
-class Ledger:
-    """A connection of the pipeline's, by `opened`, used by one call at a time on a thread of its own."""
+class Ledger(ThreadedConnection):
+    """The ledger at `path`, by `opened`, off the event loop."""
 
     def __init__(self, path: Path, opened: Callable[[Path], sqlite3.Connection] = connect) -> None:
+        super().__init__(opened(path), f"the ledger {path} failed")
         self.path = path
-        self._db = opened(path)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
-
-    async def do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `work(connection, ...)` off the event loop.  Raises as `translated` does."""
-
-        def call() -> T:
-            with translated(self.path):
-                return work(self._db, *args, **kwargs)
-
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-    def close(self) -> None:
-        """Wait for the call under way, then close the file."""
-        self._thread.shutdown(wait=True)
-        self._db.close()

@@ -4,29 +4,31 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import MOST_UNSEEN, Met, together
 from neardup.ledger.changes import last_seq
 
 READ = "SELECT number, id, language, simhash, signature FROM stories"
 
 
-def after(db: sqlite3.Connection, number: int, limit: int) -> Columns:
+def after(db: sqlite3.Connection, number: int, limit: int) -> FingerprintArrays:
     """The next stories by number, in order."""
-    return Columns.of(db.execute(f"{READ} WHERE number > ? ORDER BY number LIMIT ?", (number, limit)))
+    return FingerprintArrays.of(db.execute(f"{READ} WHERE number > ? ORDER BY number LIMIT ?", (number, limit)))
 
 
-def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> Columns:
+def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> FingerprintArrays:
     """Stories by id or by number, in order of their numbers, of those that the ledger holds."""
     rows = {
         row[0]: row
         for column, wanted in (("id", ids), ("number", numbers))
         for row in db.execute(f"{READ} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(wanted)),))
     }
-    return Columns.of(rows[number] for number in sorted(rows))
+    return FingerprintArrays.of(rows[number] for number in sorted(rows))
 
 
-def there(db: sqlite3.Connection, met: Sequence[Met], applied: int) -> tuple[Columns, Columns] | None:
+def there(
+    db: sqlite3.Connection, met: Sequence[Met], applied: int
+) -> tuple[FingerprintArrays, FingerprintArrays] | None:
     """The stories that lookups brought up, and those that no index as far as `applied` could bring up.
 
     None where that is too far from the ledger for these to be compared with each.

@@ -30,13 +30,16 @@ def finish(
     error: str | None = None,
     watermark: int | None = None,
 ) -> None:
-    """Record the end of a run; one that is `done` advances the watermark, and a backfill then drops its checkpoint."""
+    """Record the end of a run that is under way; one that ended already keeps its outcome.
+
+    One that is `done` advances the watermark, and a backfill then drops its checkpoint.
+    """
     with transaction(db):
-        db.execute(
-            "UPDATE runs SET status = ?, ended_at = ?, error = ?, counts = ? WHERE run_id = ?",
+        closed = db.execute(
+            "UPDATE runs SET status = ?, ended_at = ?, error = ?, counts = ? WHERE run_id = ? AND status = 'running'",
             (status, now_ms(), error, json.dumps(counts), run_id),
         )
-        if status == "done":
+        if closed.rowcount and status == "done":
             db.execute(
                 "DELETE FROM meta WHERE key IN ('checkpoint', 'refingerprinting') AND"
                 " 'backfill' = (SELECT command FROM runs WHERE run_id = ?)",

@@ -13,10 +13,12 @@ from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Unreadable
 from neardup.errors import Fatal, Gone, NeardupError
-from neardup.index.protocol import Found, Index
+from neardup.index.health import ServerHealth
+from neardup.index.protocol import Index, LookupResult
+from neardup.index.statistics import BucketStatistics
 from neardup.ledger import connect, damage, files, fingerprint_arrays, now_ms, runs, stories, transaction, translated
 from neardup.pages.store import path_of
-from neardup.pipeline.index_sync import refuse
+from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.records import Banded, Change, Checkpoint, Language, Story
 from neardup.source.athena import Athena
 from neardup.source.rows import REQUIRED
@@ -76,27 +78,32 @@ async def _index(config: Config) -> str:
     connect(config.ledger.path).close()  # refuses what must not be written to, as an index in the same file would be
     index = await open_index(config)
     try:
-        await _refuse_strangers(config, index)
+        await _check_index(config, index)
         await _round_trip(index)
-        trouble = await index.trouble()
-        if trouble:
-            raise Fatal(trouble)
-        return f"{sum((await index.sizes()).values())} stories; writes are taken, a probe is found"
+        if isinstance(index, ServerHealth) and (problem := await index.problem()):
+            raise Fatal(problem)
+        held = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
+        return f"{held}writes are taken, a probe is found"
     finally:
         await index.close()
 
 
-async def _refuse_strangers(config: Config, index: Index) -> None:
+async def _check_index(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
-        refuse(await index.mark(), runs.get(db, "ledger_id") or "", fingerprint_version.version())
+        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", fingerprint_version.version())
     finally:
         db.close()
 
 
 async def _round_trip(index: Index) -> None:
-    """What stays behind of a probe is written once: a bucket that took it each time would forget its stories."""
-    await index.touch()
+    """Write a probe and find it; raises Fatal if it is not found.
+
+    The number that a probe leaves in packed buckets is written once only: a probe with every call would push the
+    stories out of a bucket's last max_bucket members.
+    """
+    if isinstance(index, ServerHealth):
+        await index.check_writable()
     near, either = await _probed(index)
     if PROBE_NUMBER in near.numbers:
         return
@@ -110,7 +117,7 @@ async def _round_trip(index: Index) -> None:
         raise Fatal("a probe was written and not found again")
 
 
-async def _probed(index: Index) -> tuple[Found, Found]:
+async def _probed(index: Index) -> tuple[LookupResult, LookupResult]:
     _, [near, either] = await index.lookup([UNSIGNED, PROBE])
     return near, either
 

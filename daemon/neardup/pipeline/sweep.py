@@ -32,7 +32,7 @@ from neardup.ledger import (
 )
 from neardup.pages.reader_pool import Readers
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import refuse_other_fingerprints
+from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.summary import SweepSummary
 from neardup.pipeline.verifier import News, Verifier
@@ -73,7 +73,7 @@ class Sweep:
 
     async def prepare(self) -> None:
         """Make sure that the fingerprints on record are those of this program."""
-        await refuse_other_fingerprints(self._ledger, self._version)
+        await refuse_ledger_mismatch(self._ledger, self._version)
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether no language is left."""

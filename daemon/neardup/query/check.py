@@ -15,7 +15,7 @@ from neardup.errors import Transient
 from neardup.ledger import fingerprint_arrays, stories
 from neardup.pages.reader_process import story_words
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import ledger_id, refuse
+from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
 from neardup.records import Assessment, Banded, Candidate, Language, Side
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
@@ -52,7 +52,7 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
 
 
 async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
-    refuse(await app.index.mark(), await ledger_id(app.reader), app.version)
+    refuse_index_mismatch(await app.index.position(), await ledger_id(app.reader), app.version)
     applied, [found] = await app.index.lookup([probe])
     there = None if applied is None else await app.reader.do(fingerprint_arrays.there, [found], applied)
     if there is None:

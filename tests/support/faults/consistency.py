@@ -80,7 +80,7 @@ def index_faults(ledger: Path, kind: str, url: str = "") -> list[str]:
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
             sizes = dict(db.execute("SELECT language, stories FROM index_sizes WHERE stories"))
             buckets = {row: packed_numbers(data) for row, data in db.execute("SELECT * FROM index_buckets")}
-            wanted = _wanted(held, packed_buckets.read(marks["bits"]))
+            wanted = _wanted(held, packed_buckets.recorded_bits(marks["bits"]))
             said = [] if marks.get("applied") == last else [f"applied {marks.get('applied')}, the ledger is at {last}"]
             return [*said, *_sizes(sizes, held), *_misplaced(buckets, wanted, held, last)]
     with redis.Redis.from_url(url) as client:
@@ -102,9 +102,9 @@ def _wanted(held: list[Held], bits: packed_buckets.Bits, *, blocks: bool = True)
     wanted: dict[int, set[int]] = defaultdict(set)
     for story in held:
         width = bits[story.language]
-        columns = packed_buckets.near_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
+        columns = packed_buckets.block_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
         if story.signature:
-            columns += packed_buckets.sketch_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
+            columns += packed_buckets.band_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
         for bucket in columns:
             wanted[_row(story.language, bucket)].add(story.number)
     return wanted
@@ -135,7 +135,7 @@ def _packed_keys(client: Any, names: dict[Language, str], prefix: str) -> dict[i
     for language, name in names.items():
         for key, numbers in _read_all(client, "GET", f"{prefix}{name}:*:????"):
             column, value = key.removeprefix(f"{prefix}{name}:").split(":")
-            place = packed_buckets.NEAR + int(column[1:]) if column.startswith("n") else int(column)
+            place = packed_buckets.FIRST_BLOCK + int(column[1:]) if column.startswith("n") else int(column)
             found[_row(language, place << BAND_BITS | int(value, 16))] = packed_numbers(numbers)
     return found
 
@@ -151,7 +151,7 @@ def _read_all(client: Any, command: str, pattern: str) -> Iterator[tuple[str, An
 
 
 def _compact(client: Any, held: list[Held], last: int) -> list[str]:
-    wanted = _wanted(held, packed_buckets.read((client.get("neardup:bits") or b"").decode()))
+    wanted = _wanted(held, packed_buckets.recorded_bits((client.get("neardup:bits") or b"").decode()))
     sizes = {str(language): int(client.get(f"neardup:stories:{code}") or 0) for language, code in CODES.items()}
     told = {language: n for language, n in sizes.items() if n}
     return [*_sizes(told, held), *_misplaced(_packed_keys(client, CODES, ""), wanted, held, last)]

@@ -1,4 +1,4 @@
-"""Many stories' fingerprints as arrays, one for each column."""
+"""The fingerprints of many stories as numpy arrays, one array per field."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ from neardup.core.verify.scores import HashRows, hash_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Of n stories the ledger's numbers, ids, languages (as places in LANGUAGES), SimHashes and signatures.
+class FingerprintArrays:
+    """The fingerprints of n stories; each array has n rows.
 
-    `signed` tells who has a signature; who has none has zeros.
+    `numbers` are the ledger's story numbers, `languages` positions in LANGUAGES, `simhashes` (n, 2) and
+    `signatures` (n, 64).  `signed` marks the stories that have a signature; the others have a row of zeros.
     """
 
     numbers: Numbers
@@ -28,7 +29,7 @@ class Columns:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int, int, bytes, bytes | None]]) -> Self:
-        """Number, id, language, SimHash (16 bytes) and signature (64) of each story."""
+        """Arrays of rows of number, id, language, SimHash (16 bytes) and signature (64 bytes, or None)."""
         numbers, ids, languages, simhashes, signatures = tuple(zip(*rows, strict=True)) or ((),) * 5
         return cls(
             np.array(numbers, np.uint32),
@@ -43,5 +44,5 @@ class Columns:
         return len(self.numbers)
 
     def where(self, kept: npt.NDArray[np.bool_]) -> Self:
-        """Some of them."""
+        """The stories for which `kept` (n,) is true."""
         return type(self)(*(getattr(self, name)[kept] for name in self.__slots__))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from neardup.config import Config
 from neardup.core.verify.tiers import kinds
-from neardup.insights.charts.page import Table, write_page
+from neardup.insights.charts.page import Table, can_plot, write_page
 from neardup.insights.report.facts import Facts
 from neardup.ledger import now_ms
 from neardup.timestamps import rfc3339
@@ -13,11 +13,14 @@ from neardup.timestamps import rfc3339
 
 def write_report(path: Path, facts: Facts, config: Config) -> None:
     """Write the report, whole or not at all.  Raises Fatal."""
-    from neardup.insights.report.plots import plots  # noqa: PLC0415 - half a second, which no other command pays
+    drawn = dict[str, str]()
+    if can_plot():
+        from neardup.insights.report.plots import plots  # noqa: PLC0415 - it imports matplotlib
 
+        drawn = plots(facts, config.detection)
     total = sum(facts.kinds.values())
     about = f"{facts.stories:,} stories and {total:,} flags as of {rfc3339(now_ms())}."
-    write_page(path, "neardup report", about, plots=plots(facts, config.detection), tables=_tables(facts))
+    write_page(path, "neardup report", about, plots=drawn, tables=_tables(facts))
 
 
 def _tables(facts: Facts) -> list[Table]:
