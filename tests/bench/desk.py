@@ -42,19 +42,19 @@ FLAG = (
 )
 
 
-def fill(db: sqlite3.Connection, count: int, chance: random.Random) -> None:
+def fill(db: sqlite3.Connection, count: int, rng: random.Random) -> None:
     """Write stories and `count` flags; most pairs are clusters of their own, some belong to larger clusters."""
     for first in range(0, count, BATCH):
-        batch = [_story(n, chance) for pair in range(first, first + BATCH) for n in (2 * pair, 2 * pair + 1)]
+        batch = [_story(n, rng) for pair in range(first, first + BATCH) for n in (2 * pair, 2 * pair + 1)]
         stories.commit(db, stories.Batch(batch, [], 1, {}, None))
     with transaction(db):
-        db.executemany(FLAG, (_flag(n, chance) for n in range(count)))
+        db.executemany(FLAG, (_flag(n, rng) for n in range(count)))
 
 
-def one_cluster(db: sqlite3.Connection, first: int, size: int, chance: random.Random) -> None:
+def write_cluster(db: sqlite3.Connection, first: int, size: int, rng: random.Random) -> None:
     """Write `size` stories with ids from `first` on, each flagged with the first one, as copies of a template are."""
     for start in range(first, first + size, BATCH):
-        batch = [_story(n, chance) for n in range(start, min(start + BATCH, first + size))]
+        batch = [_story(n, rng) for n in range(start, min(start + BATCH, first + size))]
         stories.commit(db, stories.Batch(batch, [], 1, {}, None))
     with transaction(db):
         db.executemany(
@@ -62,29 +62,29 @@ def one_cluster(db: sqlite3.Connection, first: int, size: int, chance: random.Ra
         )
 
 
-def _story(n: int, chance: random.Random) -> Fingerprinted:
+def _story(n: int, rng: random.Random) -> Fingerprinted:
     language = LANGUAGES[n // 20 % len(LANGUAGES)]
-    fingerprint = Fingerprint(chance.randbytes(16), chance.randbytes(16), SIGNATURE, 300, 250)
+    fingerprint = Fingerprint(rng.randbytes(16), rng.randbytes(16), SIGNATURE, 300, 250)
     title = f"कहानी {n} " + "शब्द " * (n % 9)
     return Fingerprinted(Story(n, language, None, str(n % 5000), title, n * 1000, n * 1000), fingerprint, None)
 
 
-def _flag(n: int, chance: random.Random) -> tuple[object, ...]:
+def _flag(n: int, rng: random.Random) -> tuple[object, ...]:
     a, b = (2 * n, 2 * n + 1) if n % 10 else (2 * n, 2 * n + 3)
-    share = chance.uniform(0.5, 1)
+    share = rng.uniform(0.5, 1)
     tier = tiers.TIERS[n % len(tiers.TIERS)]
     strength = tier.strength(Signals(n % 4, False, share * 0.9, share, share * 0.8))
     return a, b, tier.kind, n % 4, share * 0.9, share, share * 0.8, n * DAY // 1000, tier.severity, strength
 
 
-def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, chance: random.Random) -> tuple[int, int]:
+def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, rng: random.Random) -> tuple[int, int]:
     """Write two long stories with pages in `folder`, flagged as a pair; returns their ids."""
-    vocabulary = ["".join(chance.choices("कखगघचछजझटठडढतथदधनपफबभमयरलवशषसह", k=5)) for _ in range(5000)]
-    texts = [chance.choices(vocabulary, k=words) for _ in "ab"]
+    vocabulary = ["".join(rng.choices("कखगघचछजझटठडढतथदधनपफबभमयरलवशषसह", k=5)) for _ in range(5000)]
+    texts = [rng.choices(vocabulary, k=words) for _ in "ab"]
     for start in range(0, words, 80):
         texts[1][start : start + 40] = texts[0][start : start + 40]
     for position in range(0, words, 20):
-        texts[1][position] = chance.choice(vocabulary)
+        texts[1][position] = rng.choice(vocabulary)
     ids = 900_000_000, 900_000_001
     batch = []
     for story_id, text in zip(ids, texts, strict=True):
@@ -127,13 +127,13 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=10_000)
     parser.add_argument("--cluster", type=int, default=10_000)
     options = parser.parse_args()
-    chance = random.Random(1)
+    rng = random.Random(1)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         with closing(connect(folder / "l.db")) as db:
-            fill(db, options.flags, chance)
-            a, b = write_long_pair(folder, db, options.words, chance)
-            one_cluster(db, CLUSTER, options.cluster, chance)
+            fill(db, options.flags, rng)
+            a, b = write_long_pair(folder, db, options.words, rng)
+            write_cluster(db, CLUSTER, options.cluster, rng)
             db.execute("ANALYZE")
             middle = next(flags.select(db, limit=1, offset=options.flags // 2))
         pair = "/pair/{}/{}".format(*sorted((middle["story_id"], middle["matched_id"])))

@@ -62,7 +62,7 @@ def show_cost(name: str, work: Callable[[Sequence[T]], object], batches_of_items
         work(batch)
     items = sum(map(len, batches_of_items)) / MICRO
     cpu, wall = (cpu_seconds() - cpu_start) / items, (time.perf_counter() - wall_start) / items
-    click.echo(f"{name + ', us/story':42}{cpu:9.2f} CPU {wall:9.2f} wall")
+    click.echo(f"{name + ', us/story':46}{cpu:9.2f} CPU {wall:9.2f} wall")
 
 
 def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:

@@ -30,8 +30,8 @@ def test_similarities_are_those_of_the_sets(stories: list[frozenset[int]]) -> No
 
 def test_similarities_add_up_over_chunks_of_shingles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bands, "COLUMNS", 7)
-    chance = random.Random(1)
-    stories = [frozenset(chance.sample(range(100), 40)) for _ in range(6)]
+    rng = random.Random(1)
+    stories = [frozenset(rng.sample(range(100), 40)) for _ in range(6)]
     expected = [[len(a & b) / len(a | b) for b in stories] for a in stories]
     assert similarities([hashes(story) for story in stories]).tolist() == expected
 
@@ -57,9 +57,9 @@ def test_character_shingles_are_runs_of_five_characters(language: Language) -> N
 
 
 def test_the_table_of_two_copies_and_an_unrelated_story() -> None:
-    chance = np.random.default_rng(1)
-    story, unrelated = (np.unique(chance.integers(0, 2**63, 400, np.uint64)) for _ in range(2))
-    copy = np.union1d(story[:-4], chance.integers(0, 2**63, 4, np.uint64))
+    rng = np.random.default_rng(1)
+    story, unrelated = (np.unique(rng.integers(0, 2**63, 400, np.uint64)) for _ in range(2))
+    copy = np.union1d(story[:-4], rng.integers(0, 2**63, 4, np.uint64))
     short = story[:3]
     assert signature(short) is None
     table = tallies([story, copy, unrelated, short], jaccard=0.5)

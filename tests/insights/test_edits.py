@@ -17,7 +17,7 @@ from neardup.insights.evaluate.around import Around, bare, paragraphs
 from neardup.insights.evaluate.edits import EDITS, RATES, Edit
 from neardup.records import Language
 
-from tests.support.sample_texts import AROUND, STORIES, chance, story
+from tests.support.sample_texts import AROUND, STORIES, rng, story
 
 BY_NAME = {edit.name: edit for edit in EDITS}
 WHOLE_PAGE = Extraction()
@@ -38,7 +38,7 @@ def runs(words: list[str], length: int) -> set[tuple[str, ...]]:
 @every_edit
 def test_edits_that_normalisation_undoes_keep_the_words(language: Language, edit: Edit) -> None:
     for text in [TEXTS[language], *STORIES[language]]:
-        copy = edit.apply(text, AROUND[language], chance())
+        copy = edit.apply(text, AROUND[language], rng())
         if copy is None:
             continue
         page = page_text(edit.page(copy).encode(), None, WHOLE_PAGE)
@@ -53,7 +53,7 @@ def test_edits_that_normalisation_undoes_keep_the_words(language: Language, edit
 @every_language
 @every_edit
 def test_no_edit_separates_a_letter_from_its_marks(language: Language, edit: Edit) -> None:
-    copy = edit.apply(story(language), AROUND[language], chance())
+    copy = edit.apply(story(language), AROUND[language], rng())
     for word in (copy or "").split():
         assert not unicodedata.category(word[0]).startswith("M"), f"{word!r} begins with a mark"
 
@@ -62,7 +62,7 @@ def test_no_edit_separates_a_letter_from_its_marks(language: Language, edit: Edi
 @every_edit
 def test_the_same_seed_makes_the_same_copy(language: Language, edit: Edit) -> None:
     text = story(language)
-    assert edit.apply(text, AROUND[language], chance(7)) == edit.apply(text, AROUND[language], chance(7))
+    assert edit.apply(text, AROUND[language], rng(7)) == edit.apply(text, AROUND[language], rng(7))
 
 
 ENGLISH_ONLY = {"look-alike letters, 10% of words", "letter case changed"}
@@ -75,14 +75,14 @@ ALWAYS = re.compile("replaced|foreign|story|alone|reordered|soft hyphens|markup"
 def test_an_edit_applies_to_the_sample_story(language: Language, edit: Edit) -> None:
     english = language is Language.ENGLISH
     if ALWAYS.search(edit.name) or edit.name in (ENGLISH_ONLY if english else NOT_ENGLISH):
-        assert edit.apply(story(language), AROUND[language], chance()) is not None
+        assert edit.apply(story(language), AROUND[language], rng()) is not None
 
 
 @every_language
 @given(share=rates, seed=seeds)
 def test_the_requested_share_of_the_words_is_replaced(language: Language, share: float, seed: int) -> None:
     words = story(language).split()
-    copy = edits.replaced(share)(story(language), AROUND[language], chance(seed))
+    copy = edits.replaced(share)(story(language), AROUND[language], rng(seed))
     expected = round(share * sum(bool(bare(word)) for word in words))
     changed = [(old, new) for old, new in zip(words, (copy or story(language)).split(), strict=True) if old != new]
     assert len(changed) == expected
@@ -93,7 +93,7 @@ def test_the_requested_share_of_the_words_is_replaced(language: Language, share:
 @every_language
 def test_replacement_words_come_from_other_stories(language: Language) -> None:
     others = {bare(word) for words in AROUND[language].others for word in words}
-    copy = edits.replaced(0.2)(story(language), AROUND[language], chance())
+    copy = edits.replaced(0.2)(story(language), AROUND[language], rng())
     assert copy is not None
     new = {bare(word) for word in copy.split()} - {bare(word) for word in story(language).split()}
     assert new <= others
@@ -109,10 +109,10 @@ def test_every_rate_has_an_edit_named_after_it(rate: float) -> None:
 def test_a_copied_part_is_a_run_of_the_requested_length(language: Language, share: float, seed: int) -> None:
     words, host = story(language).split(), list(AROUND[language].host)
     length = round(share * len(words))
-    alone = edits.part_alone(share)(story(language), AROUND[language], chance(seed))
+    alone = edits.part_alone(share)(story(language), AROUND[language], rng(seed))
     assert alone is not None
     assert tuple(alone.split()) in runs(words, length), "a part alone is not a run of the story"
-    within = edits.part_within(share)(story(language), AROUND[language], chance(seed))
+    within = edits.part_within(share)(story(language), AROUND[language], rng(seed))
     assert within is not None
     copy = within.split()
     assert len(copy) == len(words), "a part within another text must replace as many words"
@@ -120,7 +120,7 @@ def test_a_copied_part_is_a_run_of_the_requested_length(language: Language, shar
     assert sum(a != b for a, b in zip(copy, AROUND[language].foreign, strict=False)) <= length, (
         "the rest must be foreign"
     )
-    into = edits.part_into(share)(story(language), AROUND[language], chance(seed))
+    into = edits.part_into(share)(story(language), AROUND[language], rng(seed))
     assert into is not None
     copy = into.split()
     assert len(copy) == len(host) + length
@@ -133,10 +133,10 @@ def test_a_copied_part_is_a_run_of_the_requested_length(language: Language, shar
 def test_foreign_text_is_added_before_or_after_the_story(language: Language, share: float) -> None:
     words = story(language).split()
     foreign = list(AROUND[language].foreign[: round(share * len(words))])
-    behind = edits.appended(share)(story(language), AROUND[language], chance())
-    before = edits.prepended(share)(story(language), AROUND[language], chance())
-    assert behind is not None
-    assert behind.split() == words + foreign
+    after = edits.appended(share)(story(language), AROUND[language], rng())
+    before = edits.prepended(share)(story(language), AROUND[language], rng())
+    assert after is not None
+    assert after.split() == words + foreign
     assert before is not None
     assert before.split() == foreign + words
 
@@ -148,7 +148,7 @@ def test_four_characters_are_renamed_everywhere(language: Language) -> None:
     text = paragraphs([word for n, word in enumerate(story(language).split()) for word in (word, names[n % 4] + ",")])
     common = frozenset(bare(w).casefold() for w in story(language).split()) - {name.casefold() for name in names}
     near = Around(language, AROUND[language].others, AROUND[language].host, AROUND[language].foreign, common)
-    copy = edits.renamed(text, near, chance())
+    copy = edits.renamed(text, near, rng())
     assert copy is not None
     renamed: dict[str, set[str]] = {}
     for old, new in zip(text.split(), copy.split(), strict=True):
@@ -163,14 +163,14 @@ def test_four_characters_are_renamed_everywhere(language: Language) -> None:
 @every_language
 def test_reordering_keeps_all_words(language: Language) -> None:
     for text in (story(language), " ".join(story(language).split())):
-        copy = edits.reordered(text, AROUND[language], chance())
+        copy = edits.reordered(text, AROUND[language], rng())
         assert copy is not None
         assert copy.split() != text.split()
         assert Counter(copy.split()) == Counter(text.split())
 
 
 def test_a_text_of_one_sentence_is_not_reordered() -> None:
-    assert edits.reordered("a b c d", AROUND[Language.ENGLISH], chance()) is None
+    assert edits.reordered("a b c d", AROUND[Language.ENGLISH], rng()) is None
 
 
 @every_language

@@ -37,5 +37,5 @@ def story(language: Language) -> str:
     return STORIES[language][1]
 
 
-def chance(seed: int = 1) -> random.Random:
+def rng(seed: int = 1) -> random.Random:
     return random.Random(seed)
