@@ -35,7 +35,7 @@ from tests.bench.sunion import look_up
 from tests.support import synthetic
 from tests.support.module_process import machine
 from tests.support.servers import redis_server
-from tests.support.synthetic import COPIES, FIRST_ID, LANGUAGE, Distribution, Probes, Stories, make_probes
+from tests.support.synthetic import COPY_KINDS, FIRST_ID, LANGUAGE, Distribution, Probes, Stories, make_probes
 
 PROBES = 20_000
 BATCH = 256  # the default of run.batch
@@ -184,7 +184,7 @@ def show(columns: Mapping[str, Figures], stories: int) -> None:
         "lookup by both, client and server CPU us": lambda f: _cpu(f.lookup, PROBES),
         "candidates/lookup, mean p50 p99": lambda f: _mean_p50_p99(f.candidates),
         "nominated/lookup, mean p50 p99": lambda f: _mean_p50_p99(f.nominated),
-        **{f"recall, {kind}": partial(_recall, kind) for kind in COPIES},
+        **{f"recall, {kind}": partial(_recall, kind) for kind in COPY_KINDS},
         "share of lookups with a capped bucket": lambda f: f"{f.capped / PROBES:.4f}",
         "bytes/story": lambda f: f"{f.bytes / stories:,.0f}",
     }
@@ -242,7 +242,7 @@ def main(stories: int, only: str | None) -> None:
     click.echo(f"{machine()}; Redis and the client share the cores; one run each, batches of {BATCH}")
     sizes = ", ".join(f"{stories * kind.signature_collision():,.0f} ({name})" for name, kind in kinds.items())
     click.echo(f"{stories:,} {LANGUAGE} stories; average size of a story's signature bucket: {sizes}")
-    click.echo(f"{PROBES:,} probes: half unrelated, half copies in equal parts of {len(COPIES)} kinds\n")
+    click.echo(f"{PROBES:,} probes: half unrelated, half copies in equal parts of {len(COPY_KINDS)} kinds\n")
     show(columns, stories)
 
 

@@ -15,7 +15,7 @@ from tests.bench.corpus import Document, read_documents, scores, shingle_set
 
 SAMPLES = Path(neardup.__file__).parent / "samples"
 FIRST_ID = 9_000_000
-COPIES = 2  # of each story, so that a story is in about one pair
+COPIES = 2  # edited copies of each story
 RUN_WORDS = 20  # the length of the runs that are shuffled when a story is reordered
 LEAST_SCORE = 0.3  # pairs with a lower containment are not listed
 

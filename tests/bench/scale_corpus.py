@@ -15,7 +15,7 @@ from tests.support.synthetic import HASH_BYTES, UNRELATED, Distribution, Stories
 from tests.support.synthetic_stories import FILL_BATCH, FIRST_ID, ID_STEP, PLATFORM, stories_of
 
 ALL = sum(PLATFORM.values())
-COPIES = 0.02  # the share of stories that are copies of others
+COPY_SHARE = 0.02  # the share of stories that are copies of others
 THRESHOLDS = Thresholds()
 SEED = 1
 
@@ -81,7 +81,7 @@ class Corpus:
 
 
 def _bandeds(rng: np.random.Generator, language: Language, distribution: Distribution, count: int) -> Iterator[Banded]:
-    for part in synthetic.draw_chunks(rng, distribution, count, COPIES):
+    for part in synthetic.draw_chunks(rng, distribution, count, COPY_SHARE):
         for simhash, signature in zip(part.simhashes, part.signatures, strict=True):
             yield Banded(language, simhash.tobytes(), signature.tobytes())
 

@@ -30,7 +30,7 @@ KINDS: dict[str, Callable[[], Distribution]] = {
     "uniform": synthetic.uniform,
     "prose": lambda: synthetic.prose(LANGUAGE),
 }
-COPIES = 0.05
+COPY_SHARE = 0.05
 SEED = 1
 WARM_UP = 100
 DETECTION = Detection()
@@ -54,7 +54,7 @@ def draw_stories(kind: str, count: int) -> Held:
     stories.ids[:] = FIRST_ID + np.arange(count)
     stories.signed[:] = True
     start = 0
-    for part in synthetic.draw_chunks(np.random.default_rng(SEED), KINDS[kind](), count, COPIES):
+    for part in synthetic.draw_chunks(np.random.default_rng(SEED), KINDS[kind](), count, COPY_SHARE):
         chunk = slice(start, start := start + len(part))
         stories.simhashes[chunk] = np.ascontiguousarray(part.simhashes).view(np.uint64)
         stories.signatures[chunk] = part.signatures

@@ -22,11 +22,11 @@ from neardup.index.redis import Layout
 from neardup.records import Language
 
 from tests.bench import report, subject
-from tests.bench.held import StartState
 from tests.bench.nginx import nginx
 from tests.bench.pages import FIRST_ID, LANGUAGE, write_pages
 from tests.bench.report import Run, run_with_redis
 from tests.bench.scale_stages import LAYOUTS
+from tests.bench.start_state import StartState
 from tests.support.module_process import machine, run_module
 from tests.support.resource_meter import Measured
 from tests.support.servers import free_port, redis_server

@@ -40,8 +40,8 @@ CHUNK = 1 << 14  # stories drawn at a time
 
 UNRELATED, THREE_BITS = "unrelated", "3 bits differ"
 FEW_ROWS, MANY_ROWS = "3 of 10 rows kept", "6 of 10 rows kept"
-COPIES = (THREE_BITS, FEW_ROWS, MANY_ROWS)
-KINDS = (UNRELATED, UNRELATED, UNRELATED, *COPIES)  # probe n has kind n % 6
+COPY_KINDS = (THREE_BITS, FEW_ROWS, MANY_ROWS)
+KINDS = (UNRELATED, UNRELATED, UNRELATED, *COPY_KINDS)  # probe n has kind n % 6
 
 HashBytes = npt.NDArray[np.uint8]  # (n, 16)
 Floats = npt.NDArray[np.float64]

@@ -83,8 +83,10 @@ def test_no_metric_is_declared_elsewhere() -> None:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == "prometheus_client":
-                made = makers & {alias.name for alias in node.names}
-                assert not made, f"{path.name} declares a {made.pop()}: that belongs in neardup/telemetry/metrics.py"
+                imported = makers & {alias.name for alias in node.names}
+                assert not imported, (
+                    f"{path.name} declares a {imported.pop()}: that belongs in neardup/telemetry/metrics.py"
+                )
 
 
 def test_every_declared_metric_is_used() -> None:
