@@ -10,7 +10,7 @@ from neardup.core.text.html import Extraction
 from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.ledger import Ledger, connect, dead_letters, read
+from neardup.ledger import Ledger, connect, dead_letters, languages, read
 from neardup.ledger.dead_letters import Choice
 from neardup.pages.reader_pool import Readers
 from neardup.pages.store import open_place
@@ -20,6 +20,7 @@ from neardup.source.athena import Athena
 from neardup.source.dead_letters import Letters
 from neardup.source.manifest import Manifest
 from neardup.source.s3_objects import open_range_reader
+from neardup.telemetry.metrics import show
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,11 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     ledger = Ledger(config.ledger.path)
     reader = Ledger(config.ledger.path, read)
     try:
+        await ledger.do(languages.register, config.registry)
+        show(config.registry)
         index = await open_index(config)
         try:
-            yield App(config, ledger, reader, index, fingerprint_version.version())
+            yield App(config, ledger, reader, index, fingerprint_version.version(config.registry))
         finally:
             await index.close()
     finally:
@@ -52,19 +55,21 @@ async def open_app(config: Config) -> AsyncIterator[App]:
 
 async def open_index(config: Config) -> Index:
     """The index that [index] names."""
-    bandings = config.detection.bandings
+    bandings = config.detection.bandings(config.registry)
     if config.index.url == "sqlite:":
         return SqliteIndex(config.ledger.path, bandings)
-    return await open_redis(config.index.url, bandings, config.index.layout)
+    return await open_redis(config.index.url, bandings, config.registry.codes, config.index.layout)
 
 
 def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:
     """The lister that [source] names; `began` is told of a listing that can be resumed."""
     if config.source.kind == "athena":
         content = config.content
-        return Athena(config.source, content.region, lambda url: open_range_reader(url, content), began)
+        return Athena(
+            config.source, content.region, config.registry, lambda url: open_range_reader(url, content), began
+        )
     assert config.source.manifest is not None
-    return Manifest(config.source.manifest)
+    return Manifest(config.source.manifest, config.registry)
 
 
 async def open_letters(app: App, choice: Choice) -> Source:

@@ -21,11 +21,13 @@ from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction
 from neardup.moderation.desk.app import application, open_desk
-from neardup.records import LANGUAGES, Fingerprint, Fingerprinted, Language, Story
+from neardup.records import Fingerprint, Fingerprinted, Story
 
 from tests.bench.report import out, table_of
+from tests.support.languages import HINDI
 
 REPEATS = 20
 BATCH = 500
@@ -88,7 +90,7 @@ def pages(folder: Path, db: sqlite3.Connection, words: int, chance: random.Rando
         )
         fingerprint = fingerprint_text(told)
         assert fingerprint is not None
-        made.append(Fingerprinted(Story(story_id, Language.HINDI, f"{story_id}.html", title="लंबी"), fingerprint, None))
+        made.append(Fingerprinted(Story(story_id, HINDI, f"{story_id}.html", title="लंबी"), fingerprint, None))
     stories.commit(db, stories.Batch(made, [], 1, {}, None))
     with transaction(db):
         db.execute(FLAG, (*ids, "partial", 60, 0.4, 0.5, 0.5, 1))

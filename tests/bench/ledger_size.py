@@ -21,8 +21,9 @@ import click
 import numpy as np
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.redis.base import parts
+from neardup.languages import LANGUAGES
 from neardup.ledger import changes, connect, fingerprint_arrays, read, stories
-from neardup.records import LANGUAGES, Banded, Fingerprint, Fingerprinted, Outcome, Skip, Skipped, Story
+from neardup.records import Banded, Fingerprint, Fingerprinted, Outcome, Skip, Skipped, Story
 
 from tests.bench.synthetic import HASH_BYTES
 from tests.support.meter import cpu_seconds, peak_rss_mb

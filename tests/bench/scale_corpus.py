@@ -8,23 +8,37 @@ import numpy as np
 from neardup.config import Thresholds
 from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.core.verify.scores import hamming
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Fingerprinted, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Banded, Fingerprinted, Language
 
 from tests.bench import synthetic
 from tests.bench.ledger_size import FILL_BATCH, FIRST_ID, ID_STEP, told
 from tests.bench.synthetic import HASH_BYTES, STRANGERS, Source, Stories
+from tests.support.languages import (
+    BENGALI,
+    ENGLISH,
+    GUJARATI,
+    HINDI,
+    MALAYALAM,
+    MARATHI,
+    NUMBER_OF,
+    ODIA,
+    PUNJABI,
+    TAMIL,
+    TELUGU,
+)
 
 PLATFORM = {
-    Language.HINDI: 4_170_000,
-    Language.MALAYALAM: 2_060_000,
-    Language.BENGALI: 1_850_000,
-    Language.MARATHI: 1_850_000,
-    Language.TAMIL: 1_820_000,
-    Language.TELUGU: 1_540_000,
-    Language.GUJARATI: 1_120_000,
-    Language.ENGLISH: 710_000,
-    Language.ODIA: 410_000,
-    Language.PUNJABI: 270_000,
+    HINDI: 4_170_000,
+    MALAYALAM: 2_060_000,
+    BENGALI: 1_850_000,
+    MARATHI: 1_850_000,
+    TAMIL: 1_820_000,
+    TELUGU: 1_540_000,
+    GUJARATI: 1_120_000,
+    ENGLISH: 710_000,
+    ODIA: 410_000,
+    PUNJABI: 270_000,
 }
 ALL = sum(PLATFORM.values())
 COPIES = 0.02  # of the stories are copies of others

@@ -10,14 +10,16 @@ from zoneinfo import ZoneInfo
 import pytest
 from neardup.config import Config, load
 from neardup.errors import Misuse
-from neardup.records import ISO_CODES, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Language
 from neardup.schedule import Daily
 
 from tests.conftest import ROOT, SAMPLES
+from tests.support.languages import CODES
 
 LEAST = '[source]\nmanifest = "list.csv"\n[content]\nurl = "file:pages"\n'
 ATHENA = {"database": '"d"', "output": '"s3://r/"', "backfill_sql": '"SELECT 1"', "daily_sql": '"SELECT 1 WHERE 1 > ?"'}
-every_language = pytest.mark.parametrize("language", Language)
+every_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
 @pytest.fixture(autouse=True)
@@ -161,11 +163,11 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
 @every_language
 @pytest.mark.parametrize("name", ["{}", "{iso}"])
 def test_a_languages_table_changes_that_language_only(tmp_path: Path, language: Language, name: str) -> None:
-    iso = {named: code for code, named in ISO_CODES.items()}
+    iso = CODES
     table = f"[detection.{name.format(language, iso=iso[language])}]\nhamming = 2\n"
     detection = read(tmp_path, f"{LEAST}[detection]\nhamming = 4\nmax_matches = 9\n{table}").detection
-    assert {n: detection.of(n).hamming for n in Language} == dict.fromkeys(Language, 4) | {language: 2}
-    assert {detection.of(n).max_matches for n in Language} == {9}, "the rest is inherited"
+    assert {n: detection.of(n).hamming for n in LANGUAGES} == dict.fromkeys(LANGUAGES, 4) | {language: 2}
+    assert {detection.of(n).max_matches for n in LANGUAGES} == {9}, "the rest is inherited"
 
 
 @every_language
@@ -173,7 +175,7 @@ def test_a_variable_overrides_a_table(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv(f"NEARDUP_DETECTION__{language}__HAMMING", "2")
     detection = read(tmp_path, f"{LEAST}[detection.{language}]\nhamming = 1\nmax_matches = 7\n").detection
     assert (detection.of(language).hamming, detection.of(language).max_matches) == (2, 7)
-    assert {detection.of(n).hamming for n in Language if n != language} == {3}
+    assert {detection.of(n).hamming for n in LANGUAGES if n != language} == {3}
 
 
 def test_relative_paths_are_of_the_files_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

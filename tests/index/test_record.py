@@ -3,9 +3,10 @@
 from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.protocol import Mark
-from neardup.records import Banded, Change, Language
+from neardup.records import Banded, Change
 
 from tests.support.index_bench import Bench
+from tests.support.languages import MALAYALAM, ODIA
 
 SIMHASH = bytes(range(16))
 BASE = bytes(range(ROWS))
@@ -14,7 +15,7 @@ BASE = bytes(range(ROWS))
 def test_other_bands_are_noticed(bench: Bench) -> None:
     bench.apply(applied=4)
     told = Mark("ledger-1", "version-1, made for another detection.bands", None)
-    for other in ({}, {Language.ODIA: Banding(bands=32)}):
+    for other in ({}, {ODIA: Banding(bands=32)}):
         bench.reopen(Banding(bands=16), other)
         assert bench.mark() == told
     bench.clear()
@@ -31,7 +32,7 @@ def test_another_distance_is_noticed_where_the_layout_depends_on_it(bench: Bench
 
 
 def test_bucket_sizes_name_both_tiers(bench: Bench) -> None:
-    banded = Banded(Language.MALAYALAM, SIMHASH, BASE)
+    banded = Banded(MALAYALAM, SIMHASH, BASE)
     bench.apply(*(Change(0, n, None, banded, n) for n in range(3)))
     sizes = bench.bucket_sizes(banded, banded)
     assert set(sizes.values()) == {3}

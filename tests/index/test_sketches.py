@@ -13,19 +13,21 @@ from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.protocol import Mark
+from neardup.languages import LANGUAGES
 from neardup.records import Banded, Change, Language
 
 from tests.support.index_bench import Bench
+from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
 from tests.support.made import sketch_values
 
 SIMHASH = bytes(range(16))
 BASE = bytes(range(ROWS))
-LANGUAGES = st.sampled_from([Language.HINDI, Language.ENGLISH])
+SPOKEN = st.sampled_from([HINDI, ENGLISH])
 # Signatures that share with BASE the bands whose bits are set.
 signatures = st.one_of(
     st.integers(0, 2**32 - 1), st.sets(st.integers(0, 31), max_size=4).map(lambda bands: sum(1 << b for b in bands))
 ).map(lambda bits: bytes(row ^ 0xFF * (~bits >> n // 2 & 1) for n, row in enumerate(BASE)))
-stories = st.lists(st.tuples(LANGUAGES, st.one_of(st.none(), signatures)), max_size=12)
+stories = st.lists(st.tuples(SPOKEN, st.one_of(st.none(), signatures)), max_size=12)
 reused = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -65,7 +67,7 @@ def test_those_who_share_enough_bands_are_found_and_nobody_else(
     bench.clear()
     log = changes_of(signed)
     bench.apply(*log, applied=len(log))
-    probes = [Banded(Language.HINDI, SIMHASH, BASE)]
+    probes = [Banded(HINDI, SIMHASH, BASE)]
     probes += [replace(change.new, simhash=SIMHASH) for change in log if change.new]
     for probe, numbers in zip(probes, bench.numbers(*probes), strict=True):
         assert numbers == sharing(log, probe, banding), f"{bands} bands, {shared} shared, {probe.language}"
@@ -94,7 +96,7 @@ def test_changes_that_come_again_change_nothing(
 
 
 def test_the_stories_of_a_rebuild_are_always_taken(bench: Bench) -> None:
-    probe = Banded(Language.MARATHI, SIMHASH, BASE)
+    probe = Banded(MARATHI, SIMHASH, BASE)
     bench.apply(Change(0, 1, None, probe, 11))
     bench.apply(Change(0, 2, None, probe, 12), Change(0, 3, None, probe, 13))
     bench.apply(applied=0)
@@ -103,13 +105,13 @@ def test_the_stories_of_a_rebuild_are_always_taken(bench: Bench) -> None:
 
 
 def test_numbers_of_32_bits_are_kept(bench: Bench) -> None:
-    probe = Banded(Language.GUJARATI, SIMHASH, BASE)
+    probe = Banded(GUJARATI, SIMHASH, BASE)
     bench.apply(*(Change(0, 1, None, probe, number) for number in (0, 10, 0x0D0A0000, 2**32 - 1)))
     assert bench.numbers(probe) == [[0, 10, 0x0D0A0000, 2**32 - 1]]
 
 
 def test_an_edited_story_is_found_by_its_new_number(bench: Bench) -> None:
-    first, second = (Banded(Language.TELUGU, unlike(n), signature) for n, signature in enumerate((BASE, bytes(ROWS))))
+    first, second = (Banded(TELUGU, unlike(n), signature) for n, signature in enumerate((BASE, bytes(ROWS))))
     bench.apply(Change(1, 7, None, first, 1), applied=1)
     bench.apply(Change(2, 7, first, second, 2), applied=2)
     assert bench.numbers(first, second) == [[1], [2]], "the number that was left stays, and no other comes"
@@ -121,8 +123,8 @@ def test_an_edited_story_is_found_by_its_new_number(bench: Bench) -> None:
 @reused
 def test_a_story_without_a_signature_is_found_by_its_simhash_only(bench: Bench, simhashes: list[bytes]) -> None:
     bench.clear()
-    signed = [Banded(Language.TAMIL, simhash, BASE) for simhash in simhashes]
-    unsigned = [Banded(Language.TAMIL, simhash) for simhash in simhashes]
+    signed = [Banded(TAMIL, simhash, BASE) for simhash in simhashes]
+    unsigned = [Banded(TAMIL, simhash) for simhash in simhashes]
     bench.apply(*(Change(0, n, None, banded, n) for n, banded in enumerate(signed + unsigned)))
     found = bench.lookup(*signed, *unsigned)
     for n in range(len(simhashes)):
@@ -140,7 +142,7 @@ def test_numbers_that_edits_left_behind_hide_no_story_that_came_later(
 ) -> None:
     bench.reopen(Banding(max_bucket=most))
     bench.clear()
-    banded = Banded(Language.HINDI, SIMHASH, BASE)
+    banded = Banded(HINDI, SIMHASH, BASE)
     edits = most + beyond
     live = range(edits + 1, edits + 1 + data.draw(st.integers(1, most - 1), "live"))
     log = [Change(n, 7, banded if n > 1 else None, banded, n) for n in range(1, edits + 1)]
@@ -171,15 +173,15 @@ def test_a_bucket_that_is_capped_is_named_and_its_lowest_ids_or_latest_numbers_a
     bench.reopen(Banding(shared=1, max_bucket=3))
     other = BASE[:6] + bytes(ROWS - 6)
     log = [
-        Change(0, story_id, None, Banded(Language.HINDI, SIMHASH, signature), number)
+        Change(0, story_id, None, Banded(HINDI, SIMHASH, signature), number)
         for story_id, number, signature in [(9, 1, BASE), (7, 2, BASE), (8, 3, BASE), (5, 4, other), (6, 5, other)]
     ]
     bench.apply(*log)
     probes = [
-        Banded(Language.HINDI, SIMHASH, other),
-        Banded(Language.HINDI, SIMHASH, BASE),
-        Banded(Language.HINDI, SIMHASH),
-        Banded(Language.ODIA, SIMHASH, other),
+        Banded(HINDI, SIMHASH, other),
+        Banded(HINDI, SIMHASH, BASE),
+        Banded(HINDI, SIMHASH),
+        Banded(ODIA, SIMHASH, other),
     ]
     [full, first, unsigned, elsewhere] = bench.lookup(*probes)
     assert full.ids == unsigned.ids == (set() if bench.packed else {5, 6, 7}), "the lowest ids"
@@ -200,15 +202,15 @@ def test_a_bucket_that_is_capped_is_named_and_its_lowest_ids_or_latest_numbers_a
     assert not elsewhere.capped
 
     bench.reopen(Banding(shared=3, max_bucket=3))
-    assert bench.numbers(Banded(Language.HINDI, SIMHASH, other)) == [[3, 4, 5]]
-    assert bench.numbers(Banded(Language.HINDI, SIMHASH, BASE[:6] + bytes([1]) * (ROWS - 6))) == [[3, 4, 5]]
+    assert bench.numbers(Banded(HINDI, SIMHASH, other)) == [[3, 4, 5]]
+    assert bench.numbers(Banded(HINDI, SIMHASH, BASE[:6] + bytes([1]) * (ROWS - 6))) == [[3, 4, 5]]
     bench.reopen(Banding(max_bucket=5))
-    assert not bench.lookup(Banded(Language.HINDI, SIMHASH, other))[0].capped, "full, and no fuller"
+    assert not bench.lookup(Banded(HINDI, SIMHASH, other))[0].capped, "full, and no fuller"
 
 
 def test_each_language_has_a_cap_of_its_own(bench: Bench) -> None:
-    bench.reopen(Banding(), {Language.BENGALI: Banding(max_bucket=2)})
-    probes = [Banded(language, SIMHASH, BASE) for language in (Language.BENGALI, Language.PUNJABI)]
+    bench.reopen(Banding(), {BENGALI: Banding(max_bucket=2)})
+    probes = [Banded(language, SIMHASH, BASE) for language in (BENGALI, PUNJABI)]
     bench.apply(*(Change(0, n, None, probe, n) for n in range(4) for probe in probes))
     found = bench.lookup(*probes)
     assert [one.numbers.tolist() for one in found] == [[2, 3], [0, 1, 2, 3]]
@@ -221,7 +223,7 @@ def test_how_many_bands_are_shared_needs_no_rebuild(bench: Bench, signed: list[t
     bench.clear()
     log = changes_of(signed)
     bench.apply(*log, applied=len(log))
-    probe = Banded(Language.ENGLISH, SIMHASH, BASE)
+    probe = Banded(ENGLISH, SIMHASH, BASE)
     for shared in (1, 2, 3):
         bench.reopen(Banding(shared=shared))
         assert bench.mark() == Mark("ledger-1", "version-1", len(log))
@@ -230,7 +232,7 @@ def test_how_many_bands_are_shared_needs_no_rebuild(bench: Bench, signed: list[t
 
 def test_a_lookup_of_more_keys_than_one_command_takes(bench: Bench) -> None:
     values = [bytes([n]) * ROWS for n in range(100)]
-    probes = [Banded(language, unlike(n), value) for n, (value, language) in enumerate(product(values, Language))]
+    probes = [Banded(language, unlike(n), value) for n, (value, language) in enumerate(product(values, LANGUAGES))]
     log = [Change(n + 1, n, None, probe, n) for n, probe in enumerate(probes)]
     bench.apply(*log, applied=len(log))
     assert bench.numbers(*probes) == [[n] for n in range(len(probes))]

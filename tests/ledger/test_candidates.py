@@ -8,8 +8,9 @@ from neardup.config import Detection
 from neardup.insights.what_if import replay
 from neardup.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Fingerprinted, Kind, Language, Scores, Story, Verdict
+from neardup.records import Fingerprinted, Kind, Scores, Story, Verdict
 
+from tests.support.languages import HINDI
 from tests.support.made import fingerprint_of, flagged, judge_pending, matches
 
 ALIKE = bytes(64)
@@ -33,7 +34,7 @@ def db(tmp_path: Path) -> sqlite3.Connection:
 def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) -> None:
     """Stories far apart by their SimHashes, with these signatures; each pair nominated."""
     made = [
-        Fingerprinted(Story(n, Language.HINDI), fingerprint_of((0xFFFF << 16 * n).to_bytes(16), signature), None)
+        Fingerprinted(Story(n, HINDI), fingerprint_of((0xFFFF << 16 * n).to_bytes(16), signature), None)
         for n, signature in enumerate(signatures, first)
     ]
     pairs = {(one.story.id, other.story.id) for one in made for other in made if one.story.id < other.story.id}
@@ -111,7 +112,7 @@ def test_replay_says_what_other_thresholds_would_have_flagged(db: sqlite3.Connec
     assert (same["pairs"], same["flags"], same["replayed"]) == (3, 1, 1)
     looser = replay(db, Detection(containment=0.35), *everything)
     assert looser["by_language"] == {
-        Language.HINDI: {
+        HINDI: {
             Kind.SIMILAR: {"flags": 1, "replayed": 1, "plus": 0, "minus": 0},
             Kind.PARTIAL: {"flags": 0, "replayed": 2, "plus": 2, "minus": 0},
         }

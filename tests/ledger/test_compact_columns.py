@@ -2,12 +2,12 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.languages import LANGUAGES
 from neardup.ledger import stories
-from neardup.records import LANGUAGES, Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 
+from tests.support.languages import HINDI
 from tests.support.made import commit, fingerprint_of, ledger_in_memory
-
-HINDI = Language.HINDI
 
 
 def test_the_languages_have_the_numbers_that_the_ledger_gave_them() -> None:

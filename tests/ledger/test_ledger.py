@@ -8,15 +8,15 @@ import pytest
 from neardup.config import Thresholds
 from neardup.core.verify.scores import judge
 from neardup.errors import Fatal, Transient
+from neardup.languages import LANGUAGES
 from neardup.ledger import candidates, changes, connect, flags, lock, read, runs, stories, verdicts
 from neardup.ledger.schema import MIGRATIONS, UNRELEASED
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Language, Skip, Skipped, Story, Verdict
+from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Skip, Skipped, Story, Verdict
 
+from tests.support.languages import HINDI, TAMIL
 from tests.support.made import commit, judge_pending, made
-
-HINDI = Language.HINDI
 
 
 @pytest.fixture
@@ -171,9 +171,9 @@ def test_a_trial_versions_ledger_is_refused_and_left_as_it_is(tmp_path: Path, sc
 
 
 def test_what_is_known_of_many_stories_is_what_is_known_of_each(db: sqlite3.Connection) -> None:
-    commit(db, *(made(n, n, language) for n, language in enumerate(Language)))
-    one_by_one = {n: stories.known_many(db, [n]).get(n) for n in range(len(Language))}
-    assert stories.known_many(db, [*range(len(Language)), 99]) == one_by_one
+    commit(db, *(made(n, n, language) for n, language in enumerate(LANGUAGES)))
+    one_by_one = {n: stories.known_many(db, [n]).get(n) for n in range(len(LANGUAGES))}
+    assert stories.known_many(db, [*range(len(LANGUAGES)), 99]) == one_by_one
 
 
 def test_what_is_told_again_of_a_story_is_not_written(db: sqlite3.Connection) -> None:
@@ -213,7 +213,7 @@ def test_a_ledger_of_the_schema_before_the_verdicts_is_migrated(tmp_path: Path) 
         ("ODIA", 4, 3, "7"),
     ]
     assert flags.count(db, Selection(author="7")) == 2
-    assert flags.count(db, Selection(score=0.8)) == flags.count(db, Selection(languages=(Language.TAMIL,))) == 1
+    assert flags.count(db, Selection(score=0.8)) == flags.count(db, Selection(languages=(TAMIL,))) == 1
     assert flags.count(db, Selection(statuses=())) == 2, "a flag of a story that has gone is on record, and not shown"
     verdicts.judge(db, [1], Verdict.QUOTATION, "", "Asha", verdicts.state(db, [1]))
     connect(path).close()

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from neardup.ledger import candidates, flags, remembered_verdicts, stories, transaction, verdicts
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Kind, Language, Skip, Skipped, Story, Verdict
+from neardup.records import Kind, Skip, Skipped, Story, Verdict
 
+from tests.support.languages import HINDI
 from tests.support.made import commit, flagged, judge_pending, ledger_in_memory, made
 
 SEVERITY = list(Kind)
@@ -220,7 +221,7 @@ def test_an_edit_of_a_judged_story_is_nominated_anew_beyond_the_cap(db: sqlite3.
 def test_what_was_judged_is_withdrawn_with_its_text_and_outlives_it(db: sqlite3.Connection) -> None:
     copies(db, 1, 2)
     judge(db, {(1, 2)}, Verdict.REPOST)
-    commit(db, Skipped(Story(2, Language.HINDI), Skip.EMPTY))
+    commit(db, Skipped(Story(2, HINDI), Skip.EMPTY))
     assert statuses(db) == {(1, 2): "withdrawn"}
     [said] = verdicts.precision(db)
     assert (said["judged"], said["repost"]) == (1, 1), "what was found right once counts"

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.clusters import clusters as clusters_of
+from neardup.languages import LANGUAGES
 from neardup.ledger import clusters, flags
 from neardup.ledger.compact_columns import packed_id
 from neardup.ledger.selection import JOINING, Selection, members_of
-from neardup.records import LANGUAGES, NUMBER_OF, Fingerprinted, Kind, Language, Skip, Skipped, Story, Verdict
+from neardup.records import Fingerprinted, Kind, Language, Skip, Skipped, Story, Verdict
 
+from tests.support.languages import HINDI, NUMBER_OF, ODIA, TAMIL
 from tests.support.made import commit, fingerprint_of, judge_pending, ledger_in_memory
 
 STORIES = 8
@@ -51,7 +53,7 @@ made = st.builds(
     Flag,
     ids,
     ids,
-    st.sampled_from([Language.HINDI, Language.ODIA]),
+    st.sampled_from([HINDI, ODIA]),
     st.sampled_from(Kind),
     st.sampled_from(STATUSES),
     st.integers(0, 7),
@@ -64,7 +66,7 @@ maybe_id = st.none() | ids
 times = st.none() | st.integers(1, 6)
 selections = st.builds(
     Selection,
-    languages=st.lists(st.sampled_from([Language.HINDI, Language.ODIA, Language.TAMIL]), max_size=2).map(tuple),
+    languages=st.lists(st.sampled_from([HINDI, ODIA, TAMIL]), max_size=2).map(tuple),
     kinds=st.lists(st.sampled_from(Kind), max_size=2).map(tuple),
     statuses=st.just(("open",)) | st.lists(st.sampled_from(STATUSES), max_size=3).map(tuple),
     score=st.none() | shares,
@@ -79,7 +81,7 @@ selections = st.builds(
 
 def ledger(rows: list[Flag], authors: dict[int, str | None]) -> sqlite3.Connection:
     db = ledger_in_memory()
-    listed = [Story(n, Language.HINDI, author_id=authors.get(n)) for n in range(1, STORIES + 1)]
+    listed = [Story(n, HINDI, author_id=authors.get(n)) for n in range(1, STORIES + 1)]
     commit(db, *(Fingerprinted(story, fingerprint_of(story.id.to_bytes(16)), None) for story in listed))
     for one in rows:
         db.execute(
@@ -157,7 +159,7 @@ def test_the_cluster_around_a_story_is_the_one_among_all(rows: list[Flag], story
 @given(many, ids)
 def test_a_flag_whose_story_has_gone_is_not_shown(rows: list[Flag], gone: int) -> None:
     db = ledger([replace(one, status="open") for one in rows], {})
-    commit(db, Skipped(Story(gone, Language.HINDI), Skip.EMPTY))
+    commit(db, Skipped(Story(gone, HINDI), Skip.EMPTY))
     everything = Selection(statuses=())
     left = [one for one in rows if gone not in (one.a, one.b)]
     assert flags.count(db, everything) == len(left) == len(list(flags.select(db, everything)))
@@ -170,8 +172,8 @@ def test_languages_are_kept_by_number() -> None:
 
 def test_a_story_told_of_another_author_is_found_by_that_one() -> None:
     db = ledger_in_memory()
-    one = Fingerprinted(Story(1, Language.HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
-    other = Fingerprinted(Story(2, Language.HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
+    one = Fingerprinted(Story(1, HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
+    other = Fingerprinted(Story(2, HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
     commit(db, one, other, pairs={(1, 2)})
     judge_pending(db)
     assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 1, 0]

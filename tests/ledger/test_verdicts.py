@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.errors import Conflict
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Kind, Verdict
 
 from tests.support.made import commit, flagged, judge_pending, ledger_in_memory, made
 
@@ -156,7 +157,7 @@ def test_the_history_of_a_pair_is_told_newest_first() -> None:
 
 def test_precision_is_by_language_and_by_the_kind_that_was_judged() -> None:
     db = ledger_in_memory()
-    for place, language in enumerate(Language):
+    for place, language in enumerate(LANGUAGES):
         flagged(db, 10 * place + 1, 10 * place + 2, Kind.EXACT, language=language)
         flagged(db, 10 * place + 1, 10 * place + 3, Kind.PARTIAL, language=language)
     ids = list(statuses(db))
@@ -164,7 +165,7 @@ def test_precision_is_by_language_and_by_the_kind_that_was_judged() -> None:
     judge(db, set(ids[1::2]), Verdict.NOT_SIMILAR)
     rows = verdicts.precision(db)
     assert [(row["language"], row["kind"]) for row in rows] == [
-        (language, kind) for language in sorted(Language) for kind in (Kind.EXACT, Kind.PARTIAL)
+        (language, kind) for language in sorted(LANGUAGES) for kind in (Kind.EXACT, Kind.PARTIAL)
     ]
     assert {(row["judged"], row["not_similar"], row["plagiarism"]) for row in rows} == {(1, 0, 1), (1, 1, 0)}
 

@@ -8,7 +8,8 @@ from itertools import product
 
 import pytest
 from neardup.moderation.templating import inlined
-from neardup.records import ISO_CODES
+
+from tests.support.languages import CODES
 
 STYLE = inlined().style
 TEXTS = [
@@ -65,7 +66,7 @@ def test_every_colour_is_one_of_these() -> None:
     assert not re.findall(r"#[0-9a-f]{3,8}\b|\brgba?\(|\bhsl", rules), "a colour that no test knows"
 
 
-@pytest.mark.parametrize("code", ISO_CODES)
+@pytest.mark.parametrize("code", CODES.values())
 def test_every_script_has_its_fonts_and_room(code: str) -> None:
     fonts = {
         "hi": "Devanagari", "mr": "Devanagari", "bn": "Bengali", "ta": "Tamil", "te": "Telugu", "ml": "Malayalam",

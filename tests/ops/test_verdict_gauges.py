@@ -1,10 +1,11 @@
 """What /metrics tells of verdicts."""
 
 from neardup.ops.gauges import _tell_of_verdicts
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Kind, Verdict
 from neardup.telemetry.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
 
 from tests.ledger.test_remembered_verdicts import copies, judge, undo
+from tests.support.languages import ODIA
 from tests.support.made import flagged, ledger_in_memory
 
 
@@ -13,7 +14,7 @@ def test_the_metrics_tell_of_verdicts_and_forget_what_is_undone() -> None:
     copies(db, 1, 2, 3)
     judge(db, {(1, 2), (1, 3), (2, 3)}, Verdict.TEMPLATE)
     copies(db, 4)
-    flagged(db, 8, 9, Kind.PARTIAL, language=Language.ODIA)
+    flagged(db, 8, 9, Kind.PARTIAL, language=ODIA)
     decision = judge(db, {(8, 9)}, Verdict.NOT_SIMILAR)
     _tell_of_verdicts(db)
     told = {

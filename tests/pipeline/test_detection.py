@@ -21,6 +21,7 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import estimate, kind_of
 from neardup.index.protocol import Bandings, Mark
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, flags, runs
 from neardup.pipeline.index_sync import catch_up, refuse_strangers
 from neardup.pipeline.summary import Counts
@@ -30,6 +31,7 @@ from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind,
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from tests.support.languages import HINDI, ODIA
 from tests.support.made import fingerprint_of
 
 Pairs = set[tuple[int, int, str, int]]
@@ -39,7 +41,7 @@ Text = tuple[int, list[int], list[int] | None]
 bits = st.one_of(st.lists(st.integers(0, 127), max_size=5, unique=True), st.just(list(range(20))))
 rows = st.one_of(st.none(), st.lists(st.integers(0, ROWS - 1), max_size=60, unique=True))
 texts = st.tuples(st.integers(0, 1), bits, rows)
-languages = st.sampled_from([Language.HINDI, Language.ODIA])
+languages = st.sampled_from([HINDI, ODIA])
 aheads = st.integers(0, 2)
 listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, max_size=12)
 
@@ -90,7 +92,7 @@ def outcome(story_id: int, language: Language, text: Text, published: int) -> Fi
 async def flagged(
     folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
 ) -> Pairs:
-    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings)
+    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings(LANGUAGES))
     await refuse_strangers(index, ledger, "v")
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
@@ -180,7 +182,7 @@ def test_after_edits_only_the_last_versions_count(
 
 
 def test_a_template_copied_many_times_is_capped_and_said() -> None:
-    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(120)]
+    same = [outcome(n, HINDI, (1, [], []), 1) for n in range(120)]
     found = run([list(same[:60]), list(same[60:])])
     assert {n for pair in found for n in pair[:2]} == set(range(120)), "no copy goes unseen"
     assert len(found) == 51 * 50 / 2 + 120 - 51, "once fifty-one are full, another copy costs one flag"
@@ -191,7 +193,7 @@ def capped() -> float:
 
 
 def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged() -> None:
-    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(40)]
+    same = [outcome(n, HINDI, (1, [], []), 1) for n in range(40)]
     before = capped()
     with capture_logs() as logs:
         found = run([list(same[:30]), list(same[30:31]), list(same[31:])], max_bucket=7)

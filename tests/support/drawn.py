@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator, Mapping
 
 import numpy as np
 from neardup.core.candidates.fingerprint_arrays import Columns
-from neardup.records import NUMBER_OF, Language
+from neardup.records import Language
 
 from tests.bench import synthetic
 from tests.bench.ledger_size import FIRST_ID, ID_STEP
+from tests.support.languages import NAMES, NUMBER_OF
 
 
 async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[Columns]:
@@ -23,4 +24,5 @@ async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[Columns]:
                 np.ascontiguousarray(part.simhashes).view(np.uint64),
                 part.signatures,
                 np.ones(len(part), np.bool_),
+                NAMES,
             )

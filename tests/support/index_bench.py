@@ -12,7 +12,10 @@ from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.index.protocol import Bandings, Found, Index, Mark
 from neardup.index.redis import LAYOUTS, Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.records import NUMBER_OF, Banded, Change, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Banded, Change, Language
+
+from tests.support.languages import CODES, HINDI, NAMES, NUMBER_OF
 
 SERVERS = ("redis", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))
@@ -29,7 +32,7 @@ class Bench:
         self.kind, self._where, self._folder = kind, where, folder
         self.current: dict[int, int] = {}
         self._fake = fakeredis.FakeServer()
-        self._bandings: Bandings = dict.fromkeys(Language, Banding())
+        self._bandings: Bandings = dict.fromkeys(LANGUAGES, Banding())
         self.index = self._open(self._bandings)
         self.clear()
 
@@ -40,19 +43,19 @@ class Bench:
 
     @property
     def banding(self) -> Banding:
-        return self._bandings[Language.HINDI]
+        return self._bandings[HINDI]
 
     def _open(self, bandings: Bandings) -> Index:
         if self.kind == "sqlite":
             return SqliteIndex(self._folder / "ledger.db", bandings)
         layout: Layout = "compact" if self.kind.startswith("compact") else "documented"
         if self.kind.endswith("fakeredis"):
-            return LAYOUTS[layout](fakeredis.FakeAsyncRedis(server=self._fake), bandings, cluster=False)
-        return self.runner.run(open_redis(self._where, bandings, layout))
+            return LAYOUTS[layout](fakeredis.FakeAsyncRedis(server=self._fake), bandings, CODES, cluster=False)
+        return self.runner.run(open_redis(self._where, bandings, CODES, layout))
 
     def reopen(self, banding: Banding, others: Bandings | None = None) -> None:
         """The same data under other settings, and under others yet for some languages."""
-        bandings = dict.fromkeys(Language, banding) | dict(others or {})
+        bandings = dict.fromkeys(LANGUAGES, banding) | dict(others or {})
         if bandings != self._bandings:
             self.runner.run(self.index.close())
             self.index, self._bandings = self._open(bandings), bandings
@@ -71,8 +74,11 @@ class Bench:
         async def pages() -> AsyncIterator[Columns]:
             for start in range(0, len(stories), page):
                 yield Columns.of(
-                    (number, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
-                    for number, story_id, one in stories[start : start + page]
+                    (
+                        (number, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
+                        for number, story_id, one in stories[start : start + page]
+                    ),
+                    NAMES,
                 )
 
         async def build() -> int:
@@ -109,6 +115,6 @@ class Bench:
         return self.runner.run(self.index.bucket_sizes(sample))
 
 
-def insert(story_id: int, simhash: bytes, language: Language = Language.HINDI, number: int | None = None) -> Change:
+def insert(story_id: int, simhash: bytes, language: Language = HINDI, number: int | None = None) -> Change:
     """A story without a signature, as a rebuild puts it in; its number is its id, if no other is given."""
     return Change(0, story_id, None, Banded(language, simhash), story_id if number is None else number)

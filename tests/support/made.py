@@ -11,7 +11,8 @@ import numpy as np
 from neardup.config import Content, Thresholds
 from neardup.core.text.html import Extraction
 from neardup.core.verify.scores import judge
-from neardup.ledger import candidates, flags, stories
+from neardup.languages import LANGUAGES
+from neardup.ledger import candidates, flags, languages, stories
 from neardup.ledger.candidates import Matches
 from neardup.ledger.schema import MIGRATIONS
 from neardup.pages.curl_multi import Transfers
@@ -20,7 +21,6 @@ from neardup.pages.store import Document, Pages, path_of
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Worker
 from neardup.records import (
-    LANGUAGES,
     Banded,
     Change,
     Finding,
@@ -34,6 +34,8 @@ from neardup.records import (
     Story,
 )
 from neardup.retry import retried
+
+from tests.support.languages import HINDI
 
 WHOLE_PAGE = Extraction()
 
@@ -51,7 +53,7 @@ def sketch_values(signature: bytes | None, bands: int) -> list[int]:
 def made(
     story_id: int,
     text: int,
-    language: Language = Language.HINDI,
+    language: Language = HINDI,
     updated_at: int = 1,
     signature: bytes | None = None,
 ) -> Fingerprinted:
@@ -109,6 +111,7 @@ def ledger_in_memory() -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", isolation_level=None)
     for statement in ";\n".join(MIGRATIONS).split(";\n"):
         db.execute(statement)
+    languages.register(db, LANGUAGES)
     return db
 
 
@@ -118,7 +121,7 @@ def flagged(
     other: int,
     kind: Kind = Kind.SIMILAR,
     *,
-    language: Language = Language.HINDI,
+    language: Language = HINDI,
     scores: Scores | None = None,
     bits: int = 0,
 ) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from neardup.config import load
 from neardup.errors import Fatal
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, runs
 from neardup.query.compare import compare
-from neardup.records import Language
 
 from tests.conftest import SAMPLES, Neardup, embedded
+from tests.support.languages import MARATHI, TAMIL
 from tests.system.test_samples import TRUTH
 from tests.system.test_wrong_inputs import assert_one_line
 
@@ -41,7 +42,7 @@ async def test_planted_pairs_are_compared_by_id(neardup: Neardup) -> None:
         assert facts["same_author"] is ("the author's own" in pair["how"])
         assert facts["passages"][0]["words"] == facts["longest_run_words"] > 10
         languages.add(facts["a"]["language"])
-    assert languages == set(Language)
+    assert languages == set(LANGUAGES)
     assert neardup("compare", str(pair["a"]), str(pair["b"]), "--json").facts == facts, "and so the command says"
     assert neardup.ledger.read_bytes() == before, "it stores nothing"
 
@@ -96,7 +97,7 @@ async def test_fingerprints_of_another_version_say_nothing_of_a_change(own: Near
 
 async def test_the_thresholds_are_those_of_the_language(own: Neardup) -> None:
     plain = (own.folder / "config.toml").read_text(encoding="utf-8")
-    for language, kind in ((Language.MARATHI, None), (Language.TAMIL, "similar")):
+    for language, kind in ((MARATHI, None), (TAMIL, "similar")):
         own.configure(plain + f"[detection.{language}]\njaccard = 0.99\ncontainment = 0.99\n")
         facts = await compare(load(own.folder / "config.toml"), "4103000", "4103005")
         assert facts["kind"] == kind, language

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from neardup.config import load
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, lock
 from neardup.pipeline.run import Watch
 from neardup.pipeline.sweep import Swept, sweep
-from neardup.records import Language
 
 from tests.conftest import SAMPLES, Neardup, embedded
 from tests.support.servers import free_port
@@ -89,7 +89,7 @@ def swept_in_part(neardup: Neardup) -> Swept:
 
 
 def test_a_sweep_flags_what_the_backfill_flagged(neardup: Neardup, before: Flags) -> None:
-    assert {scores[1] for scores in before.values()} == set(Language), "in all ten languages"
+    assert {scores[1] for scores in before.values()} == set(LANGUAGES), "in all ten languages"
     done = neardup("sweep", "--json")
     assert done.code == 0, done.err
     assert flagged(neardup) == before

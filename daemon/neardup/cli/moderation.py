@@ -27,7 +27,6 @@ from neardup.moderation.export.write import Order
 from neardup.moderation.export.write import export as write_export
 from neardup.query.check import check as check_text
 from neardup.query.compare import compare as compare_texts
-from neardup.records import language_of
 
 
 @command
@@ -37,7 +36,7 @@ from neardup.records import language_of
 def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None:
     """What FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
     try:
-        spoken = language_of(language)
+        spoken = config.registry.find(language)
     except ValueError:
         raise Misuse(f"--language: unknown language {language!r}") from None
     body = file.read()

@@ -6,21 +6,25 @@ given its own section only.
 
 import os
 import tomllib
+from collections.abc import Iterable
 from datetime import time, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from neardup.config.export_formats import Format, Target, format_of, target_of
+from neardup.config.languages import LanguageTable, Name, by_name, registry
 from neardup.config.listen import Metrics, Review, Section
 from neardup.core.candidates.banding import MAX_SKETCH_BANDS, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.text.html import Extraction
 from neardup.errors import Misuse
-from neardup.records import Language, language_of
+from neardup.languages import Languages
+from neardup.records import Language
 from neardup.schedule import Daily, Schedule, duration, parse_schedule
 
 PREFIX = "NEARDUP_"
@@ -129,7 +133,7 @@ class Detection(Thresholds):
         tables: dict[Language, dict[str, Any]] = {}
         for key, value in data.items():
             if isinstance(value, dict):
-                language = language_of(key)
+                language = Language(key)
                 tables[language] = {**tables.get(language, {}), **value}
             else:
                 common[key] = value
@@ -138,10 +142,12 @@ class Detection(Thresholds):
     def of(self, language: Language) -> Thresholds:
         return self.languages.get(language, self)
 
-    @property
-    def bandings(self) -> dict[Language, Banding]:
-        every = {language: self.of(language) for language in Language}
-        return {n: Banding(own.hamming, own.bands, own.shared_bands, own.max_bucket) for n, own in every.items()}
+    def banding(self, language: Language) -> Banding:
+        own = self.of(language)
+        return Banding(own.hamming, own.bands, own.shared_bands, own.max_bucket)
+
+    def bandings(self, languages: Iterable[Language]) -> dict[Language, Banding]:
+        return {language: self.banding(language) for language in languages}
 
 
 class Run(Section):
@@ -182,11 +188,37 @@ class Config(BaseSettings):
     extract: Extract = Extract()
     index: Index = Index()
     ledger: Ledger = Ledger()
+    languages: dict[Name, LanguageTable] = Field(default_factory=dict)
     detection: Detection = Detection()
     run: Run = Run()
     metrics: Metrics = Metrics()
     review: Review = Review()
     export: Export = Export()
+
+    @cached_property
+    def registry(self) -> Languages:
+        """The languages that the package ships and those of [languages]."""
+        return registry(self.languages)
+
+    _by_name = field_validator("languages", mode="before")(by_name)
+
+    @field_validator("languages")
+    @classmethod
+    def _fit_together(cls, tables: dict[Name, LanguageTable]) -> dict[Name, LanguageTable]:
+        registry(tables)
+        return tables
+
+    @field_validator("detection", mode="before")
+    @classmethod
+    def _of_languages(cls, data: Any, info: ValidationInfo) -> Any:
+        """[detection.<LANGUAGE>] by the names of registered languages, whatever name or code it has in the file."""
+        if not isinstance(data, dict) or "languages" not in info.data:
+            return data
+        find, named = registry(info.data["languages"]).find, dict[str, Any]()
+        for key, value in data.items():
+            name = find(key) if isinstance(value, dict) else key
+            named[name] = {**named.get(name, {}), **value} if isinstance(value, dict) else value
+        return named
 
     @classmethod
     def settings_customise_sources(

@@ -17,7 +17,7 @@ from neardup.core.candidates.banding import BAND_BITS, SHARED_BLOCKS, Banding, V
 from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.index.packed_buckets import NEAR, NUMBER, Bits
 from neardup.index.protocol import Bandings
-from neardup.records import LANGUAGES, Language
+from neardup.records import Language
 
 NEAR_TIER, SKETCHED = "near", "sketched"
 
@@ -54,9 +54,7 @@ class Spool:
 
 def put_aside(spool: Spool, page: Columns, bandings: Bandings, bits: Bits, *, blocks: bool = True) -> None:
     """Put aside what packed buckets will hold of a page of stories."""
-    for place in np.unique(page.languages).tolist():
-        language = LANGUAGES[place]
-        mine = page.where(page.languages == place)
+    for language, mine in page.by_language():
         signed, banding, width = mine.where(mine.signed), bandings[language], bits[language]
         spool.sizes[language] += len(mine)
         spool.put(language, SKETCHED, signed.numbers, narrowed(signed.signatures, banding.bands, width))
@@ -82,7 +80,7 @@ class Part:
 
 def parts_of(spool: Spool, bandings: Bandings, *, blocks: bool = True) -> Iterator[Part]:
     """All columns that were put aside, in the order of their buckets."""
-    for language in LANGUAGES:
+    for language in bandings:
         if n := spool.sizes[language]:
             columns = _columns(bandings[language], blocks=blocks)
             for at, (tier, nth) in enumerate(columns):

@@ -1,6 +1,6 @@
 """What an index puts on record of itself, and how another's record is told."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from neardup.core.candidates.banding import Banding
@@ -9,10 +9,31 @@ from neardup.index.protocol import Bandings, Mark
 from neardup.records import Language
 
 
+def by_name(values: Mapping[Language, int]) -> str:
+    """Numbers of languages, for the record: `HINDI=14 TAMIL=13`."""
+    return " ".join(f"{language}={value}" for language, value in values.items())
+
+
+def read_by_name(record: str | None) -> dict[Language, int]:
+    """What `by_name` has put on record."""
+    pairs = (entry.rpartition("=") for entry in (record or "").split())
+    return {Language(language): int(value) for language, _, value in pairs}
+
+
 def layout(bandings: Bandings, setting: Callable[[Banding], int]) -> str:
-    """A setting that decides where a story stands, for the record: one number if all languages agree."""
-    values = [str(setting(bandings[language])) for language in Language]
-    return values[0] if len(set(values)) == 1 else ",".join(values)
+    """A setting that decides in which buckets a story is, for the record."""
+    return by_name({language: setting(banding) for language, banding in bandings.items()})
+
+
+def extended(record: str | None, layout: str) -> str:
+    """A setting on record, with the languages that were added since."""
+    return by_name(read_by_name(record) | read_by_name(layout))
+
+
+def agrees(record: str | None, layout: str) -> bool:
+    """Whether a recorded setting is the same as now for each language that both name.  Others have no story there."""
+    recorded, now = read_by_name(record), read_by_name(layout)
+    return record is not None and all(now.get(language, value) == value for language, value in recorded.items())
 
 
 def strange(mark: Mark, settings: Sequence[str]) -> Mark:

@@ -8,7 +8,7 @@ many bits that a bucket of the language holds some hundred stories.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.core.verify.scores import HashRows, hash_rows
 from neardup.errors import Fatal
+from neardup.index.marks import read_by_name
 from neardup.index.protocol import Found
 from neardup.records import Banded, Change, Language
 
@@ -34,23 +35,20 @@ Bits = Mapping[Language, int]
 Buckets = npt.NDArray[np.int64]
 
 
-def bits_for(sizes: Mapping[Language, int]) -> dict[Language, int]:
+def bits_for(sizes: Mapping[Language, int], languages: Iterable[Language]) -> dict[Language, int]:
     """The width of the values for languages of such sizes; START_BITS where nothing is known."""
     known = {language: (n // ROOMY).bit_length() - 1 for language, n in sizes.items() if n}
     return {
         language: min(max(known[language], FEWEST_BITS), MOST_BITS) if language in known else START_BITS
-        for language in Language
+        for language in languages
     }
 
 
-def told(bits: Bits) -> str:
-    """Widths, for the record."""
-    return ",".join(str(bits[language]) for language in Language)
-
-
-def read(record: str | None) -> dict[Language, int]:
-    """What `told` has put on record."""
-    return dict(zip(Language, map(int, record.split(",")), strict=True)) if record else bits_for({})
+def recorded(record: str | None, languages: Iterable[Language]) -> dict[Language, int]:
+    """The widths on record; the least for a language that was added since, START_BITS where nothing is on record."""
+    if record is None:
+        return dict.fromkeys(languages, START_BITS)
+    return dict.fromkeys(languages, FEWEST_BITS) | read_by_name(record)
 
 
 def crowded(sizes: Mapping[Language, int], bits: Bits) -> str | None:

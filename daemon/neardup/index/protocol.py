@@ -10,6 +10,7 @@ from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.records import Banded, Change, Language
 
 Bandings = Mapping[Language, Banding]
+Codes = Mapping[Language, str]  # the ISO 639 code of each language
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,10 @@ class Index(Protocol):
 
         `sizes` are the stories of each language that are about to come, as far as that is known.
         """
+        ...
+
+    async def admit(self, version: str) -> None:
+        """Put on record, beside what is there, the version and the settings of languages that were added since."""
         ...
 
     def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:

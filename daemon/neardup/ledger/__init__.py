@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from neardup.errors import Fatal
+from neardup.languages import LANGUAGES
 from neardup.ledger import damage, files
 from neardup.ledger.schema import LATEST, MIGRATIONS, UNRELEASED
 from neardup.sqlite import failure
@@ -91,6 +92,7 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
                 db.execute(statement)
         db.execute(f"PRAGMA user_version = {LATEST}")
         db.execute("INSERT OR IGNORE INTO meta VALUES ('ledger_id', ?)", (uuid.uuid4().hex,))
+        db.executemany("INSERT OR IGNORE INTO languages (number, name) VALUES (?, ?)", enumerate(LANGUAGES))
 
 
 def _refuse_other_schemas(have: int, path: Path, *, may_migrate: bool) -> None:

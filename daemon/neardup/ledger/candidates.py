@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from neardup.ledger import now_ms, remembered_verdicts
-from neardup.records import LANGUAGES, Candidate, Finding, Kind, Language, Scores, Side, Verdict
+from neardup.ledger import languages, now_ms, remembered_verdicts
+from neardup.records import Candidate, Finding, Kind, Language, Scores, Side, Verdict
 
 SIDE = "{0}.id, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 7
@@ -117,7 +117,8 @@ def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[
         " WHERE c.judged_at IS NULL AND (c.a, c.b) > (?, ?) ORDER BY c.a, c.b LIMIT ?",
         (*after, limit),
     )
-    return [Candidate(LANGUAGES[row[0]], Side(*row[1 : 1 + WIDTH]), Side(*row[1 + WIDTH :])) for row in rows]
+    name_of = languages.names(db)
+    return [Candidate(name_of[row[0]], Side(*row[1 : 1 + WIDTH]), Side(*row[1 + WIDTH :])) for row in rows]
 
 
 def pending_count(db: sqlite3.Connection) -> int:
@@ -171,6 +172,7 @@ def scored(db: sqlite3.Connection, since: int, until: int) -> Iterator[Scored]:
         " WHERE judged_at >= ?1 AND judged_at < ?2",
         (since, until),
     )
+    name_of = languages.names(db)
     for language, kind, said, bits, jaccard, *rest in rows:
         scores = None if jaccard is None else Scores(jaccard, rest[0], rest[1], rest[2], bool(rest[3]))
-        yield Scored(LANGUAGES[language], Kind(kind) if kind else None, bits, scores, Verdict(said) if said else None)
+        yield Scored(name_of[language], Kind(kind) if kind else None, bits, scores, Verdict(said) if said else None)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.core.candidates.select import MOST_UNSEEN, Met, together
+from neardup.ledger import languages
 from neardup.ledger.changes import last_seq
 
 READ = "SELECT number, id, language, simhash, signature FROM stories"
@@ -13,7 +14,8 @@ READ = "SELECT number, id, language, simhash, signature FROM stories"
 
 def after(db: sqlite3.Connection, number: int, limit: int) -> Columns:
     """The next stories by number, in order."""
-    return Columns.of(db.execute(f"{READ} WHERE number > ? ORDER BY number LIMIT ?", (number, limit)))
+    rows = db.execute(f"{READ} WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
+    return Columns.of(rows, languages.names(db))
 
 
 def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> Columns:
@@ -23,7 +25,7 @@ def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> 
         for column, wanted in (("id", ids), ("number", numbers))
         for row in db.execute(f"{READ} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(wanted)),))
     }
-    return Columns.of(rows[number] for number in sorted(rows))
+    return Columns.of((rows[number] for number in sorted(rows)), languages.names(db))
 
 
 def there(db: sqlite3.Connection, met: Sequence[Met], applied: int) -> tuple[Columns, Columns] | None:

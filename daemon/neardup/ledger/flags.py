@@ -8,7 +8,7 @@ from typing import Any
 from neardup.core.verify.clusters import Edge
 from neardup.ledger import candidates, now_ms, remembered_verdicts, transaction
 from neardup.ledger.selection import JOINING, Selection, conditions
-from neardup.records import NUMBER_OF, Candidate, Finding, Kind, Language
+from neardup.records import Candidate, Finding, Kind, Language
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
@@ -97,7 +97,7 @@ def _put(
         scores is not None and scores.estimated,
         version,
         now,
-        NUMBER_OF[candidate.language],
+        candidate.language,
         status,
         context and context.verdict_id,
         news,
@@ -105,11 +105,12 @@ def _put(
     db.execute(
         "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, longest_run_words, estimated,"
         " fingerprint_version, flagged_at, language, status, context, author_a, author_b)"
-        " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, one.author_id, other.author_id"
-        " FROM stories one, stories other WHERE one.id = ?1 AND other.id = ?2"
+        " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, l.number, ?13, ?14, one.author_id, other.author_id"
+        " FROM stories one, stories other, languages l WHERE one.id = ?1 AND other.id = ?2 AND l.name = ?12"
         " ON CONFLICT (a, b) DO UPDATE SET kind = ?3, hamming = ?4, jaccard = ?5, containment_a = ?6,"
-        " containment_b = ?7, longest_run_words = ?8, estimated = ?9, fingerprint_version = ?10, language = ?12,"
-        " author_a = excluded.author_a, author_b = excluded.author_b, status = ?13, context = iif(?15, ?14, context),"
+        " containment_b = ?7, longest_run_words = ?8, estimated = ?9, fingerprint_version = ?10,"
+        " language = excluded.language, author_a = excluded.author_a, author_b = excluded.author_b, status = ?13,"
+        " context = iif(?15, ?14, context),"
         " flagged_at = iif(?15, ?11, flagged_at), exported_at = iif(?15, NULL, exported_at)",
         values,
     )

@@ -8,7 +8,8 @@ whole cluster.  The pairs kept so are on record until what kept them stands no l
 import sqlite3
 from typing import NamedTuple
 
-from neardup.records import NUMBER_OF, Kind, Language, Verdict
+from neardup.ledger import languages
+from neardup.records import Kind, Language, Verdict
 
 REMEMBERED = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
 SEVERITY = {kind: n for n, kind in enumerate(Kind)}  # the worst is the least
@@ -106,6 +107,6 @@ def most_judged(db: sqlite3.Connection, language: Language) -> int:
     return int(
         db.execute(
             f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({sides}) GROUP BY story)",
-            (NUMBER_OF[language],),
+            (languages.numbers(db).get(language),),
         ).fetchone()[0]
     )

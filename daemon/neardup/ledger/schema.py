@@ -15,9 +15,7 @@ UNRELEASED = 2  # up to here the schemas of trial versions: there is no way from
 MIGRATIONS = (
     """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE languages (number INTEGER PRIMARY KEY, name TEXT NOT NULL, stories INTEGER NOT NULL DEFAULT 0);
-INSERT INTO languages (number, name) VALUES (0, 'HINDI'), (1, 'MALAYALAM'), (2, 'BENGALI'), (3, 'MARATHI'),
-    (4, 'TAMIL'), (5, 'TELUGU'), (6, 'GUJARATI'), (7, 'ENGLISH'), (8, 'ODIA'), (9, 'PUNJABI');
+CREATE TABLE languages (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stories INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE stories (
     number INTEGER PRIMARY KEY,
     id INTEGER NOT NULL UNIQUE,

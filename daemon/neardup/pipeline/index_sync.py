@@ -8,7 +8,7 @@ made, or of one so old that its successors are gone, is cleared and rebuilt from
 
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import structlog
 
 from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.fingerprint.version import difference
 from neardup.errors import Fatal
 from neardup.index.protocol import Index, Mark
 from neardup.ledger import Ledger, changes, fingerprint_arrays, runs, stories
@@ -35,32 +36,38 @@ async def refuse_strangers(index: Index, ledger: Ledger, version: str) -> None:
     Raises Fatal, naming the way out, where they don't.
     """
     await refuse_other_fingerprints(ledger, version)
-    refuse(await index.mark(), await ledger_id(ledger), version)
+    mark = await index.mark()
+    refuse(mark, await ledger_id(ledger), version, await ledger.do(runs.stories_by_language))
+    if mark.version not in (None, version):
+        await index.admit(version)
 
 
 async def refuse_other_fingerprints(ledger: Ledger, version: str) -> None:
     """The same of the ledger alone."""
+    held = await ledger.do(runs.stories_by_language)
     written = await ledger.do(runs.get, "fingerprint_version")
-    if written is None:
-        await ledger.do(runs.put, "fingerprint_version", version)
-    elif written != version:
+    if written is not None and (why := difference(written, version, held)):
         raise Fatal(
-            f"the ledger holds fingerprints of version {written}, this program makes {version}: "
-            "they cannot be compared; `neardup backfill --refingerprint` makes them all anew"
+            f"the ledger holds {why}: they cannot be compared; `neardup backfill --refingerprint` makes them all anew"
         )
+    if written != version:
+        await ledger.do(runs.put, "fingerprint_version", version)
 
 
-def refuse(mark: Mark, ledger: str, version: str) -> None:
-    """Raise Fatal for an index of another ledger (known by its id), or of other fingerprints."""
+def refuse(mark: Mark, ledger: str, version: str, held: Collection[str]) -> None:
+    """Raise Fatal for an index of another ledger (known by its id), or of other fingerprints.
+
+    `held` are the languages that the ledger has stories of.
+    """
     if mark.ledger_id not in (None, ledger):
         raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
-    if mark.version is not None and mark.version.startswith(f"{version}, "):
-        raise Fatal(f"the index is {mark.version.removeprefix(f'{version}, ')}; `neardup reindex` rebuilds it")
-    if mark.version not in (None, version):
-        raise Fatal(
-            f"the index holds fingerprints of version {mark.version}, this program makes {version}; "
-            "`neardup reindex` rebuilds it"
-        )
+    if mark.version is None:
+        return
+    recorded, _, other = mark.version.partition(", ")
+    if why := difference(recorded, version, held):
+        raise Fatal(f"the index holds {why}; `neardup reindex` rebuilds it")
+    if other:
+        raise Fatal(f"the index is {other}; `neardup reindex` rebuilds it")
 
 
 async def start_anew(index: Index, ledger: Ledger, version: str, extraction: str) -> None:
@@ -70,7 +77,7 @@ async def start_anew(index: Index, ledger: Ledger, version: str, extraction: str
     settings by which texts are taken from pages.  Raises Fatal where the index belongs to another ledger.
     """
     mark = await index.mark()
-    refuse(mark, await ledger_id(ledger), mark.version or version)
+    refuse(mark, await ledger_id(ledger), (mark.version or version).partition(", ")[0], ())
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
         await ledger.do(stories.restart, version, extraction)
         await index.clear(await ledger_id(ledger), version)
@@ -99,8 +106,8 @@ async def replay(index: Index, ledger: Ledger, version: str) -> bool:
     mark = await index.mark()
     applied = mark.applied
     while True:
-        owner, last, behind = await ledger.do(_lacking, applied)
-        refuse(mark, owner, version)
+        owner, held, last, behind = await ledger.do(_lacking, applied)
+        refuse(mark, owner, version, held)
         if applied is None or behind is None:
             return False
         INDEX_LAG.set(last - applied)
@@ -110,15 +117,16 @@ async def replay(index: Index, ledger: Ledger, version: str) -> bool:
         applied = behind[-1].seq
 
 
-def _lacking(db: sqlite3.Connection, applied: int | None) -> tuple[str, int, list[Change] | None]:
-    """The ledger's id, its last change, and the next that an index so far lacks; None where they are not known.
+def _lacking(db: sqlite3.Connection, applied: int | None) -> tuple[str, Collection[str], int, list[Change] | None]:
+    """The ledger's id, its languages with stories, its last change, and the next that an index so far lacks.
 
+    These are None where they are not known.
     All at once, for the ledger is asked by many.
     """
     last = changes.last_seq(db)
     known = applied is not None and changes.oldest(db) - 1 <= applied <= last
     behind = changes.after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
-    return runs.get(db, "ledger_id") or "", last, behind
+    return runs.get(db, "ledger_id") or "", runs.stories_by_language(db), last, behind
 
 
 async def rebuild(

@@ -11,6 +11,7 @@ from structlog.contextvars import bind_contextvars
 
 from neardup.app import App, open_letters, open_readers, open_source
 from neardup.config import Config
+from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse, NeardupError
 from neardup.ledger import changes, now_ms, runs, stories
 from neardup.ledger.dead_letters import Choice
@@ -152,7 +153,7 @@ class _Run:
         app, config = self._app, self._app.config
         source = await open_letters(app, self._letters) if self._letters else open_source(config, self._began)
         readers = open_readers(config)
-        verifier = Verifier(app.ledger, config.detection, app.version, Texts(readers.shingled), self._flagged)
+        verifier = Verifier(app.ledger, config.detection, algorithm(), Texts(readers.shingled), self._flagged)
         writer = Writer(
             app.ledger,
             None if self._fresh else app.index,

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
-import numpy as np
 import structlog
 from structlog.contextvars import bind_contextvars
 
@@ -43,7 +42,7 @@ from neardup.pipeline.grace_period import drained
 from neardup.pipeline.index_sync import refuse_other_fingerprints
 from neardup.pipeline.run import Progress, Watch
 from neardup.pipeline.verifier import News, Verifier
-from neardup.records import NUMBER_OF, Language
+from neardup.records import Language
 from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS, RUN_FAILURES, RUNNING
 
 STORIES_A_READ = 2_000  # larger pages leave the processor's cache
@@ -88,11 +87,11 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
     for what somebody has to mend.
     """
     with only_one(config.ledger.path, "sweep"):
-        version = fingerprint_version.version()
+        version = fingerprint_version.version(config.registry)
         await refuse_other_fingerprints(ledger, version)
         run_id = await ledger.do(runs.begin, "sweep")
         bind_contextvars(run=run_id)
-        work = _Sweep(config, ledger, version, stop, watch)
+        work = _Sweep(config, ledger, fingerprint_version.algorithm(), stop, watch)
         RUNNING.labels("sweep").set(1)
         try:
             await work.go()
@@ -173,11 +172,12 @@ class _Sweep:
             page := await self._ledger.do(fingerprint_arrays.after, number, STORIES_A_READ)
         ):
             number = int(page.numbers[-1])
-            for language, room in held.items():
-                mine = page.languages == NUMBER_OF[language]
-                read = slice(ends[language], ends[language] + int(np.count_nonzero(mine)))
+            for language, mine in page.by_language():
+                if (room := held.get(language)) is None:
+                    continue
+                read = slice(ends[language], ends[language] + len(mine))
                 for name in Held.__slots__:
-                    getattr(room, name)[read] = getattr(page, name)[mine]
+                    getattr(room, name)[read] = getattr(mine, name)
                 ends[language] = read.stop
         return held
 
@@ -205,7 +205,7 @@ class _Sweep:
     async def _nominate(self, language: Language, held: Held, shortlist: Shortlist) -> dict[str, int]:
         """Shortlist the pairs of a language, until told to stop; the runs that max_bucket cut, with their sizes."""
         detection = self._config.detection
-        portions = nominated(held, detection.bandings[language], detection.of(language).agreeing_rows)
+        portions = nominated(held, detection.banding(language), detection.of(language).agreeing_rows)
         capped: dict[str, int] = {}
 
         def shortlist_some() -> Portion | None:

@@ -10,7 +10,7 @@ from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.text.html import file_text
 from neardup.core.verify.scores import judge, shingled
 from neardup.errors import Transient
-from neardup.ledger import fingerprint_arrays, stories
+from neardup.ledger import fingerprint_arrays, runs, stories
 from neardup.pages.reader_process import story_words
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import ledger_id, refuse
@@ -48,7 +48,8 @@ async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any
 
 
 async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
-    refuse(await app.index.mark(), await ledger_id(app.reader), app.version)
+    spoken = await app.reader.do(runs.stories_by_language)
+    refuse(await app.index.mark(), await ledger_id(app.reader), app.version, spoken)
     applied, [found] = await app.index.lookup([probe])
     there = None if applied is None else await app.reader.do(fingerprint_arrays.there, [found], applied)
     if there is None:

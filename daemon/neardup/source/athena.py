@@ -20,6 +20,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from neardup import config
 from neardup.errors import Fatal, Gone, Transient
+from neardup.languages import Languages
 from neardup.records import Checkpoint, Listed
 from neardup.source.parse import listed
 from neardup.source.rows import Reader, csv_rows
@@ -45,9 +46,17 @@ class Athena:
     `open_reader` opens the result by its s3:// URL; `began` is told of a query as soon as it runs.
     """
 
-    def __init__(self, source: config.Source, region: str | None, open_reader: OpenReader, began: Began) -> None:
+    def __init__(
+        self,
+        source: config.Source,
+        region: str | None,
+        languages: Languages,
+        open_reader: OpenReader,
+        began: Began,
+    ) -> None:
         self._source = source
         self._region = region
+        self._languages = languages
         self._open_reader = open_reader
         self._began = began
         self.name = ""
@@ -67,7 +76,7 @@ class Athena:
             read = await self._query(sql, parameters)
         self.size = read.size
         async for row in csv_rows(read, "the result of the Athena query", start):
-            yield listed(row)
+            yield listed(row, self._languages)
 
     async def columns(self) -> list[str]:
         """The columns that backfill_sql would list."""

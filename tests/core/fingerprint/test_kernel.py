@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import PERMUTATIONS, WEIGHTS, compiled_road, fingerprint, fingerprint_text
 from neardup.core.fingerprint.kernel import normalise
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
 from neardup.core.text.codepoints import CHILLU, DOUBTFUL, TABLE_END, entries, joining
@@ -34,6 +33,7 @@ from tests.core.text.test_normalize import (
     normalised_in_full,
     thorough,
 )
+from tests.support.languages import TEXTS
 
 MDWE = (65, 1, 0, 0, 0)  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN: what systemd's MemoryDenyWriteExecute asks for
 
@@ -187,7 +187,8 @@ def test_where_memory_may_not_be_made_executable_stories_are_read_plainly() -> N
     program = f"""
 import ctypes
 assert ctypes.CDLL(None).prctl(*{MDWE}) == 0
-from neardup.core.fingerprint.version import TEXTS, warm_up
+from neardup.core.fingerprint.version import warm_up
+from tests.support.languages import TEXTS
 from neardup.core.fingerprint.compute import fingerprint_text
 print(warm_up(), [fingerprint_text(text) for text in TEXTS.values()])
 """

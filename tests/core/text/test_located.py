@@ -12,7 +12,6 @@ import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.normalize import Located, located, tokens
 from neardup.records import Language
 
@@ -25,6 +24,7 @@ from tests.core.text.test_normalize import (
     thorough,
     unhurried,
 )
+from tests.support.languages import TEXTS
 
 CLUSTER = regex.compile(r"\X")
 FAMILY = "\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}"

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.scores import NEAR_MISS, compare, judge, kind_of, shingled
+from neardup.languages import LANGUAGES
 from neardup.records import Candidate, Kind, Language, Scores, Side
+
+from tests.support.languages import ODIA, TEXTS
 
 unhurried = settings(deadline=None)
 vocabulary = st.sampled_from([word for text in TEXTS.values() for word in tokens(text)][:12])
@@ -64,7 +66,7 @@ def test_the_longest_run_is_the_longest_common_run_of_words(a: list[bytes], b: l
     )
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_passage_taken_over_is_the_longest_run(language: Language) -> None:
     words = [f"{word.decode()}{n}".encode() for n in range(20) for word in tokens(TEXTS[language])]
     other = [b"x" + word for word in words]
@@ -97,7 +99,7 @@ def told(seed: str, n: int = 200) -> list[bytes]:
 
 
 def finding_of(a: list[bytes], b: list[bytes], *, gone: bool = False) -> tuple[Kind | None, Scores | None] | None:
-    pair = Candidate(Language.ODIA, side(1, a), side(2, b))
+    pair = Candidate(ODIA, side(1, a), side(2, b))
     found = judge(pair, shingled(a), None if gone else shingled(b), Limits())
     return (found.kind, found.scores) if found else None
 

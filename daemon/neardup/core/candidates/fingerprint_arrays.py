@@ -1,7 +1,7 @@
 """Many stories' fingerprints as arrays, one for each column."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -10,13 +10,17 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.core.verify.scores import HashRows, hash_rows
+from neardup.records import Language
+
+ARRAYS = ("numbers", "ids", "languages", "simhashes", "signatures", "signed")
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Of n stories the ledger's numbers, ids, languages (as places in LANGUAGES), SimHashes and signatures.
+    """Of n stories the ledger's numbers, ids, languages, SimHashes and signatures.
 
-    `signed` tells who has a signature; who has none has zeros.
+    `languages` are numbers, which `names` maps to languages.  Where `signed` is false there is no signature, but
+    zeros.
     """
 
     numbers: Numbers
@@ -25,10 +29,11 @@ class Columns:
     simhashes: HashRows
     signatures: SignatureRows
     signed: npt.NDArray[np.bool_]
+    names: Mapping[int, Language]
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[int, int, int, bytes, bytes | None]]) -> Self:
-        """Number, id, language, SimHash (16 bytes) and signature (64) of each story."""
+    def of(cls, rows: Iterable[tuple[int, int, int, bytes, bytes | None]], names: Mapping[int, Language]) -> Self:
+        """Number, id, language's number, SimHash (16 bytes) and signature (64) of each story."""
         numbers, ids, languages, simhashes, signatures = tuple(zip(*rows, strict=True)) or ((),) * 5
         return cls(
             np.array(numbers, np.uint32),
@@ -37,6 +42,7 @@ class Columns:
             hash_rows(simhashes).copy(),
             signature_rows(signatures).copy(),
             np.array([signature is not None for signature in signatures], np.bool_),
+            names,
         )
 
     def __len__(self) -> int:
@@ -44,4 +50,9 @@ class Columns:
 
     def where(self, kept: npt.NDArray[np.bool_]) -> Self:
         """Some of them."""
-        return type(self)(*(getattr(self, name)[kept] for name in self.__slots__))
+        return replace(self, **{name: getattr(self, name)[kept] for name in ARRAYS})
+
+    def by_language(self) -> Iterator[tuple[Language, Self]]:
+        """Each language in it with its stories."""
+        for number in np.unique(self.languages).tolist():
+            yield self.names[number], self.where(self.languages == number)

@@ -23,11 +23,11 @@ import numpy as np
 from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool, parts_of, put_aside
-from neardup.index.marks import least, refuse_gap, strange
-from neardup.index.protocol import Bandings, Found, Mark
+from neardup.index.marks import agrees, by_name, extended, least, refuse_gap, strange
+from neardup.index.protocol import Bandings, Codes, Found, Mark
 from neardup.index.redis.client import translated
 from neardup.index.redis.fill_guard import Command, Filling
-from neardup.index.redis.keys import PackedKeys, drop_all_of_languages
+from neardup.index.redis.keys import PackedKeys, drop_all_of_languages, our_keys
 from neardup.index.redis.scripts import APPEND_EACH
 from neardup.records import Banded, Change, Language
 
@@ -54,6 +54,7 @@ class RedisIndex(ABC):
         bandings: Bandings,
         names: Mapping[Language, str],
         record: Mapping[str, str],
+        codes: Codes,
         *,
         cluster: bool,
     ) -> None:
@@ -63,9 +64,10 @@ class RedisIndex(ABC):
         self._record = record
         self._bits = self._bits_of(None)
         self._keys = {language: PackedKeys(self._column_keys(name)) for language, name in self._names.items()}
-        self._parts = [[language] for language in Language] if cluster else [list(Language)]
+        self._parts = [[language] for language in bandings] if cluster else [list(bandings)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
         self._marks: list[Command] = [("GET", key) for key in self._applied]
+        self._ours = our_keys([*codes, *codes.values()])
         self._filling = Filling(self._ask, self._names)
 
     @abstractmethod
@@ -98,9 +100,14 @@ class RedisIndex(ABC):
         replies = await self._ask([("GET", key) for key in (*(f"neardup:{fact}" for fact in facts), *self._applied)])
         ledger, version, *record = [reply and reply.decode() for reply in replies[: len(facts)]]
         other = [
-            told for (fact, told), have in zip(SETTINGS.items(), record, strict=True) if have != self._record.get(fact)
+            told for (fact, told), have in zip(SETTINGS.items(), record, strict=True) if not self._keeps(fact, have)
         ]
         return strange(Mark(ledger, version, least(replies[len(facts) :])), other)
+
+    def _keeps(self, fact: str, have: str | None) -> bool:
+        """Whether a fact on record is as it would be now."""
+        now = self._record.get(fact)
+        return have == now if now is None or fact == "layout" else agrees(have, now)
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         """The last change applied, then what each probe's packed buckets hold.
@@ -208,9 +215,19 @@ class RedisIndex(ABC):
         async with translated(seconds=None):  # as long as the keys are many
             for fact in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
                 await self._client.delete(fact)
-            await drop_all_of_languages(self._client)
+            await drop_all_of_languages(self._client, self._ours)
             facts = {"ledger": ledger_id, **self._record, **self._chosen(sizes), "version": version}
             await self._ask([("SET", f"neardup:{fact}", value) for fact, value in facts.items()])
+
+    async def admit(self, version: str) -> None:
+        """Put on record the version and the settings of languages that were added since, the version last."""
+        settings = [fact for fact in self._record if fact != "layout"]
+        replies = await self._ask([("GET", f"neardup:{fact}") for fact in ("bits", *settings)])
+        bits, *have = [reply and reply.decode() for reply in replies]
+        facts = {fact: extended(old, self._record[fact]) for fact, old in zip(settings, have, strict=True)}
+        if bits is not None:
+            facts["bits"] = by_name(self._bits_of(bits))
+        await self._ask([("SET", f"neardup:{fact}", value) for fact, value in (*facts.items(), ("version", version))])
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
         """Members of the packed buckets that the sample falls into, by name."""

@@ -3,7 +3,7 @@
     APPEND  hi:31:0AF1           <NUMBER>  a band of the signature, four hexadecimal digits at most
     APPEND  hi:n0:28D3           <NUMBER>  a block of the SimHash
     INCRBY  neardup:stories:hi   <n>
-    SET     neardup:bits         <widths>  of the values, language by language: chosen when the index is cleared
+    SET     neardup:bits         <widths>  of the values, HINDI=14 ...: chosen when the index is cleared
 
 The keys are no longer than the smallest piece of memory that a key of this kind can be had in, 14 bytes.
 """
@@ -14,12 +14,12 @@ from typing import Any
 from neardup.core.candidates.banding import MAX_BLOCKS
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool
-from neardup.index.marks import layout
-from neardup.index.protocol import Bandings
+from neardup.index.marks import by_name, layout
+from neardup.index.protocol import Bandings, Codes
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.fill_guard import Command
 from neardup.index.redis.scripts import APPEND_EACH, TRIM_EACH
-from neardup.records import ISO_CODES, Change, Language
+from neardup.records import Change, Language
 
 
 class Compact(RedisIndex):
@@ -28,24 +28,23 @@ class Compact(RedisIndex):
     blocks = True
     append_each = APPEND_EACH + TRIM_EACH
 
-    def __init__(self, client: Any, bandings: Bandings, *, cluster: bool) -> None:
+    def __init__(self, client: Any, bandings: Bandings, codes: Codes, *, cluster: bool) -> None:
         record = {
             "layout": "compact",
             "hamming": layout(bandings, lambda banding: banding.hamming),
             "bands": layout(bandings, lambda banding: banding.bands),
         }
-        names = {language: code for code, language in ISO_CODES.items()}
-        super().__init__(client, bandings, names, record, cluster=cluster)
+        super().__init__(client, bandings, codes, record, codes, cluster=cluster)
 
     def _column_keys(self, name: str) -> list[bytes]:
         columns = [*map(str, range(packed_buckets.NEAR)), *(f"n{block}" for block in range(MAX_BLOCKS))]
         return [f"{name}:{column}:".encode() for column in columns]
 
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
-        return packed_buckets.read(record)
+        return packed_buckets.recorded(record, self._bandings)
 
     def _chosen(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
-        return {"bits": packed_buckets.told(packed_buckets.bits_for(sizes))}
+        return {"bits": by_name(packed_buckets.bits_for(sizes, self._bandings))}
 
     def _changing(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
         for language in languages:
@@ -60,8 +59,8 @@ class Compact(RedisIndex):
 
     async def sizes(self) -> dict[Language, int]:
         """Stories by language."""
-        replies = await self._ask([("GET", self._stories(language)) for language in Language])
-        return {language: int(n) for language, n in zip(Language, replies, strict=True) if n and int(n)}
+        replies = await self._ask([("GET", self._stories(language)) for language in self._bandings])
+        return {language: int(n) for language, n in zip(self._bandings, replies, strict=True) if n and int(n)}
 
     async def trouble(self) -> str | None:
         """A language that has outgrown its buckets, or None."""

@@ -21,12 +21,12 @@ from neardup.core.candidates.fingerprint_arrays import Columns
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool
 from neardup.index.marks import layout, least
-from neardup.index.protocol import Bandings, Found
+from neardup.index.protocol import Bandings, Codes, Found
 from neardup.index.redis.base import KEYS_A_COMMAND, RedisIndex, parts
 from neardup.index.redis.client import translated
 from neardup.index.redis.fill_guard import Command
 from neardup.index.redis.scripts import MOVE_EACH, SINTER_EACH
-from neardup.records import LANGUAGES, Banded, Change, Language
+from neardup.records import Banded, Change, Language
 
 INTSET_ENTRIES = 1_000_000
 SIMHASHES = "simhashes"  # what is put aside of them, to build from
@@ -37,15 +37,17 @@ class Documented(RedisIndex):
 
     blocks = False
 
-    def __init__(self, client: Any, bandings: Bandings, *, cluster: bool) -> None:
+    def __init__(self, client: Any, bandings: Bandings, codes: Codes, *, cluster: bool) -> None:
         record = {"bands": layout(bandings, lambda banding: banding.bands)}
-        super().__init__(client, bandings, {language: str(language) for language in Language}, record, cluster=cluster)
+        super().__init__(
+            client, bandings, {language: str(language) for language in bandings}, record, codes, cluster=cluster
+        )
 
     def _column_keys(self, name: str) -> list[bytes]:
         return [f"sketch:{name}:{band}:".encode() for band in range(packed_buckets.NEAR)]
 
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
-        return dict.fromkeys(Language, BAND_BITS)
+        return dict.fromkeys(self._bandings, BAND_BITS)
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
         """As every index; the ids are those of the SimHashes, the numbers those of the signatures."""
@@ -97,12 +99,10 @@ class Documented(RedisIndex):
 
     async def _take(self, spool: Spool, page: Columns) -> None:
         await super()._take(spool, page)
-        for place in np.unique(page.languages).tolist():
-            mine = page.where(page.languages == place)
-            spool.put(LANGUAGES[place], SIMHASHES, mine.ids, mine.simhashes.view(">u2").astype(np.uint16))
+        for language, mine in page.by_language():
+            spool.put(language, SIMHASHES, mine.ids, mine.simhashes.view(">u2").astype(np.uint16))
             digits = [simhash.tobytes().hex() for simhash in mine.simhashes]
             told = list(zip(mine.ids.tolist(), digits, strict=True))
-            language = Language(LANGUAGES[place])
             key = self._hashes(language)
             await self._filling.write(language, [("HSET", key, *chain.from_iterable(some)) for some in parts(told)])
 
@@ -116,8 +116,8 @@ class Documented(RedisIndex):
 
     async def sizes(self) -> dict[Language, int]:
         """Stories by language."""
-        replies = await self._ask([("HLEN", self._hashes(language)) for language in Language])
-        return {language: n for language, n in zip(Language, replies, strict=True) if n}
+        replies = await self._ask([("HLEN", self._hashes(language)) for language in self._bandings])
+        return {language: n for language, n in zip(self._bandings, replies, strict=True) if n}
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
         """Members of the buckets of both tiers that the sample falls into, by name."""

@@ -2,21 +2,15 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.index.packed_buckets import Buckets
-from neardup.records import ISO_CODES, Language
 
 SCAN_COUNT = 5000
-LANGUAGE = rf"\{{?({'|'.join([*Language, *ISO_CODES])})\}}?"
-OURS = re.compile(
-    rf"(?:sketch:)?{LANGUAGE}:n?\d+:[0-9A-F]{{4}}"
-    rf"|(?:simhashes|neardup:applied|neardup:filled|neardup:stories):{LANGUAGE}".encode()
-)
 DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 SHIFTS = np.arange(BAND_BITS - 4, -1, -4)  # of a value's digits
 
@@ -39,12 +33,21 @@ class PackedKeys:
         return made
 
 
-async def drop_all_of_languages(client: Any) -> None:
-    """Drop whatever has a language in its key; keys that are not ours stay."""
+def our_keys(languages: Iterable[str]) -> re.Pattern[bytes]:
+    """What the keys match that have one of these names or codes of languages in them."""
+    language = rf"\{{?({'|'.join(map(re.escape, languages))})\}}?"
+    return re.compile(
+        rf"(?:sketch:)?{language}:n?\d+:[0-9A-F]{{4}}"
+        rf"|(?:simhashes|neardup:applied|neardup:filled|neardup:stories):{language}".encode()
+    )
+
+
+async def drop_all_of_languages(client: Any, ours: re.Pattern[bytes]) -> None:
+    """Drop whatever has a language in its key (`our_keys`); other keys stay."""
     doomed: dict[bytes, list[bytes]] = defaultdict(list)
     async for key in client.scan_iter(match="*:*", count=SCAN_COUNT):
-        if ours := OURS.fullmatch(key):
-            keys = doomed[ours[1] or ours[2]]  # those of a language share a slot
+        if found := ours.fullmatch(key):
+            keys = doomed[found[1] or found[2]]  # those of a language share a slot
             keys.append(key)
             if len(keys) == SCAN_COUNT:
                 await client.unlink(*keys)

@@ -38,10 +38,10 @@ class Corpus:
     @property
     def bits(self) -> packed_buckets.Bits:
         """Of values in an index that was rebuilt at this size."""
-        return packed_buckets.bits_for({language: round(n) for language, n in self.stories.items()})
+        return packed_buckets.bits_for({language: round(n) for language, n in self.stories.items()}, self.stories)
 
     def banding(self, language: Language) -> Banding:
-        return self.detection.bandings[language]
+        return self.detection.banding(language)
 
 
 def redis_tiers(corpus: Corpus, layout: str, *, grown: bool) -> dict[Language, Mapping[str, redis_size.Tier]]:

@@ -14,9 +14,10 @@ from neardup.config.listen import is_loopback
 from neardup.errors import Misuse
 from neardup.moderation.desk import cluster, judging, pair, people, queue
 from neardup.moderation.desk.connections import Connections
-from neardup.moderation.desk.desk import DESK, Desk
+from neardup.moderation.desk.desk import DESK, Desk, desk_of
 from neardup.moderation.desk.security import MIDDLEWARES, MOST_BYTES, set_headers
 from neardup.moderation.desk.sessions import Keys
+from neardup.moderation.templating import font_rules
 from neardup.telemetry.http import listening
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -46,6 +47,11 @@ async def open_desk(config: Config, listen: str) -> AsyncIterator[Desk]:
         yield Desk(config, ledger, readers, Keys.of(token), is_private)
 
 
+async def fonts(request: web.Request) -> web.Response:
+    """GET /static/fonts.css: the fonts of each language."""
+    return web.Response(text=font_rules(desk_of(request).config.registry), content_type="text/css")
+
+
 def application(desk: Desk) -> web.Application:
     """Every address of the desk."""
     app = web.Application(middlewares=MIDDLEWARES, client_max_size=MOST_BYTES)
@@ -64,6 +70,7 @@ def application(desk: Desk) -> web.Application:
             web.get("/cluster/{story}", cluster.show),
             web.post("/cluster/{story}/verdict", judging.judge_cluster),
             web.post("/undo/{decision}", judging.undo),
+            web.get("/static/fonts.css", fonts),
             web.static("/static", STATIC),
         ]
     )

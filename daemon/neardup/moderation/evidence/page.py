@@ -7,6 +7,7 @@ from typing import Any
 
 from neardup.config import Config
 from neardup.errors import Fatal
+from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translated
 from neardup.moderation import wording
 from neardup.moderation.evidence.graph import Graph, graph
@@ -17,9 +18,12 @@ from neardup.query.compare import Told, Untold, both, evidence, limits_of, remem
 TEMPLATE = "evidence.html.j2"
 
 
-def render_evidence(facts: dict[str, Any], a: Told | Untold, b: Told | Untold, drawn: Graph | None) -> str:
+def render_evidence(
+    facts: dict[str, Any], a: Told | Untold, b: Told | Untold, drawn: Graph | None, languages: Languages
+) -> str:
     """The page of a pair, complete in itself; its parts are those of `parts`."""
-    return environment().get_template(TEMPLATE).render(**parts(facts, a, b, drawn), inlined=inlined())
+    template = environment(languages).get_template(TEMPLATE)
+    return template.render(**parts(facts, a, b, drawn), inlined=inlined(languages))
 
 
 def parts(facts: dict[str, Any], a: Told | Untold, b: Told | Untold, drawn: Graph | None) -> dict[str, Any]:
@@ -63,7 +67,7 @@ async def write_evidence(config: Config, one: str, other: str, path: Path) -> No
         facts = evidence(a, b, limits_of(config, a, b))
     else:
         facts = remembered(a, b, flag)
-    page = render_evidence(facts, a, b, drawn)
+    page = render_evidence(facts, a, b, drawn, config.registry)
     new = path.with_name(f".{path.name}.new")
     try:
         new.write_text(page, encoding="utf-8")
