@@ -17,7 +17,8 @@ from neardup.languages import SHIPPED, Languages
 from neardup.records import Language
 
 WORDS = [f"{word}{n}".encode() for n in range(40) for word in ("a", "é", "क", "ம", "ی", "\U0001f600")]
-PINNED_ALGORITHM = "7afa05801005a212"
+LENGTHS = (1, 2, 9, 15, 18, len(WORDS))  # with repeated words, those around the least that have a signature
+PINNED_ALGORITHM = "1f11c02920832c5c"
 PINNED = {
     "HINDI": "4fab739ddc19964e",
     "MALAYALAM": "d351492cbf56a36a",
@@ -38,7 +39,7 @@ PINNED = {
 @cache
 def algorithm() -> str:
     """The version of the algorithm: 16 hexadecimal digits."""
-    return _digest([WORDS[:n] for n in (1, 2, 9, 50, len(WORDS))])
+    return _digest(words + words[::2] + words[::3] for n in LENGTHS for words in [WORDS[:n]])
 
 
 @cache
