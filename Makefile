@@ -1,24 +1,24 @@
-# `make run` and `make test` need git, make and Python 3.11 with venv; each brings the rest.
+# `make run` and `make test` need git, make and Python 3.11 or later with venv.  They install the rest.
 
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
-# one more than there are cores: many tests wait
+# One more than the number of cores, because many tests wait for I/O.
 WORKERS := $(shell expr $$(nproc) + 1)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check chaos soak bench bench-detection bench-candidates bench-scale bench-desk lock clean tools
+.PHONY: help venv run test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk lock clean tools
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
 
-venv: $(VENV)/run.stamp  ## the environment only, as locked
+venv: $(VENV)/run.stamp  ## create the environment with the locked versions
 
 run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
 	$(BIN)/neardup backfill
 
-test: $(VENV)/test.stamp tools check  ## every check and every test
+test: $(VENV)/test.stamp tools check  ## run every check and every test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/test.stamp
@@ -27,29 +27,32 @@ check: $(VENV)/test.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-chaos: $(VENV)/test.stamp tools  ## every fault test in full, and the table of faults (CHAOS=17)
+docs: $(VENV)/run.stamp  ## generate the table of configuration keys
+	$(BIN)/python -m neardup.config.table deploy/docs/configuration.md
+
+chaos: $(VENV)/test.stamp tools  ## run the fault tests in full and print the table of faults (CHAOS=17)
 	CHAOS=$(or $(CHAOS),17) $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults
 
-soak: $(VENV)/test.stamp tools  ## 500,000 stories while store, Redis and the process fail (STORIES=n)
+soak: $(VENV)/test.stamp tools  ## process 500,000 stories while store, Redis and process fail (STORIES=n)
 	$(BIN)/python -m tests.faults.soak $(STORIES)
 
-bench: $(VENV)/test.stamp tools  ## microseconds a story, beside a plain reference flow
+bench: $(VENV)/test.stamp tools  ## measure microseconds a story, beside a plain reference flow
 	$(BIN)/python -m tests.bench.throughput
 
-bench-detection: $(VENV)/test.stamp  ## recall, precision and cost beside datasketch and simhash (CORPUS=folder)
+bench-detection: $(VENV)/test.stamp  ## measure recall, precision and cost beside datasketch and simhash (CORPUS=folder)
 	$(BIN)/python -m tests.bench.detection $(CORPUS)
 
-bench-candidates: $(VENV)/test.stamp tools  ## lookups in both indexes at STORIES=1000000
+bench-candidates: $(VENV)/test.stamp tools  ## measure lookups in each index at STORIES=1000000
 	$(BIN)/python -m tests.bench.candidates $(if $(STORIES),--stories $(STORIES))
 
-bench-scale: $(VENV)/test.stamp tools  ## ledger, indexes and sweep at 15.8 million stories, or SIZE=1/500 (JSON=file)
+bench-scale: $(VENV)/test.stamp tools  ## measure ledger, indexes and sweep at 15.8 million stories, or SIZE=1/500 (JSON=file)
 	$(BIN)/python -m tests.bench.scale $(if $(SIZE),--size $(SIZE)) $(if $(JSON),--json $(JSON))
 
-bench-desk: $(VENV)/test.stamp  ## the review desk's pages over 50,000 flags
+bench-desk: $(VENV)/test.stamp  ## measure the pages of the review desk over 50,000 flags
 	$(BIN)/python -m tests.bench.desk
 
-# redis-server for the contract and system tests, promtool for the alert rules, strace for system calls and syncs, a
-# browser and ten scripts for the desk
+# redis-server is for the contract and system tests, promtool for the alert rules, strace for the tests of system calls
+# and syncs, chromium and the fonts for the tests of the desk.
 tools:
 	@(for tool in redis-server promtool systemd-analyze strace chromium; do command -v $$tool >/dev/null || exit 1; done) && \
 	test -e /usr/share/fonts/truetype/noto/NotoSansOriya-Regular.ttf || { \
@@ -67,11 +70,11 @@ $(VENV)/test.stamp: $(VENV)/run.stamp deploy/requirements-test.lock
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements-test.lock
 	touch $@
 
-lock:  ## choose the versions anew (needs uv)
+lock:  ## resolve the locked versions again (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --upgrade \
 	  --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
 
-clean:  ## drop the environment and the embedded ledger
+clean:  ## delete the environment and the embedded ledger
 	rm -rf $(VENV) var

@@ -1,26 +1,19 @@
 """Fixtures that every room shares: servers, the samples, and the command as a process."""
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
 from hypothesis import settings
 
-from tests.support.faults.table import FAULT, Row, table
+from tests.support.command import Neardup, embedded
+from tests.support.faults.fault_table import FAULT, Row, table
 from tests.support.servers import Aws, moto_server, redis_cluster, redis_server
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no defect
 settings.load_profile("untimed")
-
-ROOT = Path(__file__).parent.parent
-SAMPLES = ROOT / "daemon" / "neardup" / "samples"
 
 
 @pytest.fixture(scope="session")
@@ -59,84 +52,6 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     with moto_server() as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", server.endpoint)
         yield server
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A command that has ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The list on the last line of its output."""
-        return list(json.loads(self.out.splitlines()[-1]))
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The object on the last line of its output."""
-        return dict(json.loads(self.out.splitlines()[-1]))
-
-
-@dataclass(frozen=True)
-class Neardup:
-    """The command, run as processes in a folder of its own, on the samples unless told otherwise."""
-
-    folder: Path
-    env: dict[str, str]
-
-    def __call__(self, *arguments: str, config: Path | None = None, **env: str) -> Ended:
-        command = self.command(*arguments, config=config)
-        done = subprocess.run(
-            command, capture_output=True, text=True, cwd=self.folder, env=self.env | env, timeout=300, check=False
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
-
-    def command(self, *arguments: str, config: Path | None = None) -> list[str]:
-        path = config or self.folder / "config.toml"
-        return [sys.executable, "-W", "error", "-m", "neardup.cli", "--config", str(path), *arguments]
-
-    @property
-    def ledger(self) -> Path:
-        return self.folder / "neardup.db"
-
-    def configure(self, text: str) -> None:
-        (self.folder / "config.toml").write_text(text, encoding="utf-8")
-
-    def pairs(self) -> set[tuple[int, int, str, int]]:
-        """The open flags: story, match, kind, Hamming distance."""
-        done = self("export", "--format", "jsonl")
-        assert done.code == 0, done.err
-        rows = [json.loads(line) for line in done.out.split("\n")[:-1]]
-        return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in rows}
-
-
-EMBEDDED = """
-[source]
-manifest = "{manifest}"
-[content]
-url = "file:{stories}"
-"""
-COMMON = """
-[extract]
-body = "article .story, div.post-body"
-strip = [".share", ".author-note"]
-[index]
-url = "{index}"
-[ledger]
-path = "neardup.db"
-[metrics]
-listen = "127.0.0.1:0"
-"""
-
-
-def embedded(
-    manifest: Path = SAMPLES / "manifest.csv", stories: Path = SAMPLES / "stories", index: str = "sqlite:"
-) -> str:
-    """A configuration over files."""
-    return (EMBEDDED + COMMON).format(manifest=manifest, stories=stories, index=index)
 
 
 @pytest.fixture

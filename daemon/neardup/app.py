@@ -1,7 +1,8 @@
-"""The one place where parts are wired."""
+"""The one place where parts are composed: ledger, index, source and reader pool, and what runs on them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 
 from neardup.config import Config
@@ -12,14 +13,23 @@ from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, connect, dead_letters, languages, read
 from neardup.ledger.dead_letters import Choice
+from neardup.moderation.webhook import notify_webhook
 from neardup.pages.reader_pool import Readers
 from neardup.pages.store import open_place
+from neardup.pipeline.gauges import refresh_gauges
+from neardup.pipeline.hooks import Hook
+from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.progress import Watch, unwatched
+from neardup.pipeline.run import Began, Options, Parts, Run
+from neardup.pipeline.run_lifecycle import carry_out
+from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+from neardup.pipeline.sweep import Sweep
 from neardup.records import Checkpoint
+from neardup.s3_objects import open_range_reader
 from neardup.source import Source
 from neardup.source.athena import Athena
 from neardup.source.dead_letters import Letters
 from neardup.source.manifest import Manifest
-from neardup.source.s3_objects import open_range_reader
 from neardup.telemetry.metrics import show
 
 
@@ -31,6 +41,7 @@ class App:
     ledger: Ledger
     reader: Ledger
     index: Index
+    index_wait: IndexWait
     version: str
 
 
@@ -38,19 +49,23 @@ class App:
 async def open_app(config: Config) -> AsyncIterator[App]:
     """Open ledger and index.  Raises Transient where Redis does not answer, else Fatal."""
     connect(config.ledger.path).close()
-    ledger = Ledger(config.ledger.path)
-    reader = Ledger(config.ledger.path, read)
-    try:
+    with closing(Ledger(config.ledger.path)) as ledger, closing(Ledger(config.ledger.path, read)) as reader:
         await ledger.do(languages.register, config.registry)
         show(config.registry)
         index = await open_index(config)
         try:
-            yield App(config, ledger, reader, index, fingerprint_version.version(config.registry))
+            version = fingerprint_version.version(config.registry)
+            yield App(config, ledger, reader, index, IndexWait(ledger), version)
         finally:
             await index.close()
-    finally:
-        reader.close()
-        ledger.close()
+
+
+@contextmanager
+def open_ledger(config: Config) -> Iterator[Ledger]:
+    """Open a ledger that exists.  Raises Fatal where it does not."""
+    read(config.ledger.path).close()
+    with closing(Ledger(config.ledger.path)) as ledger:
+        yield ledger
 
 
 async def open_index(config: Config) -> Index:
@@ -62,7 +77,7 @@ async def open_index(config: Config) -> Index:
 
 
 def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:
-    """The lister that [source] names; `began` is told of a listing that can be resumed."""
+    """The source that [source] names; a listing that can be resumed passes its checkpoint to `began`."""
     if config.source.kind == "athena":
         content = config.content
         return Athena(
@@ -72,17 +87,98 @@ def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) 
     return Manifest(config.source.manifest, config.registry)
 
 
-async def open_letters(app: App, choice: Choice) -> Source:
-    """The lister of dead letters' stories."""
-    size = sum((await app.ledger.do(dead_letters.counted, choice)).values())
-    return Letters(lambda after: app.ledger.do(dead_letters.retriable, choice, after), size)
+async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
+    size = sum((await ledger.do(dead_letters.counted, choice)).values())
+    return Letters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
 
 
 def open_readers(config: Config) -> Readers:
-    """Processes that read pages, started when the first is asked for.  Raises Fatal for a store that is not there."""
+    """A pool of reader processes, started when the first is needed.  Raises Fatal for a store that does not exist."""
     open_place(config.content)
     return Readers(config.content, extraction(config), config.run.workers)
 
 
 def extraction(config: Config) -> Extraction:
     return Extraction(config.extract.body, config.extract.strip)
+
+
+async def run_once(
+    app: App,
+    command: str,
+    stop: asyncio.Event,
+    watch: Watch = unwatched,
+    *,
+    since: int | None = None,
+    refingerprint: bool = False,
+    fresh: bool = False,
+    letters: Choice | None = None,
+) -> RunSummary:
+    """Run `backfill`, `daily` or `retry` until its listing ends or `stop` is set; then export, gauges and webhook.
+
+    `watch` is called with the progress after each batch.  With `letters` the stories of those dead letters are
+    listed; `since`, `refingerprint` and `fresh` are those of `pipeline.run.Options`.  Raises as `Run` and
+    `carry_out` do.
+    """
+    config = app.config
+
+    async def open_listing(began: Began) -> Source:
+        return open_source(config, began) if letters is None else await _open_dead_letters(app.ledger, letters)
+
+    async def refresh(_: Summary) -> None:
+        await refresh_gauges(app.ledger, app.index)
+
+    async def notify(summary: Summary) -> None:
+        await notify_webhook(config.export, summary.command, summary.status, summary.as_dict())
+
+    options = Options(
+        command,
+        since=since,
+        needs_watermark=config.source.kind == "athena",
+        refingerprint_for=config.extract.model_dump_json() if refingerprint else None,
+        fresh=fresh,
+        dead_letters=letters is not None,
+    )
+    parts = Parts(
+        ledger=app.ledger,
+        reader=app.reader,
+        index=app.index,
+        index_wait=app.index_wait,
+        version=app.version,
+        section=config.run,
+        detection=config.detection,
+        open_source=open_listing,
+        open_readers=lambda: open_readers(config),
+    )
+    return await carry_out(
+        Run(parts, options, stop, watch),
+        app.ledger,
+        stop,
+        shutdown_seconds=config.run.shutdown_seconds,
+        hooks=[*_exports(config, stop), Hook("gauges", refresh), Hook("webhook", notify)],
+    )
+
+
+async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watch = unwatched) -> SweepSummary:
+    """Nominate and verify every pair of stories in the ledger, until done or `stop` is set; then export.
+
+    `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
+    """
+    version = fingerprint_version.version(config.registry)
+    job = Sweep(ledger, config.detection, version, open_readers=lambda: open_readers(config), stop=stop, watch=watch)
+    return await carry_out(
+        job, ledger, stop, shutdown_seconds=config.run.shutdown_seconds, hooks=_exports(config, stop)
+    )
+
+
+def _exports(config: Config, stop: asyncio.Event) -> list[Hook]:
+    """The hook that leaves the file of [export]; its passages, which take time, are left out of a stop."""
+    from neardup.moderation.export.write import check_format, export_after_run  # noqa: PLC0415 - it imports this module
+
+    if config.export.path is None:
+        return []
+    check_format(config.export.path_format)  # before hours of work
+
+    async def export(_: Summary) -> None:
+        await export_after_run(config, passages=not stop.is_set())
+
+    return [Hook("export", export, vital=True)]

@@ -63,6 +63,16 @@ class Fatal(NeardupError):
     """Trying again cannot help: somebody has to mend something first."""
 
 
+class Forbidden(Fatal):
+    """The store refuses access with these credentials."""
+
+
+class StoreDown(Fatal):
+    """The store does not work for any object now, which ends the run; a later run may succeed."""
+
+    exit_code = 75  # EX_TEMPFAIL
+
+
 class Misuse(Fatal):
     """A wrong command line or a wrong configuration."""
 

@@ -1,4 +1,17 @@
-"""The one retry layer: what is Transient is tried again, counted and told."""
+"""The one retry layer for what is Transient: attempts are bounded, counted and logged.
+
+Everything that the program repeats, and until when:
+
+| what | where | until |
+|---|---|---|
+| a request to a page store, S3, a webhook; a lookup of `check` | `retried`, here | 5 attempts or 60 seconds |
+| a request of a run to its index | `patiently`, by `pipeline.index_wait` | it works, or the run ends |
+| a page whose reader process died | `pages.reader_pool` | the second death |
+| a story whose processing raised a defect | `pipeline.worker` | the second time |
+| opening ledger and index in the daemon | `ops.service` | it works, every 5 seconds |
+| a daily run that failed | `ops.service` | it works, after 1 minute, doubling up to 1 hour |
+| taking the lock of the ledger | `ledger.lock` | 5 attempts in 0.3 seconds |
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar

@@ -30,13 +30,14 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.records import Banded
 
-from tests.bench import report, scale_bytes, synthetic
+from tests.bench import report, scale_bytes
 from tests.bench.report import redis_cpu
 from tests.bench.sunion import look_up
-from tests.bench.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
+from tests.support import synthetic
 from tests.support.languages import CODES, NAMES
-from tests.support.process import machine
+from tests.support.module_process import machine
 from tests.support.servers import redis_server
+from tests.support.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
 
 PROBES = 20_000
 BATCH = 256  # as a run's

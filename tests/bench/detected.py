@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.bench.corpus import Pair
-from tests.support.meter import cpu_seconds
+from tests.support.resource_meter import cpu_seconds
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from rich.console import Console
 from tests.bench import corpus, detector, edited, peers, report
 from tests.bench.corpus import MAY, MUST, Pair, Truth, read_documents, read_truth, scores, shingle_set
 from tests.bench.detected import Detected
-from tests.support.process import machine, run_module
+from tests.support.module_process import machine, run_module
 
 ROUNDS = 3
 STAGES = ("sketch", "index", "verify")

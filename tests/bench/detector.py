@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 import uvloop
-from neardup.app import App, open_app
+from neardup.app import App, open_app, run_once
 from neardup.cli.console import set_up_logging
 from neardup.config import Config, load
 from neardup.core.candidates.select import worth_comparing
@@ -28,7 +28,6 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import runs
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_strangers
-from neardup.pipeline.run import run_once
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
@@ -101,6 +100,7 @@ async def _writer(app: App) -> Writer:
         app.index,
         app.config.detection,
         app.version,
+        index_wait=app.index_wait,
         run_id=await app.ledger.do(runs.begin, "backfill"),
         standing=dict,
         counts=Counts(),

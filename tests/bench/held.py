@@ -13,11 +13,11 @@ from neardup.ledger import connect
 from neardup.records import Language
 
 from tests.bench import scale_stages
-from tests.bench.ledger_size import commit
 from tests.bench.scale import memory_settings
 from tests.bench.scale_corpus import Corpus
 from tests.bench.scale_stages import Bed, alone
 from tests.support.servers import redis_server
+from tests.support.synthetic_stories import commit
 
 
 @dataclass(frozen=True, slots=True)

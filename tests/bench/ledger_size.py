@@ -19,17 +19,21 @@ from typing import TypeVar
 
 import click
 import numpy as np
-from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.redis.base import parts
-from neardup.languages import LANGUAGES
 from neardup.ledger import changes, connect, fingerprint_arrays, read, stories
-from neardup.records import Banded, Fingerprint, Fingerprinted, Outcome, Skip, Skipped, Story
+from neardup.records import Skip, Skipped
 
-from tests.bench.synthetic import HASH_BYTES
-from tests.support.meter import cpu_seconds, peak_rss_mb
-from tests.support.process import machine
+from tests.support.module_process import machine
+from tests.support.resource_meter import cpu_seconds, peak_rss_mb
+from tests.support.synthetic_stories import (
+    FIRST_ID,
+    ID_STEP,
+    MICRO,
+    commit,
+    draw,
+    fill,
+)
 
-FILL_BATCH = 10_000
 BATCH = 256  # as a run's
 BATCHES = 40
 FRESH = BATCH * BATCHES  # stories that are committed by and by
@@ -37,80 +41,8 @@ BESIDE = 300  # earlier stories that a batch of lookups brings up
 READ_PAGE = 50_000
 PAGE = bytes(20_000)  # long enough for its checksum to be made without the interpreter
 SEED = 1
-FIRST_ID, ID_STEP = 6_755_373_518_000_000, 997
-AUTHORS = 1_000_003
-FIRST_TIME, PERIOD = 1_600_000_000_000, 10**11
-WORDS = [
-    "डाकघर",
-    "की",
-    "पुरानी",
-    "दराज़",
-    "सात",
-    "नंबर",
-    "की",
-    "सीट",
-    "मेरी",
-    "अधूरी",
-    "प्रेम",
-    "कहानी",
-    "एक",
-    "रात",
-    "का",
-    "राज़",
-    "वो",
-    "लड़की",
-]
-MICRO = 1e6
 
 T = TypeVar("T")
-
-
-def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
-    """Stories of these ids, whose texts nobody else has."""
-    rng = np.random.default_rng(seed)
-    hashes = rng.integers(0, 256, (len(ids), HASH_BYTES + ROWS), np.uint8)
-    spoken = rng.integers(0, len(LANGUAGES), len(ids)).tolist()
-    pairs = zip(spoken, hashes, strict=True)
-    return told(rng, ids, [Banded(LANGUAGES[n], drawn[:16].tobytes(), drawn[16:].tobytes()) for n, drawn in pairs])
-
-
-def told(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Banded]) -> list[Fingerprinted]:
-    """Stories of these ids and fingerprints; what is told of them beside is drawn."""
-    hashes = iter(rng.integers(0, 256, (len(ids), 2 * HASH_BYTES), np.uint8))
-    words = iter(rng.integers(0, len(WORDS), (len(ids), 6)).tolist())
-    lengths = rng.integers(2, 7, len(ids)).tolist()
-    times = (rng.integers(0, PERIOD, len(ids)) + FIRST_TIME).tolist()
-    return [
-        Fingerprinted(
-            Story(
-                story_id,
-                banded.language,
-                author_id=str(FIRST_ID + story_id % AUTHORS),
-                title=" ".join([WORDS[word] for word in next(words)[:length]]),
-                published_at=time,
-                updated_at=time,
-            ),
-            Fingerprint(drawn[:16].tobytes(), banded.simhash, banded.signature, 1130, 1050),
-            f'"{drawn[16:].tobytes().hex()}"',
-        )
-        for story_id, banded, length, time in zip(ids, fingerprints, lengths, times, strict=True)
-        for drawn in [next(hashes)]
-    ]
-
-
-def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
-    stories.commit(db, stories.Batch(outcomes, (), 1, {}, None))
-
-
-def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
-    spent = 0.0
-    for seed, portion in enumerate(parts(ids, FILL_BATCH)):
-        outcomes = draw(portion, seed)
-        spent -= cpu_seconds()
-        commit(db, outcomes)
-        spent += cpu_seconds()
-    changes.prune(db, 0)
-    click.echo(f"filled in batches of {FILL_BATCH:,}, us of CPU a story: {spent / len(ids) * MICRO:.1f}")
 
 
 def show_bytes(db: sqlite3.Connection, count: int) -> None:

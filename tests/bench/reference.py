@@ -28,7 +28,7 @@ from botocore.config import Config
 from redis.asyncio import Redis
 
 from tests.bench.pages import LANGUAGE, read_ids
-from tests.support.meter import Measured, metered
+from tests.support.resource_meter import Measured, metered
 
 BUCKET = "stories"
 CONCURRENCY = 32

@@ -10,7 +10,7 @@ import redis
 from rich.console import Console
 from rich.table import Table
 
-from tests.support.meter import Measured
+from tests.support.resource_meter import Measured
 
 BATCH_STAGES = ("look_up", "nominate", "commit", "index", "verify")
 MICRO = 1e6

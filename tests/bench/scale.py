@@ -24,12 +24,13 @@ from neardup.ledger import connect, fingerprint_arrays, read
 from neardup.records import Fingerprinted
 
 from tests.bench import scale_bytes, scale_lookups, scale_report, scale_stages
-from tests.bench.ledger_size import BATCH, commit
+from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import ALL, Corpus
 from tests.bench.scale_lookups import Lookups
 from tests.bench.scale_stages import INDEXES, LAYOUTS, Bed, Figures, alone
-from tests.support.process import machine
+from tests.support.module_process import machine
 from tests.support.servers import redis_server
+from tests.support.synthetic_stories import commit
 
 SWEEP = "sweep"
 PARTS = (SWEEP, *INDEXES)

@@ -11,35 +11,11 @@ from neardup.core.verify.scores import hamming
 from neardup.languages import LANGUAGES
 from neardup.records import Banded, Fingerprinted, Language
 
-from tests.bench import synthetic
-from tests.bench.ledger_size import FILL_BATCH, FIRST_ID, ID_STEP, told
-from tests.bench.synthetic import HASH_BYTES, STRANGERS, Source, Stories
-from tests.support.languages import (
-    BENGALI,
-    ENGLISH,
-    GUJARATI,
-    HINDI,
-    MALAYALAM,
-    MARATHI,
-    NUMBER_OF,
-    ODIA,
-    PUNJABI,
-    TAMIL,
-    TELUGU,
-)
+from tests.support import synthetic
+from tests.support.languages import NUMBER_OF
+from tests.support.synthetic import HASH_BYTES, STRANGERS, Source, Stories
+from tests.support.synthetic_stories import FILL_BATCH, FIRST_ID, ID_STEP, PLATFORM, told
 
-PLATFORM = {
-    HINDI: 4_170_000,
-    MALAYALAM: 2_060_000,
-    BENGALI: 1_850_000,
-    MARATHI: 1_850_000,
-    TAMIL: 1_820_000,
-    TELUGU: 1_540_000,
-    GUJARATI: 1_120_000,
-    ENGLISH: 710_000,
-    ODIA: 410_000,
-    PUNJABI: 270_000,
-}
 ALL = sum(PLATFORM.values())
 COPIES = 0.02  # of the stories are copies of others
 DETECTION = Thresholds()

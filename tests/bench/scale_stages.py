@@ -13,8 +13,7 @@ from typing import Any
 
 import structlog
 import uvloop
-from neardup.config import Config, Content, Detection, Source
-from neardup.config import Ledger as LedgerSection
+from neardup.config import Detection
 from neardup.core.candidates.all_pairs import near_pairs
 from neardup.core.candidates.top_k import Shortlist
 from neardup.core.fingerprint import version as fingerprint_version
@@ -24,16 +23,20 @@ from neardup.index.redis.base import parts
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, changes, runs
+from neardup.pages.reader_pool import Readers
 from neardup.pipeline.index_sync import rebuild
+from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.progress import unwatched
 from neardup.pipeline.summary import Counts
-from neardup.pipeline.sweep import _Sweep
+from neardup.pipeline.sweep import Sweep
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Language
 
-from tests.bench.ledger_size import BATCH, commit
+from tests.bench.ledger_size import BATCH
 from tests.bench.subject import stage_seconds
 from tests.support.languages import CODES
-from tests.support.meter import cpu_seconds, peak_rss_mb
+from tests.support.resource_meter import cpu_seconds, peak_rss_mb
+from tests.support.synthetic_stories import commit
 
 VERSION = fingerprint_version.version()
 DETECTION = Detection()
@@ -129,6 +132,7 @@ async def daily(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
             index,
             DETECTION,
             VERSION,
+            index_wait=IndexWait(ledger),
             run_id=await ledger.do(runs.begin, "daily"),
             counts=Counts(),
             standing=dict,
@@ -149,7 +153,7 @@ async def sweep(bed: Bed) -> Figures:
     """What a sweep does before it judges: read all fingerprints, nominate; and of that the near pairs alone."""
     ledger = Ledger(bed.ledger)
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
-    work = _Sweep(_config(bed.ledger), ledger, VERSION, asyncio.Event(), lambda progress: None)
+    work = Sweep(ledger, DETECTION, VERSION, open_readers=_no_readers, stop=asyncio.Event(), watch=unwatched)
     with _clock() as load:
         held = await work._load(sizes)
     figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0, "capped": 0}
@@ -172,7 +176,5 @@ async def sweep(bed: Bed) -> Figures:
     return figures | {"stories": sum(sizes.values())}
 
 
-def _config(ledger: Path) -> Config:
-    """One whose source and object store nobody asks for anything."""
-    source, content = Source(manifest=ledger), Content(url=f"file:{ledger.parent}")
-    return Config(source=source, content=content, ledger=LedgerSection(path=ledger))
+def _no_readers() -> Readers:
+    raise AssertionError("nothing is verified here, and no page is read")

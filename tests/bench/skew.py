@@ -18,9 +18,10 @@ from neardup.insights.plan.profile import collisions
 from neardup.insights.plan.spread import BAND_VALUES, two_shared
 from neardup.records import Language
 
-from tests.bench import report, synthetic
+from tests.bench import report
 from tests.bench.corpus import Pair, check, read_documents
-from tests.bench.synthetic import Stories
+from tests.support import synthetic
+from tests.support.synthetic import Stories
 
 MIN_WORDS = 100  # of less the pairs are not known
 SEED = 2

@@ -8,7 +8,7 @@ from neardup.core.candidates.banding import band_values
 from neardup.core.verify.scores import hamming, hash_rows
 from neardup.records import Banded
 
-from tests.bench.synthetic import LANGUAGE
+from tests.support.synthetic import LANGUAGE
 
 
 def look_up(client: redis.Redis, batch: Sequence[Banded], distance: int) -> list[int]:

@@ -19,10 +19,11 @@ from neardup.core.candidates.top_k import Held, nominated
 from neardup.ledger import fingerprint_arrays, read
 from neardup.pipeline.sweep import STORIES_A_READ
 
-from tests.bench import report, synthetic
-from tests.bench.synthetic import FIRST_ID, LANGUAGE, Source
-from tests.support.meter import cpu_seconds, peak_rss_mb
-from tests.support.process import machine, run_module
+from tests.bench import report
+from tests.support import synthetic
+from tests.support.module_process import machine, run_module
+from tests.support.resource_meter import cpu_seconds, peak_rss_mb
+from tests.support.synthetic import FIRST_ID, LANGUAGE, Source
 
 MODULE = "tests.bench.sweep_size"
 SOURCES: dict[str, Callable[[], Source]] = {"uniform": synthetic.uniform, "prose": lambda: synthetic.prose(LANGUAGE)}

@@ -17,14 +17,15 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.records import Banded
 
-from tests.bench import candidates, detector, report, stages, synthetic
+from tests.bench import candidates, detector, report, stages
 from tests.bench.candidates import DETECTION
 from tests.bench.detected import Detected
 from tests.bench.pages import FIRST_ID, read_ids, write_pages
 from tests.bench.report import Run
 from tests.bench.subject import embedded_config
-from tests.bench.synthetic import LANGUAGE, Stories
-from tests.support.meter import Measured
+from tests.support import synthetic
+from tests.support.resource_meter import Measured
+from tests.support.synthetic import LANGUAGE, Stories
 
 
 def test_the_cpu_of_children_counts() -> None:

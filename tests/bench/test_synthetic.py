@@ -11,9 +11,9 @@ from neardup.insights.plan.spread import BAND_VALUES
 from neardup.languages import LANGUAGES
 from neardup.records import Language
 
-from tests.bench import synthetic
-from tests.bench.synthetic import CHUNK, Source, Stories
+from tests.support import synthetic
 from tests.support.languages import ODIA
+from tests.support.synthetic import CHUNK, Source, Stories
 
 UNIFORM = 1 / BAND_VALUES
 

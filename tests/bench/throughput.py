@@ -17,9 +17,9 @@ import redis
 from tests.bench import reference, report, stages, subject
 from tests.bench.pages import write_pages
 from tests.bench.report import Run, run_beside
-from tests.support.meter import Measured
-from tests.support.object_server import object_server
-from tests.support.process import machine, run_module
+from tests.support.module_process import machine, run_module
+from tests.support.resource_meter import Measured
+from tests.support.s3_server import object_server
 from tests.support.servers import redis_server
 
 ROUNDS = 3

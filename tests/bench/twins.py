@@ -27,11 +27,11 @@ from tests.bench.held import Held
 from tests.bench.nginx import nginx
 from tests.bench.pages import FIRST_ID, LANGUAGE, write_pages
 from tests.bench.report import Run, run_beside
-from tests.bench.scale_corpus import PLATFORM
 from tests.bench.scale_stages import LAYOUTS
-from tests.support.meter import Measured
-from tests.support.process import machine, run_module
+from tests.support.module_process import machine, run_module
+from tests.support.resource_meter import Measured
 from tests.support.servers import free_port, redis_server
+from tests.support.synthetic_stories import PLATFORM
 
 ROUNDS = 3
 NAIVE_SHARE = 5  # it is so slow that it is given a fifth of the stories

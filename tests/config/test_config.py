@@ -14,8 +14,8 @@ from neardup.languages import LANGUAGES
 from neardup.records import Language
 from neardup.schedule import Daily
 
-from tests.conftest import ROOT, SAMPLES
 from tests.support.languages import CODES
+from tests.support.paths import ROOT, SAMPLES
 
 LEAST = '[source]\nmanifest = "list.csv"\n[content]\nurl = "file:pages"\n'
 ATHENA = {"database": '"d"', "output": '"s3://r/"', "backfill_sql": '"SELECT 1"', "daily_sql": '"SELECT 1 WHERE 1 > ?"'}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from neardup.config.exposed_secrets import exposed
 
-from tests.conftest import Neardup, embedded
+from tests.support.command import Neardup, embedded
 
 SECRETS = {
     "index.url": '[index]\nurl = "redis://user:hidden@host:6379"\n',

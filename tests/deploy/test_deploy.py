@@ -20,11 +20,10 @@ from neardup.telemetry import metrics
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
-from tests.conftest import ROOT
+from tests.support.deploy_files import DEPLOY, read_yaml, text_of
 from tests.support.languages import CODES
 from tests.support.servers import redis_server
 
-DEPLOY = ROOT / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"
 SAMPLES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 TARGET_LABELS = {"job", "instance", "le"}
@@ -35,14 +34,6 @@ def run(*command: str | Path) -> str:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
     return done.stdout
-
-
-def text_of(name: str) -> str:
-    return (DEPLOY / name).read_text(encoding="utf-8")
-
-
-def read_yaml(name: str) -> Any:
-    return yaml.safe_load(text_of(f"prometheus/{name}"))
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 from neardup.config import Config, load
 from neardup.insights.plan.project import DAEMON, sweep_bytes
 
-from tests.bench.scale_corpus import PLATFORM
-from tests.deploy.test_deploy import DEPLOY, run, text_of
+from tests.deploy.test_deploy import run
+from tests.support.deploy_files import DEPLOY, text_of
+from tests.support.synthetic_stories import PLATFORM
 
 UNITS = ("neardup.service", "neardup-backfill.service", "neardup-review.service", "neardup-backup.service")
 TIMER = "neardup-backup.timer"

@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 import pytest
 
-from tests.conftest import Neardup
+from tests.support.command import Neardup
 from tests.support.faults.bed import configuration, over_s3, served_samples
-from tests.support.faults.driver import Driver, driving
-from tests.support.faults.proxy import Proxy
-from tests.support.faults.table import FAULT, Agree, Row, State, compared
+from tests.support.faults.command_driver import Driver, driving
+from tests.support.faults.fault_proxy import Proxy
+from tests.support.faults.fault_table import FAULT, Agree, Row, State, compared
 
 
 @pytest.fixture(scope="session")

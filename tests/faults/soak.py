@@ -28,15 +28,15 @@ from zlib import crc32
 from neardup.errors import NeardupError, Transient
 from neardup.ledger import read
 
-from tests.conftest import Neardup
-from tests.support.faults.agree import given, index_faults
+from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, configuration
-from tests.support.faults.copies import expected, write_stories
-from tests.support.faults.proxy import Fault, Proxy, proxied
-from tests.support.faults.redis_box import FAULTS, Box, OtherPassword, Slow
-from tests.support.faults.table import Row, table
-from tests.support.meter import pss_mb_of_all
-from tests.support.object_server import object_server
+from tests.support.faults.consistency import given, index_faults
+from tests.support.faults.fault_proxy import Fault, Proxy, proxied
+from tests.support.faults.fault_table import Row, table
+from tests.support.faults.redis_faults import FAULTS, Box, OtherPassword, Slow
+from tests.support.faults.soak_stories import expected, write_stories
+from tests.support.resource_meter import pss_mb_of_all
+from tests.support.s3_server import object_server
 
 STORIES = 500_000
 BACKFILLED = 0.8

@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 from neardup.config import Content
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.ledger import read, runs
+from neardup.s3_objects import open_range_reader
 from neardup.source import athena as athena_module
 from neardup.source.athena import QueryFailed, _whole
 from neardup.source.rows import csv_rows
-from neardup.source.s3_objects import open_range_reader
 
-from tests.conftest import COMMON, SAMPLES
-from tests.source.test_athena import AthenaStub
+from tests.support.athena_stub import AthenaStub
+from tests.support.command import COMMON
 from tests.support.faults.bed import BUCKET, Bed, State, configuration, in_this_process
-from tests.support.faults.proxy import Fault, Proxy, proxied
-from tests.support.faults.table import CHAOS, Agree
+from tests.support.faults.fault_proxy import Fault, Proxy, proxied
+from tests.support.faults.fault_table import CHAOS, Agree
+from tests.support.paths import SAMPLES
 from tests.support.servers import REGION, Aws, answering
 
 CONFIG = f"""

@@ -12,13 +12,13 @@ import pytest
 from neardup.ledger import changes, connect, read, runs
 from neardup.ledger.backup import back_up
 
-from tests.conftest import ROOT, Neardup
 from tests.faults.test_disk import assert_told
-from tests.support.faults.disks import mounted
-from tests.support.made import commit, made
-from tests.support.stories import generate
-from tests.system.test_backfill import configuration, state
-from tests.system.test_wrong_inputs import assert_one_line
+from tests.support.builders import commit, made
+from tests.support.command import Neardup, assert_one_line
+from tests.support.faults.small_disks import mounted
+from tests.support.generated_stories import configuration, generate
+from tests.support.ledger_state import state
+from tests.support.paths import ROOT
 
 STORIES = 2_000
 AT = ["_copy", "damage.is_sound", "Path.replace", "_sync"]  # the steps of a copy

@@ -5,20 +5,22 @@ import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.app import open_app
 from neardup.config import load
 from neardup.ledger import now_ms, runs
 from neardup.ops import service
 from neardup.ops.service import Service
 from neardup.schedule import Daily, Schedule, due
 
-from tests.conftest import Neardup, embedded
-from tests.support.made import ledger_in_memory
-from tests.system.test_samples import PLANTED, ROWS, kinds
+from tests.support.builders import ledger_in_memory
+from tests.support.command import Neardup, embedded
+from tests.support.samples import PLANTED, ROWS, kinds
 
 HOUR, DAY = 3_600_000, 86_400_000
 TODAY = 1_800_000_000_000
@@ -108,7 +110,7 @@ async def test_a_daemon_whose_clock_is_set_back_keeps_its_schedule(
 
     monkeypatch.setattr(service.Service, "_pause", pause)
     stop = asyncio.Event()
-    await Service(config, stop).run()
+    await Service(config.ledger.path, config.metrics.listen, config.run.schedule, partial(open_app, config), stop).run()
     assert ran == [300, 300], "a run at once after the clock was put right, and then the schedule again"
     status = neardup("status", "--json").facts
     assert [run["counts"]["listed"] for run in status["runs"]] == [len(ROWS), len(ROWS) - 5]

@@ -17,12 +17,12 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 
-from tests.support.faults.agree import INDEXES, state_of
-from tests.support.faults.chaos import campaign, redis_for
-from tests.support.faults.driver import At, Driver, Started
-from tests.support.faults.killed import STATEMENT
-from tests.support.faults.lives import PLAGIARISM, ROWS, Life
-from tests.support.faults.table import CHAOS, Row
+from tests.support.faults.command_driver import At, Driver, Started
+from tests.support.faults.command_sequence import PLAGIARISM, ROWS, Life
+from tests.support.faults.consistency import INDEXES, state_of
+from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.kill_campaign import campaign, redis_for
+from tests.support.faults.killed_command import STATEMENT
 
 BLOWS = 6 * CHAOS
 INSIDE_A_BATCH = (18, 24, 60, 100, 150, 500)  # statements: of its stories, its candidates, and the index

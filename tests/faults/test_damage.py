@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from neardup.errors import Fatal
 from neardup.ledger import connect, damage
 
-from tests.conftest import Neardup
 from tests.faults.test_disk import assert_told
-from tests.support.made import commit, made
-from tests.support.stories import generate
-from tests.system.test_backfill import configuration, state
+from tests.support.builders import commit, made
+from tests.support.command import Neardup
+from tests.support.generated_stories import configuration, generate
+from tests.support.ledger_state import state
 
 STORIES = 3_000
 PROBES = 16

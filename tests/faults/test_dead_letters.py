@@ -7,11 +7,12 @@ from neardup.ledger import dead_letters
 from neardup.ledger.dead_letters import Choice
 from neardup.records import Dead, DeadLettered, Skip, Skipped, Story
 
-from tests.conftest import SAMPLES, Ended, Neardup
+from tests.support.builders import commit, ledger_in_memory, made
+from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import PATHS, configuration, listed_letters
-from tests.support.faults.proxy import Fault, Proxy
+from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.languages import HINDI, ODIA
-from tests.support.made import commit, ledger_in_memory, made
+from tests.support.paths import SAMPLES
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)

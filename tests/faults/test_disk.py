@@ -18,13 +18,14 @@ from neardup.errors import Fatal
 from neardup.ledger import connect, runs, transaction
 from neardup.pages.in_flight import InFlight
 
-from tests.conftest import ROOT, Ended, Neardup
-from tests.support.faults.disks import Disk, mounted
-from tests.support.faults.table import Agree
+from tests.support.command import Ended, Neardup
+from tests.support.faults.fault_table import Agree
+from tests.support.faults.small_disks import Disk, mounted
+from tests.support.generated_stories import configuration, generate
+from tests.support.ledger_state import state
+from tests.support.paths import ROOT
 from tests.support.servers import free_port
-from tests.support.stories import generate
-from tests.system.test_backfill import configuration, state
-from tests.system.test_service import Systemd, get
+from tests.support.service import Systemd, get
 
 STORIES = 600
 CHAOS = int(os.environ.get("CHAOS", "1"))

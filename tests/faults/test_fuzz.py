@@ -21,10 +21,10 @@ from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language
 
-from tests.conftest import SAMPLES
-from tests.core.text.test_html_law import BROKEN, NOISE, TAGS, WORDS
-from tests.support.faults.hostile import ENCODED, LABELS
-from tests.support.faults.table import CHAOS
+from tests.support.faults.fault_table import CHAOS
+from tests.support.faults.hostile_pages import ENCODED, LABELS
+from tests.support.html_pieces import BROKEN, NOISE, TAGS, WORDS
+from tests.support.paths import SAMPLES
 
 INPUTS = 200  # of each of eleven kinds of seed
 SEED_BYTES = 6_000

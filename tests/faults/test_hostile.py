@@ -21,9 +21,10 @@ from neardup.pages.reader_pool import Readers
 from neardup.pages.store import _gunzip
 from neardup.records import Fingerprint, Language, Skip, Story
 
-from tests.conftest import SAMPLES, Neardup
+from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, State, configuration, over_s3
-from tests.support.faults.hostile import (
+from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.hostile_pages import (
     CASES,
     ENCODED,
     GZIPPED,
@@ -37,10 +38,10 @@ from tests.support.faults.hostile import (
     lie,
     watching,
 )
-from tests.support.faults.table import CHAOS, Row
 from tests.support.languages import HINDI, TEXTS
+from tests.support.ledger_state import state
+from tests.support.paths import SAMPLES
 from tests.support.servers import Aws
-from tests.system.test_backfill import state
 
 Make = Callable[..., Neardup]
 START_SECONDS = 10.0  # of CPU, in which a process starts

@@ -15,8 +15,8 @@ from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.records import Fingerprinted, Story
 
 from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit, writer_of
+from tests.support.builders import fingerprint_of
 from tests.support.languages import CODES, HINDI
-from tests.support.made import fingerprint_of
 
 LOOKUP = 4  # commands of a lookup, at least: marks, what is read, marks
 

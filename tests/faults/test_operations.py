@@ -14,10 +14,10 @@ import click
 import pytest
 from neardup.cli import main
 
-from tests.conftest import ROOT, SAMPLES, Neardup, embedded
-from tests.deploy.test_deploy import read_yaml, text_of
-from tests.support.stories import generate
-from tests.system.test_backfill import configuration
+from tests.support.command import Neardup, embedded
+from tests.support.deploy_files import read_yaml, text_of
+from tests.support.generated_stories import configuration, generate
+from tests.support.paths import ROOT, SAMPLES
 
 RUNBOOK = text_of("RUNBOOK.md")
 SECTIONS = re.split(r"(?m)^## ", RUNBOOK)[1:]

@@ -14,10 +14,10 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.support.faults.calls import forbidden
-from tests.support.faults.people import GROUP, Box, Person, box
-from tests.system.test_samples import PLANTED, ROWS
+from tests.support.faults.posix_users import GROUP, Box, Person, box
+from tests.support.faults.system_calls import forbidden
+from tests.support.paths import ROOT
+from tests.support.samples import PLANTED, ROWS
 
 TOLERATED = {"mbind"}  # OpenBLAS asks for it
 UNITS = sorted(path.name for path in (ROOT / "deploy").glob("*.service"))

@@ -19,12 +19,13 @@ from neardup.pages.reader_process import Read
 from neardup.pipeline.worker import Worker
 from neardup.records import Dead, DeadLettered, Fingerprinted, Story
 
-from tests.conftest import ROOT, SAMPLES, Neardup, embedded
+from tests.support.builders import commit, fingerprint_of
+from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import BUCKET, PATHS, Bed, listed_letters
-from tests.support.faults.proxy import Fault, Proxy
-from tests.support.faults.table import Agree
+from tests.support.faults.fault_proxy import Fault, Proxy
+from tests.support.faults.fault_table import Agree
 from tests.support.languages import TAMIL
-from tests.support.made import commit, fingerprint_of
+from tests.support.paths import ROOT, SAMPLES
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)

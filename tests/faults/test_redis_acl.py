@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.conftest import ROOT, SAMPLES, Neardup, embedded
+from tests.support.command import Neardup, embedded
+from tests.support.paths import ROOT, SAMPLES
 from tests.support.servers import redis_server
 
 Make = Callable[[str, str], Neardup]

@@ -16,18 +16,18 @@ import pytest
 import stamina
 from neardup.errors import Transient
 from neardup.ledger import Ledger
-from neardup.pipeline.index_wait import wait_for_index, waits
+from neardup.pipeline.index_wait import IndexWait
 from structlog.testing import capture_logs
 
-from tests.support.faults.agree import State, state_of
-from tests.support.faults.chaos import undisturbed
-from tests.support.faults.cut import cutting
-from tests.support.faults.driver import At, Driver, Started
-from tests.support.faults.lives import Life
-from tests.support.faults.redis_box import FAULTS, Box, Fault, OtherPassword, Slow
-from tests.support.faults.table import CHAOS, Row
+from tests.support.faults.command_driver import At, Driver, Started
+from tests.support.faults.command_sequence import Life
+from tests.support.faults.consistency import State, state_of
+from tests.support.faults.cutting_proxy import cutting
+from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.kill_campaign import undisturbed
+from tests.support.faults.redis_faults import FAULTS, Box, Fault, OtherPassword, Slow
 from tests.support.servers import free_port
-from tests.system.test_service import Systemd, get
+from tests.support.service import Systemd, get
 
 LAYOUTS = ("documented", "compact")
 CUTS = 12 * min(CHAOS, 2)
@@ -140,6 +140,7 @@ def test_a_run_waits_for_a_redis_that_fails_says_so_and_goes_on(
 
 async def test_a_wait_is_told_once_however_often_and_by_how_many_it_is_tried(tmp_path: Path) -> None:
     ledger, well = Ledger(tmp_path / "neardup.db"), asyncio.Event()
+    wait = IndexWait(ledger)
 
     async def waiting(tries: int) -> None:
         failures = [Transient("it is away")] * tries
@@ -149,20 +150,20 @@ async def test_a_wait_is_told_once_however_often_and_by_how_many_it_is_tried(tmp
                 raise failures.pop()
             await well.wait()
 
-        await wait_for_index(ledger, "look_up", call)
+        await wait.until_answered("look_up", call)
 
     with stamina.set_testing(True, attempts=5), capture_logs() as lines:
         several = [asyncio.create_task(waiting(tries)) for tries in (1, 2, 3)]
-        while waits() is None:
+        while wait.status is None:
             await asyncio.to_thread(ledger.path.stat)
-        await wait_for_index(ledger, "index", ready := AsyncMock())
+        await wait.until_answered("index", ready := AsyncMock())
         assert ready.await_count == 1
-        assert waits() is not None, "one that never waited ends nobody's wait"
+        assert wait.status is not None, "one that never waited ends nobody's wait"
         well.set()
         await asyncio.gather(*several)
     ledger.close()
-    assert waits() is None
-    assert [line["event"] for line in lines if "wait" in line["event"]] == ["waiting", "waits no more"]
+    assert wait.status is None
+    assert [line["event"] for line in lines if "wait" in line["event"]] == ["waiting", "no longer waiting"]
 
 
 def test_the_daemon_waits_too_and_is_unhealthy_meanwhile(box: Box, stage: Stage) -> None:

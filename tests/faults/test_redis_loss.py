@@ -18,16 +18,17 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild
+from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.stages import BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 
-from tests.support.faults.agree import index_faults
-from tests.support.faults.table import CHAOS, Row
+from tests.support.builders import fingerprint_of, held_as_changes
+from tests.support.faults.consistency import index_faults
+from tests.support.faults.fault_table import CHAOS, Row
 from tests.support.languages import CODES, HINDI, TAMIL
-from tests.support.made import fingerprint_of, held_as_changes
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 VERSION = "v"
@@ -119,6 +120,7 @@ def writer_of(ledger: Ledger, index: Index) -> Writer:
         index,
         Detection(),
         VERSION,
+        index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
         standing=dict,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Neardup
+from tests.support.command import Neardup
 from tests.support.faults.bed import configuration, served_samples
-from tests.support.faults.proxy import Fault, Proxy
-from tests.support.meter import descendants
+from tests.support.faults.fault_proxy import Fault, Proxy
+from tests.support.resource_meter import descendants
 from tests.support.servers import free_port, redis_server
 
 Make = Callable[[str], Neardup]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.faults.soak import soak
-from tests.support.faults.table import Row
+from tests.support.faults.fault_table import Row
 
 
 def test_nothing_is_lost_or_flagged_twice(tmp_path: Path, tell: Callable[[Row], None]) -> None:

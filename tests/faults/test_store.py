@@ -22,12 +22,12 @@ from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Sk
 from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
 
-from tests.conftest import Ended, Neardup
+from tests.support.builders import worker_of
+from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, in_this_process, served_samples
-from tests.support.faults.proxy import Fault, Proxy
-from tests.support.faults.table import CHAOS, Agree
+from tests.support.faults.fault_proxy import Fault, Proxy
+from tests.support.faults.fault_table import CHAOS, Agree
 from tests.support.languages import HINDI
-from tests.support.made import worker_of
 
 Make = Callable[..., Neardup]
 PASSING = [

@@ -8,10 +8,9 @@ import pytest
 from neardup.errors import Fatal
 from neardup.ledger import lock
 
-from tests.conftest import Neardup
+from tests.support.command import Neardup, assert_one_line
 from tests.support.servers import free_port
-from tests.system.test_service import running
-from tests.system.test_wrong_inputs import assert_one_line
+from tests.support.service import running
 
 
 def test_the_second_names_the_first_and_takes_over_when_it_has_died(neardup: Neardup) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.index_bench import KINDS, Bench
+from tests.support.index_under_test import KINDS, Bench
 
 
 @pytest.fixture(params=KINDS)

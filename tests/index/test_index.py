@@ -15,7 +15,7 @@ from neardup.languages import LANGUAGES
 from neardup.ops.doctor import PROBE, UNSIGNED, _round_trip
 from neardup.records import Banded, Change, Language
 
-from tests.support.index_bench import Bench, insert
+from tests.support.index_under_test import Bench, insert
 from tests.support.languages import HINDI, TAMIL
 
 DISTANCE = 3

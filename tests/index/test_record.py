@@ -5,7 +5,7 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.protocol import Mark
 from neardup.records import Banded, Change
 
-from tests.support.index_bench import Bench
+from tests.support.index_under_test import Bench
 from tests.support.languages import MALAYALAM, ODIA
 
 SIMHASH = bytes(range(16))

@@ -17,7 +17,7 @@ from neardup.languages import LANGUAGES
 from neardup.ops.doctor import _round_trip
 from neardup.records import Banded, Change
 
-from tests.support.index_bench import Bench, insert
+from tests.support.index_under_test import Bench, insert
 from tests.support.languages import CODES, HINDI, ODIA, TAMIL
 from tests.support.servers import free_port, redis_server
 

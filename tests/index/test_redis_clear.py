@@ -8,7 +8,7 @@ from neardup.index.protocol import Mark
 from neardup.languages import LANGUAGES
 from neardup.records import Banded, Change
 
-from tests.support.index_bench import Bench, insert
+from tests.support.index_under_test import Bench, insert
 from tests.support.languages import ODIA
 
 

@@ -16,9 +16,9 @@ from neardup.index.protocol import Mark
 from neardup.languages import LANGUAGES
 from neardup.records import Banded, Change, Language
 
-from tests.support.index_bench import Bench
+from tests.support.builders import sketch_values
+from tests.support.index_under_test import Bench
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
-from tests.support.made import sketch_values
 
 SIMHASH = bytes(range(16))
 BASE = bytes(range(ROWS))

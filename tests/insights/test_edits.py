@@ -17,8 +17,8 @@ from neardup.insights.evaluate.edits import EDITS, RATES, Edit
 from neardup.languages import LANGUAGES
 from neardup.records import Language
 
-from tests.support.copied import AROUND, STORIES, chance, story
 from tests.support.languages import ENGLISH, TEXTS
+from tests.support.sample_texts import AROUND, STORIES, chance, story
 
 BY_NAME = {edit.name: edit for edit in EDITS}
 WHOLE_PAGE = Extraction()

@@ -7,8 +7,8 @@ from neardup.core.text.codepoints import NUKTAS
 from neardup.insights.evaluate import noise
 from neardup.records import Language
 
-from tests.support.copied import AROUND, chance, story
 from tests.support.languages import ENGLISH, HINDI, MALAYALAM
+from tests.support.sample_texts import AROUND, chance, story
 
 
 @pytest.mark.parametrize("language", noise.BLOCKS)

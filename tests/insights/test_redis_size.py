@@ -15,9 +15,9 @@ from neardup.insights.plan.profile import TYPICAL
 from neardup.languages import LANGUAGES
 from neardup.records import Banded, Change, Language
 
-from tests.support.drawn import pages_of
 from tests.support.languages import CODES, HINDI, TELUGU
 from tests.support.servers import redis_server
+from tests.support.synthetic_pages import pages_of
 
 BATCH = 256
 BUILT = {HINDI: 16_000, TELUGU: 4_000}

@@ -19,11 +19,10 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import connect
 from neardup.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
 
-from tests.bench import synthetic
-from tests.bench.ledger_size import FIRST_ID, ID_STEP, fill
-from tests.bench.scale_corpus import PLATFORM
-from tests.support.drawn import pages_of
+from tests.support import synthetic
 from tests.support.languages import HINDI, ODIA, TAMIL, TELUGU
+from tests.support.synthetic_pages import pages_of
+from tests.support.synthetic_stories import FIRST_ID, ID_STEP, PLATFORM, fill
 
 ROUNDING = 1 + 1e-9
 languages = st.sampled_from(list(LANGUAGES))

@@ -10,8 +10,8 @@ from neardup.ledger import candidates, clusters, connect, flags, stories, transa
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Kind, Scores, Story, Verdict
 
+from tests.support.builders import fingerprint_of, flagged, judge_pending, matches
 from tests.support.languages import HINDI
-from tests.support.made import fingerprint_of, flagged, judge_pending, matches
 
 ALIKE = bytes(64)
 LESS = bytes(16) + b"\x01" * 48  # agrees with ALIKE in a quarter of the rows

@@ -6,8 +6,8 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import stories
 from neardup.records import Fingerprinted, Story
 
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.languages import HINDI
-from tests.support.made import commit, fingerprint_of, ledger_in_memory
 
 
 def test_the_languages_have_the_numbers_that_the_ledger_gave_them() -> None:

@@ -15,8 +15,8 @@ from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Skip, Skipped, Story, Verdict
 
+from tests.support.builders import commit, judge_pending, made
 from tests.support.languages import HINDI, TAMIL
-from tests.support.made import commit, judge_pending, made
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import changes, connect, fingerprint_arrays, runs
 from neardup.records import Banded, Change, Outcome, Skip, Skipped, Story
 
+from tests.support.builders import commit, held_as_changes, ledger_in_memory, made
 from tests.support.languages import HINDI
-from tests.support.made import commit, held_as_changes, ledger_in_memory, made
 
 IDS = st.integers(0, 3)
 VERSIONS = st.builds(made, IDS, st.integers(0, 3), st.sampled_from(list(LANGUAGES)[:2]), signature=st.just(bytes(64)))

@@ -13,8 +13,8 @@ from neardup.ledger.compact_columns import packed_id
 from neardup.ledger.selection import JOINING, Selection, members_of
 from neardup.records import Fingerprinted, Kind, Language, Skip, Skipped, Story, Verdict
 
+from tests.support.builders import commit, fingerprint_of, judge_pending, ledger_in_memory
 from tests.support.languages import HINDI, NUMBER_OF, ODIA, TAMIL
-from tests.support.made import commit, fingerprint_of, judge_pending, ledger_in_memory
 
 STORIES = 8
 AUTHORS = (None, "7", "07", "asha")

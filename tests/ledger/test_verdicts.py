@@ -13,7 +13,7 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
 from neardup.records import Kind, Verdict
 
-from tests.support.made import commit, flagged, judge_pending, ledger_in_memory, made
+from tests.support.builders import commit, flagged, judge_pending, ledger_in_memory, made
 
 FLAGS = 4
 steps = st.lists(

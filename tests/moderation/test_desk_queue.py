@@ -20,8 +20,8 @@ from neardup.moderation.desk.query import STATUSES, number, query_of, selection_
 from neardup.moderation.desk.queue import place
 from neardup.records import Kind, Language, Verdict
 
+from tests.support.builders import commit, judge_pending, ledger_in_memory, made
 from tests.support.languages import TEXTS
-from tests.support.made import commit, judge_pending, ledger_in_memory, made
 
 one_or_none = st.none() | st.integers(0, 10**15)
 selections = st.builds(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.config.listen import is_loopback
+from neardup.config.address import is_loopback
 from neardup.errors import Misuse
 from neardup.ledger import connect
 from neardup.moderation.desk import sessions
@@ -17,7 +17,7 @@ from neardup.moderation.desk.security import MOST_BYTES
 from neardup.moderation.desk.sessions import Keys
 from neardup.moderation.desk.typed import MOST_IN_NAME, local, name_of, note_of
 
-from tests.support.desks import OPEN, TOKEN, desk, form_token, origin, post
+from tests.support.desk_client import OPEN, TOKEN, desk, form_token, origin, post
 
 
 async def test_every_answer_forbids_what_no_page_needs(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from neardup.ledger import connect, flags, verdicts
 from neardup.moderation.desk import connections
 from neardup.records import Verdict
 
-from tests.support.desks import Client, desk, form_token, origin
-from tests.support.made import commit, judge_pending, made
+from tests.support.builders import commit, judge_pending, made
+from tests.support.desk_client import Client, desk, form_token, origin
 
 PAIR, CLUSTER = "/pair/1/2", "/cluster/1"
 NOTE = "टिप्पणी <b>&"

@@ -26,10 +26,10 @@ from neardup.moderation.evidence.pieces import SHOWN_PAIRS, Fold, Paragraph, Seg
 from neardup.query.compare import Told, evidence
 from neardup.records import Language
 
-from tests.core.text.test_located import boundaries
-from tests.query.test_compare import LIMITS, every_language, every_planted_pair, sample, told, told_wildly
-from tests.support.copied import AROUND, story
+from tests.support.compared_stories import LIMITS, every_language, every_planted_pair, sample, told, told_wildly
+from tests.support.graphemes import boundaries
 from tests.support.languages import TEXTS
+from tests.support.sample_texts import AROUND, story
 
 BOTH = {Mark.COPIED, Mark.KEPT}
 texts_of_few_words = st.lists(st.sampled_from("abcdefgh"), max_size=60).map(lambda words: [w.encode() for w in words])

@@ -21,7 +21,7 @@ from neardup.query.compare import Told, Untold, evidence, remembered
 from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from tests.query.test_compare import LIMITS, every_planted_pair, sample, told, told_wildly
+from tests.support.compared_stories import LIMITS, every_planted_pair, sample, told, told_wildly
 from tests.support.languages import CODES, TEXTS
 
 ATTACKS = [

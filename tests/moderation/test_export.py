@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.config.export_formats import FORMATS, Format
+from neardup.config.export import FORMATS, Format
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import flags, stories
@@ -26,8 +26,8 @@ from neardup.records import Fingerprinted, Language, Story
 from neardup.timestamps import rfc3339
 
 from tests.moderation.test_formats import of_csv, read_csv, read_jsonl
+from tests.support.builders import fingerprint_of, judge_pending, ledger_in_memory, matches
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, ODIA, PUNJABI, TAMIL, TEXTS
-from tests.support.made import fingerprint_of, judge_pending, ledger_in_memory, matches
 
 CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "

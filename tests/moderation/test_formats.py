@@ -14,7 +14,7 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.config.export_formats import FORMATS, Format, format_of, target_of
+from neardup.config.export import FORMATS, Format, format_of, target_of
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.files import write_csv, write_jsonl
@@ -30,7 +30,7 @@ from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.moderation.test_guard import would_run
-from tests.support.attacks import TITLES
+from tests.support.hostile_titles import TITLES
 from tests.support.languages import CODES, TEXTS
 
 CODE_OF = CODES

@@ -13,7 +13,7 @@ from neardup.languages import LANGUAGES
 from neardup.moderation.export.guard import guarded
 from neardup.records import Language
 
-from tests.support.attacks import TITLES
+from tests.support.hostile_titles import TITLES
 from tests.support.languages import TEXTS
 
 SIGNS = "=+-@"

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 import stamina
 from neardup.config import Content
-from neardup.config.export_formats import FORMATS, Format
+from neardup.config.export import FORMATS, Format
 from neardup.errors import Fatal, Transient
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.files import write_csv, write_jsonl

@@ -1,48 +1,30 @@
-"""The summary of a run, posted: what is said, what is tried again, and that a webhook that fails is only a warning."""
+"""The summary of a run, posted: its words, what is tried again, and what an error shows."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stamina
 import structlog
-from aiohttp import web
-from neardup.config import Config, Content, Export, Source
-from neardup.moderation.webhook import tell
+from neardup.config import Export
+from neardup.errors import NeardupError, Transient
+from neardup.moderation.webhook import notify_webhook
 
 from tests.support.servers import free_port
+from tests.support.webhook_server import SECRET, other_side
 
-FACTS = {"listed": 12_000, "fingerprinted": 9000, "flagged": {"exact": 3, "near": 1204}, "seconds": 8.5}
-SECRET = "T0KEN"
+FACTS = {
+    "listed": 12_000,
+    "fingerprinted": 9000,
+    "flagged": {"exact": 3, "near": 1204},
+    "seconds": 8.5,
+    "warnings": {},
+}
 
 
-def config(url: str) -> Config:
-    export = Export(path=Path("/var/flags.csv"), webhook=url)
-    return Config(source=Source(manifest=Path("m.csv")), content=Content(url="file:."), export=export)
-
-
-@asynccontextmanager
-async def other_side(*answers: int) -> AsyncIterator[tuple[str, list[Any]]]:
-    """A server that answers so, in turn; its URL, and what it was told."""
-    told: list[Any] = []
-    rest = iter(answers)
-
-    async def hook(request: web.Request) -> web.Response:
-        told.append(await request.json())
-        return web.Response(status=next(rest), headers={"Location": "/elsewhere"})
-
-    app = web.Application()
-    app.add_routes([web.post(f"/{SECRET}", hook)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    try:
-        yield f"http://127.0.0.1:{port}/{SECRET}", told
-    finally:
-        await runner.cleanup()
+def section(url: str) -> Export:
+    return Export(path=Path("/var/flags.csv"), webhook=url)
 
 
 @pytest.fixture
@@ -53,7 +35,7 @@ def warnings() -> Iterator[list[Any]]:
 
 async def test_what_is_posted() -> None:
     async with other_side(200) as (url, told):
-        await tell(config(url), "daily", "done", FACTS)
+        await notify_webhook(section(url), "daily", "done", FACTS)
     assert told == [
         {
             "text": "neardup daily done: 12,000 listed, 1,207 flagged (exact 3, near 1,204), file /var/flags.csv",
@@ -69,30 +51,34 @@ async def test_what_is_posted() -> None:
 async def test_a_busy_one_is_asked_again(busy: int, warnings: list[Any]) -> None:
     with stamina.set_testing(True, attempts=3):
         async with other_side(busy, busy, 204) as (url, told):
-            await tell(config(url), "daily", "done", FACTS)
+            await notify_webhook(section(url), "daily", "done", FACTS)
     assert len(told) == 3
     assert [one["event"] for one in warnings].count("trying again") == 2
 
 
+async def test_an_export_that_failed_is_said_and_no_file_named() -> None:
+    failed = FACTS | {"warnings": {"export": "cannot write /var/flags.csv: Not a directory"}}
+    async with other_side(200) as (url, told):
+        await notify_webhook(section(url), "daily", "done", failed)
+    assert told[0]["file"] is None
+    assert told[0]["text"].endswith("near 1,204), export failed: cannot write /var/flags.csv: Not a directory")
+
+
 @pytest.mark.parametrize(("answer", "times"), [(404, 1), (302, 1), (503, 2)])
-async def test_one_that_fails_is_a_warning_without_its_url(answer: int, times: int, warnings: list[Any]) -> None:
+async def test_a_refusal_is_raised_without_the_url(answer: int, times: int, warnings: list[Any]) -> None:
     with stamina.set_testing(True, attempts=2):
         async with other_side(*[answer] * 9) as (url, told):
-            await tell(config(url), "daily", "done", FACTS)
+            with pytest.raises(NeardupError, match=f"export.webhook answers {answer}") as refusal:
+                await notify_webhook(section(url), "daily", "done", FACTS)
     assert len(told) == times
-    assert (warnings[-1]["event"], warnings[-1]["why"]) == (
-        "the webhook was not told of the run",
-        f"export.webhook answers {answer}",
-    )
-    assert SECRET not in str(warnings), "the URL may be a secret"
+    assert SECRET not in str([refusal.value, warnings]), "the URL may be a secret"
 
 
-async def test_one_that_is_away_is_a_warning(warnings: list[Any]) -> None:
-    with stamina.set_testing(True, attempts=1):
-        await tell(config(f"http://127.0.0.1:{free_port()}/{SECRET}"), "daily", "done", FACTS)
-    assert warnings[-1]["why"].startswith("export.webhook does not answer: ")
-    assert SECRET not in str(warnings)
+async def test_silence_is_raised_without_the_url(warnings: list[Any]) -> None:
+    with stamina.set_testing(True, attempts=1), pytest.raises(Transient, match="does not answer: ") as silence:
+        await notify_webhook(section(f"http://127.0.0.1:{free_port()}/{SECRET}"), "daily", "done", FACTS)
+    assert SECRET not in str([silence.value, warnings])
 
 
-async def test_none_is_told_of_nothing() -> None:
-    await tell(config(""), "daily", "done", FACTS)
+async def test_no_webhook_is_no_error() -> None:
+    await notify_webhook(section(""), "daily", "done", FACTS)

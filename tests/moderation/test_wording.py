@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from neardup.moderation.wording import findings, headline, kind, percent, scores, share, span, warnings
 from neardup.query.compare import Told, Untold, evidence, remembered
 
-from tests.query.test_compare import LIMITS, sample, told
+from tests.support.compared_stories import LIMITS, sample, told
 
 DAY_MS = 86_400_000
 

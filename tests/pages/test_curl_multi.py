@@ -15,9 +15,9 @@ from neardup.pages.local import File
 from neardup.pages.s3 import Get
 from neardup.pages.store import Document, Pages
 
-from tests.support.faults.proxy import Fault, Proxy, proxied
-from tests.support.made import got
-from tests.support.objects_server import BODY, Server, content_of, with_keys
+from tests.support.builders import got
+from tests.support.faults.fault_proxy import Fault, Proxy, proxied
+from tests.support.one_body_server import BODY, Server, content_of, with_keys
 
 MANY = 9  # as often as libcurl could ask again by itself, and more
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Content
-from neardup.errors import Fatal, Gone, TooLarge, Transient
-from neardup.pages.s3_errors import Forbidden
+from neardup.errors import Fatal, Forbidden, Gone, TooLarge, Transient
 from neardup.pages.store import Document, Pages
 
-from tests.support.made import got
+from tests.support.builders import got
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from neardup.pages.watchdog import Record, new_record
 from neardup.records import Language, Skip, Story
 from neardup.retry import ATTEMPTS
 
-from tests.support.faults.proxy import Fault, Proxy, proxied
+from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.languages import HINDI, TAMIL, TEXTS
-from tests.support.object_server import object_server
+from tests.support.s3_server import object_server
 from tests.support.servers import REGION
 
 

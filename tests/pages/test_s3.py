@@ -20,8 +20,8 @@ from neardup.errors import Fatal, Gone, TooLarge, Transient
 from neardup.pages.s3 import Get
 from neardup.pages.store import Document, Pages
 
-from tests.support.made import got
-from tests.support.objects_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
+from tests.support.builders import got
+from tests.support.one_body_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
 from tests.support.servers import REGION
 
 

@@ -14,8 +14,8 @@ from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Sk
 from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
 
+from tests.support.builders import worker_of
 from tests.support.languages import HINDI
-from tests.support.made import worker_of
 from tests.support.servers import REGION, free_port
 
 STORY = Story(1, HINDI, "page.html")

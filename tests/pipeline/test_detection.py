@@ -24,6 +24,7 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, flags, runs
 from neardup.pipeline.index_sync import catch_up, refuse_strangers
+from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import LookedUp, Writer
@@ -31,8 +32,8 @@ from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind,
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from tests.support.builders import fingerprint_of
 from tests.support.languages import HINDI, ODIA
-from tests.support.made import fingerprint_of
 
 Pairs = set[tuple[int, int, str, int]]
 Text = tuple[int, list[int], list[int] | None]
@@ -102,6 +103,7 @@ async def flagged(
         index,
         detection,
         "v",
+        index_wait=IndexWait(ledger),
         run_id=run_id,
         standing=dict,
         counts=Counts(),

@@ -17,8 +17,8 @@ from neardup.pipeline.index_sync import catch_up, ledger_id, rebuild, refuse_str
 from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
 
+from tests.support.builders import fingerprint_of, held_as_changes
 from tests.support.languages import CODES, HINDI
-from tests.support.made import fingerprint_of, held_as_changes
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]

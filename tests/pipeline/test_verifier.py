@@ -23,8 +23,8 @@ from neardup.pipeline import verifier
 from neardup.pipeline.verifier import Verifier
 from neardup.records import Fingerprinted, Language, Story
 
+from tests.support.builders import got, matches
 from tests.support.languages import BENGALI, HINDI, ODIA, TAMIL, TEXTS
-from tests.support.made import got, matches
 
 
 class Store:

@@ -13,9 +13,9 @@ from neardup.pages.store import Pages
 from neardup.pipeline.worker import Worker
 from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Outcome, Skip, Skipped, Story
 
-from tests.conftest import SAMPLES
+from tests.support.builders import got, worker_of
 from tests.support.languages import HINDI, MARATHI, TAMIL
-from tests.support.made import got, worker_of
+from tests.support.paths import SAMPLES
 from tests.support.servers import REGION, Aws
 
 STORY = Story(1, HINDI, "page.html", updated_at=1000)

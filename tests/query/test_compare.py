@@ -3,14 +3,12 @@ reader sees as characters; on a terminal all of it fits, and nothing of it is ta
 """
 
 import io
-import json
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
 from neardup.languages import LANGUAGES
@@ -20,27 +18,18 @@ from neardup.records import Kind, Language
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.conftest import SAMPLES
-from tests.core.text.test_located import TORN, boundaries
+from tests.support.compared_stories import (
+    LIMITS,
+    every_language,
+    every_planted_pair,
+    sample,
+    told,
+    told_wildly,
+)
+from tests.support.graphemes import boundaries
 from tests.support.languages import ODIA, TAMIL, TEXTS
 
-TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
-STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
-LIMITS = Thresholds()
 PAIR = ("a", "b")
-every_language = pytest.mark.parametrize("language", LANGUAGES)
-every_planted_pair = pytest.mark.parametrize("pair", TRUTH, ids=lambda pair: f"{pair['kind']}-{pair['a']}-{pair['b']}")
-signs = [*TORN, *(word for text in TEXTS.values() for word in text.split())]
-told_wildly = st.lists(st.sampled_from(signs), max_size=8).map("".join)
-
-
-def told(text: str, **known: object) -> Told:
-    return Told(text, tokens(text), known)
-
-
-def sample(story_id: int) -> Told:
-    [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
-    return told(page_text(page.read_bytes(), None, STORY))
 
 
 def assert_evidence(facts: dict[str, Any], stories: tuple[Told, Told]) -> None:

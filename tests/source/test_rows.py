@@ -16,8 +16,8 @@ from neardup.errors import Misuse
 from neardup.source import rows
 from neardup.source.rows import Row, csv_rows, jsonl_rows
 
-from tests.conftest import SAMPLES
 from tests.support.languages import TEXTS
+from tests.support.paths import SAMPLES
 
 HEADER = ["id", "language", "title"]
 pieces = st.sampled_from([*"ab,;'\" \n\r\t\0\u0085\u2028\ufeff", '""', "\r\n", *TEXTS.values()])

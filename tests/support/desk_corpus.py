@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import COMMON
+from tests.support.command import COMMON
 
 ALPHABET = [chr(code) for code in range(0x0915, 0x0939)]
 

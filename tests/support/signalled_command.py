@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from neardup.cli import console, main
-from neardup.pipeline import run
+from neardup.pipeline.progress import Progress, Watch
 
 
 def resident_kib() -> int:
@@ -26,8 +26,8 @@ def drive(number: int, at: int, arguments: list[str]) -> None:
     memory: dict[int, int] = {}
 
     @contextmanager
-    def watching(command: str) -> Iterator[run.Watch]:
-        def watch(progress: run.Progress) -> None:
+    def watching(command: str) -> Iterator[Watch]:
+        def watch(progress: Progress) -> None:
             listed = progress.counts.listed
             memory.setdefault(listed // 1000 * 1000, resident_kib())
             if number and listed >= at:

@@ -2,17 +2,17 @@
 
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Ended, Neardup, embedded
-from tests.support.stories import generate
+from tests.support.command import Ended, Neardup
+from tests.support.generated_stories import configuration, generate
+from tests.support.ledger_state import state
+from tests.support.paths import ROOT
 
 STORIES = 20_000
 MEMORY_FROM = 5_000
@@ -35,17 +35,11 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     return neardup, drive(neardup, "NONE", 0, "backfill", "--json")
 
 
-def configuration(corpus: Path, index: str = "sqlite:") -> str:
-    return embedded(corpus / "manifest.csv", corpus / "html", index).replace(
-        'body = "article .story, div.post-body"', ""
-    )
-
-
 def drive(neardup: Neardup, number: str, at: int, *arguments: str) -> Ended:
     command = [
         sys.executable,
         "-m",
-        "tests.system.driver",
+        "tests.support.signalled_command",
         number,
         str(at),
         "--config",
@@ -53,27 +47,6 @@ def drive(neardup: Neardup, number: str, at: int, *arguments: str) -> Ended:
     ]
     done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def state(neardup: Neardup) -> dict[str, list[tuple[object, ...]]]:
-    """What law 8 compares: (id, language, hashes) and (pair, kind, scores); and the embedded index, by ids."""
-    scores = "hamming, jaccard, containment_a, containment_b, longest_run_words, estimated"
-    queries = {
-        "stories": "SELECT id, language, text_hash, simhash, signature, shingles FROM stories ORDER BY id",
-        "flags": f"SELECT a, b, kind, status, {scores} FROM flags ORDER BY a, b",
-        "near misses": f"SELECT a, b, {scores} FROM candidates WHERE judged_at IS NOT NULL ORDER BY a, b",
-        "pending": "SELECT a, b FROM candidates WHERE judged_at IS NULL",
-    }
-    with closing(sqlite3.connect(neardup.ledger)) as db:
-        out = {name: db.execute(query).fetchall() for name, query in queries.items()}
-        assert out["pending"] == [], "candidates were left to judge"
-        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'index_buckets'").fetchone():
-            ids = dict(db.execute("SELECT number, id FROM stories"))
-            out["index"] = [
-                (bucket, frozenset(ids[number] for number in memoryview(numbers).cast("I")))
-                for bucket, numbers in db.execute("SELECT * FROM index_buckets ORDER BY 1")
-            ]
-    return out
 
 
 def test_memory_is_flat(undisturbed: tuple[Neardup, Ended]) -> None:

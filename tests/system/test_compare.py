@@ -12,10 +12,10 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import connect, runs
 from neardup.query.compare import compare
 
-from tests.conftest import SAMPLES, Neardup, embedded
+from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.languages import MARATHI, TAMIL
-from tests.system.test_samples import TRUTH
-from tests.system.test_wrong_inputs import assert_one_line
+from tests.support.paths import SAMPLES
+from tests.support.samples import TRUTH
 
 STORIES = SAMPLES / "stories"
 A, B = STORIES / "TAMIL" / "4104002.html", STORIES / "TAMIL" / "4104005.html"

@@ -13,8 +13,9 @@ from neardup.languages import LANGUAGES
 from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.conftest import SAMPLES, Neardup, embedded
+from tests.support.command import Neardup, embedded
 from tests.support.languages import MALAYALAM, ODIA, TAMIL
+from tests.support.paths import SAMPLES
 
 FEW = ("--sample", "2", "--min-words", "60")
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
-from neardup.config.export_formats import FORMATS, Format
+from neardup.config.export import FORMATS, Format
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.conftest import Neardup, embedded
-from tests.moderation.test_webhook import other_side
+from tests.support.command import Neardup, embedded
 from tests.support.languages import CODES
 from tests.support.servers import REGION, Aws
+from tests.support.webhook_server import other_side
 
 ALL = 21
 
@@ -158,3 +158,31 @@ async def test_a_run_tells_a_webhook_and_leaves_its_file_in_s3(aws: Aws, neardup
     assert "export.webhook answers 404" in again.err, "a webhook that fails fails no run"
     body = aws.client("s3").get_object(Bucket="flags", Key="flags.jsonl")["Body"].read().decode()
     assert len(body.split("\n")) == ALL + 1
+
+
+def test_an_export_that_cannot_be_written_is_one_warning(make_neardup: Callable[[str, str], Neardup]) -> None:
+    """Flags, watermark and exit code are as without the export."""
+    without = make_neardup(embedded(), "without")
+    neardup = make_neardup(embedded() + '[export]\npath = "file/sub/flags.csv"\n', "with")
+    (neardup.folder / "file").write_text("no folder", encoding="utf-8")
+    why = f"cannot write {neardup.folder / 'file' / 'sub' / 'flags.csv'}: Not a directory"
+    for command in ("backfill", "sweep", "daily"):
+        done, undisturbed = neardup(command, "--json"), without(command, "--json")
+        assert (done.code, undisturbed.code) == (0, 0), done.err
+        times = ("seconds", "stories_per_second")
+        assert done.facts == undisturbed.facts | {name: done.facts[name] for name in times if name in done.facts} | {
+            "warnings": {"export": why}
+        }
+        warnings = [line for line in map(json.loads, done.err.splitlines()) if "hook" in line]
+        assert [(line["hook"], line["why"]) for line in warnings] == [("export", why)], "one warning, and no more"
+    facts, wanted = neardup("status", "--json").facts, without("status", "--json").facts
+    assert facts["watermark"] == wanted["watermark"] is not None
+    assert [run["status"] for run in facts["runs"]] == ["done"] * 3
+    assert [run["counts"]["warnings"] for run in facts["runs"]] == [{"export": why}] * 3
+    pairs = [[row["story_id"], row["matched_id"], row["kind"]] for row in given(neardup)]
+    assert pairs == [[row["story_id"], row["matched_id"], row["kind"]] for row in given(without)]
+    assert len(pairs) == ALL
+    shown = neardup("daily").out
+    assert f"warning: export failed: {why}" in shown, "people see it too"
+    assert "All open flags: " not in shown, "a file that is not there is not named"
+    assert "export failed: cannot write " in neardup("status").out

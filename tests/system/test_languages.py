@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.conftest import Neardup, embedded
+from tests.support.command import Neardup, embedded
 from tests.support.servers import redis_server
 
 SINHALA = """
@@ -81,7 +81,7 @@ def test_a_language_added_later_is_found_and_nothing_is_refingerprinted(
         assert dead == [("bad_language",)]
         if kind == "compact":
             with redis.Redis.from_url(url) as client:
-                assert b"SINHALA=13" in (client.get("neardup:bits") or b""), "a later language has the least width"  # type: ignore[operator]
+                assert b"SINHALA=13" in (client.get("neardup:bits") or b""), "a later language has the least width"
                 assert client.exists("neardup:stories:si")
         page = tmp_path / "page.html"
         page.write_text(f"<p>{text(SINHALA_WORDS, 10)}</p>", encoding="utf-8")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Neardup, embedded
-from tests.system.test_wrong_inputs import assert_one_line
+from tests.support.command import Neardup, assert_one_line, embedded
 
 Make = Callable[..., Neardup]
 FULL = ["HINDI=4170000", "ml=2060000", "bn=1850000", "mr=1850000", "ta=1820000", "te=1540000", "gu=1120000"]

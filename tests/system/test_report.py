@@ -6,7 +6,7 @@ import pytest
 from neardup.records import Kind
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.conftest import Neardup
+from tests.support.command import Neardup
 
 DRAWN = [
     "Flags by day",

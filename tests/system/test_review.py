@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from tests.conftest import ROOT, Neardup
-from tests.system.test_wrong_inputs import assert_one_line
+from tests.support.command import Neardup, assert_one_line
+from tests.support.paths import ROOT
 
 PATIENCE_SECONDS = 60
 

@@ -12,12 +12,10 @@ from neardup.core.candidates.banding import band_values
 from neardup.languages import LANGUAGES
 from neardup.ledger import read
 
-from tests.conftest import COMMON, ROOT, SAMPLES, Neardup, embedded
+from tests.support.command import COMMON, Neardup, embedded
+from tests.support.paths import ROOT, SAMPLES
+from tests.support.samples import PLANTED, ROWS, TRUTH, kinds
 from tests.support.servers import REGION, Aws
-
-TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
-ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
-PLANTED = {(pair["a"], pair["b"], pair["kind"]) for pair in TRUTH}
 
 CLOUD = """
 [source]
@@ -32,10 +30,6 @@ endpoint = "{endpoint}"
 region = "{region}"
 path_style = true
 """
-
-
-def kinds(neardup: Neardup) -> set[tuple[int, int, str]]:
-    return {(min(a, b), max(a, b), kind) for a, b, kind, _ in neardup.pairs()}
 
 
 def test_the_samples_are_as_promised() -> None:
@@ -68,6 +62,7 @@ def test_counts_add_up_and_the_last_line_is_the_object(neardup: Neardup) -> None
             "flagged",
             "seconds",
             "stories_per_second",
+            "warnings",
         ]
         ends = facts["fingerprinted"] + sum(facts["skipped"].values()) + sum(facts["dead_lettered"].values())
         assert facts["listed"] == ends, command

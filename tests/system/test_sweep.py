@@ -8,22 +8,22 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from neardup.app import open_ledger, sweep
 from neardup.config import load
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, lock
-from neardup.pipeline.run import Watch
-from neardup.pipeline.sweep import Swept, sweep
+from neardup.ledger import lock
+from neardup.pipeline.progress import Watch, unwatched
+from neardup.pipeline.summary import SweepSummary
 
-from tests.conftest import SAMPLES, Neardup, embedded
+from tests.support.command import Neardup, assert_one_line, embedded
+from tests.support.generated_stories import configuration, generate
+from tests.support.paths import SAMPLES
 from tests.support.servers import free_port
-from tests.support.stories import generate
-from tests.system.test_backfill import configuration, drive
-from tests.system.test_wrong_inputs import assert_one_line
+from tests.system.test_backfill import drive
 
 Make = Callable[..., Neardup]
 Flags = dict[tuple[int, int], list[Any]]
@@ -71,18 +71,18 @@ def forget_flags(neardup: Neardup) -> None:
     db.close()
 
 
-def swept(neardup: Neardup, stop: asyncio.Event | None = None, watch: Watch = lambda progress: None) -> Swept:
+def swept(neardup: Neardup, stop: asyncio.Event | None = None, watch: Watch = unwatched) -> SweepSummary:
     """Sweep here."""
 
-    async def go() -> Swept:
+    async def go() -> SweepSummary:
         config = load(neardup.folder / "config.toml")
-        with closing(Ledger(config.ledger.path)) as ledger:
+        with open_ledger(config) as ledger:
             return await sweep(config, ledger, stop or asyncio.Event(), watch)
 
     return asyncio.run(go())
 
 
-def swept_in_part(neardup: Neardup) -> Swept:
+def swept_in_part(neardup: Neardup) -> SweepSummary:
     """The same, told to stop at the first flags: the first language is on record then."""
     stop = asyncio.Event()
     return swept(neardup, stop, lambda progress: stop.set() if progress.counts.flagged else None)
@@ -94,7 +94,16 @@ def test_a_sweep_flags_what_the_backfill_flagged(neardup: Neardup, before: Flags
     assert done.code == 0, done.err
     assert flagged(neardup) == before
     facts = done.facts
-    assert list(facts) == ["status", "stories", "candidates", "left_out", "capped_runs", "flagged", "seconds"]
+    assert list(facts) == [
+        "status",
+        "stories",
+        "candidates",
+        "left_out",
+        "capped_runs",
+        "flagged",
+        "seconds",
+        "warnings",
+    ]
     assert facts["stories"] == len(ROWS)
     assert sum(facts["flagged"].values()) == len(before) <= facts["candidates"]
     assert (facts["left_out"], facts["capped_runs"]) == (0, 0)

@@ -13,7 +13,8 @@ from neardup.ledger import connect, flags, read, verdicts
 from neardup.ledger.selection import Selection
 from neardup.records import Kind, Verdict
 
-from tests.conftest import SAMPLES, Neardup, embedded
+from tests.support.command import Neardup, embedded
+from tests.support.paths import SAMPLES
 
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
 ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))

@@ -7,21 +7,12 @@ from pathlib import Path
 import pytest
 from neardup.ledger import lock
 
-from tests.conftest import Ended, Neardup, embedded
+from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.servers import free_port
 
 PLANTED = 21  # pairs among the samples
 Make = Callable[..., Neardup]
 PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था। "
-
-
-def assert_one_line(ended: Ended, code: int, *words: str) -> None:
-    lines = ended.err.strip().splitlines()
-    assert ended.code == code, ended.err
-    assert "Traceback" not in ended.err
-    assert len(lines) == 1, f"one line, not {lines}"
-    for word in words:
-        assert word in lines[0], lines[0]
 
 
 @pytest.mark.parametrize(

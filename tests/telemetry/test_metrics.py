@@ -12,7 +12,7 @@ from neardup.telemetry import metrics
 from neardup.telemetry.http import served
 from prometheus_client.metrics import MetricWrapperBase
 
-from tests.conftest import ROOT
+from tests.support.paths import ROOT
 from tests.support.servers import free_port
 
 GOLDEN = Path(__file__).with_name("metrics.golden")

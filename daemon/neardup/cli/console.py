@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from neardup.errors import NeardupError
-from neardup.pipeline import run
+from neardup.pipeline.progress import Progress as RunProgress
+from neardup.pipeline.progress import Watch
 
 LOG_EVERY_SECONDS = 30.0
 FIRST = ("timestamp", "level", "run", "event")
@@ -71,7 +72,7 @@ def tell_why(error: NeardupError) -> None:
 
 
 @contextmanager
-def watching(command: str) -> Iterator[run.Watch]:
+def watching(command: str) -> Iterator[Watch]:
     """A progress bar on a terminal, a log line now and then otherwise."""
     if err.is_terminal:
         with Progress(
@@ -85,7 +86,7 @@ def watching(command: str) -> Iterator[run.Watch]:
         ) as bar:
             task = bar.add_task(command, total=None, counts="")
 
-            def show(progress: run.Progress) -> None:
+            def show(progress: RunProgress) -> None:
                 speed = progress.counts.listed / (bar.tasks[task].elapsed or 1)
                 bar.update(
                     task,
@@ -98,7 +99,7 @@ def watching(command: str) -> Iterator[run.Watch]:
             return
     last = time.monotonic()
 
-    def say(progress: run.Progress) -> None:
+    def say(progress: RunProgress) -> None:
         nonlocal last
         if time.monotonic() - last >= LOG_EVERY_SECONDS:
             last = time.monotonic()
@@ -111,7 +112,7 @@ def watching(command: str) -> Iterator[run.Watch]:
 def counting(command: str) -> Iterator[Callable[[int], None]]:
     """The same for a command that only counts."""
     with watching(command) as watch:
-        progress = run.Progress()
+        progress = RunProgress()
 
         def show(done: int) -> None:
             progress.counts.fingerprinted = done
@@ -120,7 +121,7 @@ def counting(command: str) -> Iterator[Callable[[int], None]]:
         yield show
 
 
-def in_short(progress: run.Progress) -> str:
+def in_short(progress: RunProgress) -> str:
     counts = progress.counts
     numbers = (
         (counts.listed, "listed"),

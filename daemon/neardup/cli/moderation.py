@@ -14,8 +14,8 @@ from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
 from neardup.cli.flag_options import selects
 from neardup.config import Config
-from neardup.config.export_formats import FORMATS, Format, format_of, target_of
-from neardup.config.listen import address
+from neardup.config.address import address
+from neardup.config.export import FORMATS, Format, format_of, target_of
 from neardup.core.text.html import Unreadable
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import connect, flags, read, translated

@@ -6,37 +6,45 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from neardup.pipeline.summary import Summary
-from neardup.pipeline.sweep import Swept
+from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 
 SHOWN_FLAGS = 25
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
-def show_summary(summary: Summary) -> None:
+def show_run(summary: RunSummary) -> None:
     """The figures of a run, a line each."""
     facts = summary.as_dict()
     rows = {name: facts[name] for name in ("listed", "fingerprinted")}
     for name in ("skipped", "dead_lettered", "flagged"):
         rows[name.replace("_", "-")] = by_reason(getattr(summary.counts, name))
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
-    show_ended(summary.command, summary.status, rows)
+    _show_summary(summary, rows)
 
 
-def show_sweep(swept: Swept) -> None:
+def show_sweep(summary: SweepSummary) -> None:
     """The figures of a sweep, a line each."""
     rows: dict[str, object] = {
-        "looked at": f"{swept.stories:,} stories",
-        "nominated": f"{swept.candidates:,} pairs",
-        "left out": f"{swept.left_out:,} pairs by max_matches; {swept.capped_runs:,} buckets were cut by max_bucket",
-        "flagged": by_reason(swept.flagged),
-        "time": f"{swept.as_dict()['seconds']} s",
+        "looked at": f"{summary.stories:,} stories",
+        "nominated": f"{summary.candidates:,} pairs",
+        "left out": f"{summary.left_out:,} pairs by max_matches; "
+        f"{summary.capped_runs:,} buckets were cut by max_bucket",
+        "flagged": by_reason(summary.flagged),
+        "time": f"{summary.as_dict()['seconds']} s",
     }
-    show_ended("sweep", swept.status, rows)
+    _show_summary(summary, rows)
+
+
+def _show_summary(summary: Summary, rows: dict[str, object]) -> None:
+    """The figures, and a line for each hook that failed."""
+    show_ended(summary.command, summary.status, rows)
+    for hook, why in summary.warnings.items():
+        out.print(f"[yellow]warning[/]: {escape(f'{hook} failed: {why}')}", soft_wrap=True)
 
 
 def by_reason(counter: Counter[str]) -> str:
@@ -188,6 +196,7 @@ def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
             f"{run['started_at']} {run['command']:9} {run['status']:8} listed {run['counts'].get('listed', 0):,}"
             + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
             + (f"  {run['error']}" if run["error"] else "")
+            + "".join(f"  {hook} failed: {why}" for hook, why in run["counts"].get("warnings", {}).items())
             for run in facts["runs"]
         ]
         or ["none"],

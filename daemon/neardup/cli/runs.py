@@ -3,32 +3,36 @@
 import asyncio
 import json
 import sqlite3
-from contextlib import AsyncExitStack, closing
-from dataclasses import replace
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import click
 
-from neardup.app import open_app
+from neardup.app import open_app, open_ledger, run_once
+from neardup.app import sweep as sweep_ledger
 from neardup.cli import console, printing
 from neardup.cli.base import command, json_option, time_of
 from neardup.cli.event_loop import run_async
 from neardup.config import Config
-from neardup.ledger import Ledger, clusters, flags, read, runs, snapshot
+from neardup.ledger import clusters, flags, runs, snapshot
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.pairs import record
 from neardup.ops.service import Service
-from neardup.pipeline.run import run_once
-from neardup.pipeline.summary import Summary
-from neardup.pipeline.sweep import Swept
-from neardup.pipeline.sweep import sweep as sweep_ledger
+from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.telemetry.http import serve_if_free
 
 
 @command
 def run(config: Config) -> None:
     """The daemon: daily runs on the schedule of [run], /metrics and /healthz, until SIGTERM."""
-    run_async(lambda stop: Service(config, stop).run(), drains=True)
+
+    async def serve(stop: asyncio.Event) -> None:
+        await Service(
+            config.ledger.path, config.metrics.listen, config.run.schedule, partial(open_app, config), stop
+        ).run()
+
+    run_async(serve, drains=True)
 
 
 @command
@@ -53,7 +57,7 @@ def backfill(config: Config, refingerprint: bool, fresh: bool, as_json: bool) ->
 def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> None:
     """Do one run, with the options of `run_once`, and print what came of it."""
 
-    async def go(stop: asyncio.Event) -> tuple[Summary, list[dict[str, Any]]]:
+    async def go(stop: asyncio.Event) -> tuple[RunSummary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(open_app(config))
             await serve_if_free(stack, config.metrics.listen)
@@ -63,15 +67,16 @@ def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> No
                 with console.watching("sweep") as watch:
                     swept = await sweep_ledger(config, app.ledger, stop, watch)
                 summary.counts.flagged.update(swept.flagged)
-                summary = replace(summary, status=swept.status)
+                summary.warnings.update(swept.warnings)
+                summary.status = swept.status
             return summary, await app.ledger.do(_flagged_since, summary.started_at)
 
     summary, new = run_async(go, drains=True)
     if as_json:
         click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
         return
-    printing.show_summary(summary)
-    _show_flags(config, new, summary.counts.flagged.total())
+    printing.show_run(summary)
+    _show_flags(config, new, summary, summary.counts.flagged.total())
 
 
 @command
@@ -79,10 +84,9 @@ def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> No
 def sweep(config: Config, as_json: bool) -> None:
     """Flag the pairs inside what is already fingerprinted; one that was cut short goes on where it was."""
 
-    async def go(stop: asyncio.Event) -> tuple[Swept, list[dict[str, Any]]]:
-        read(config.ledger.path).close()
+    async def go(stop: asyncio.Event) -> tuple[SweepSummary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
-            ledger = stack.enter_context(closing(Ledger(config.ledger.path)))
+            ledger = stack.enter_context(open_ledger(config))
             await serve_if_free(stack, config.metrics.listen)
             with console.watching("sweep") as watch:
                 swept = await sweep_ledger(config, ledger, stop, watch)
@@ -93,12 +97,12 @@ def sweep(config: Config, as_json: bool) -> None:
         click.echo(json.dumps({"status": swept.status, **swept.as_dict()}, ensure_ascii=False))
         return
     printing.show_sweep(swept)
-    _show_flags(config, new, swept.flagged.total())
+    _show_flags(config, new, swept, swept.flagged.total())
 
 
-def _show_flags(config: Config, new: list[dict[str, Any]], total: int) -> None:
+def _show_flags(config: Config, new: list[dict[str, Any]], summary: Summary, total: int) -> None:
     printing.show_flags(new, total)
-    if config.export.path:
+    if config.export.path and "export" not in summary.warnings:
         click.echo(f"\nAll open flags: {config.export.path}")
 
 

@@ -1,4 +1,4 @@
-"""Secrets in a configuration file that anybody on the box can read."""
+"""Secrets in a configuration file that every user of the machine can read."""
 
 import stat
 import tomllib
@@ -15,12 +15,12 @@ def _has_password(url: str) -> bool:
 SECRET: dict[tuple[str, str], Callable[[str], bool]] = {
     ("index", "url"): _has_password,
     ("review", "token"): bool,
-    ("export", "webhook"): bool,  # who knows its path may post to it
+    ("export", "webhook"): bool,  # anyone who knows its path can post to it
 }
 
 
 def exposed(path: Path) -> list[str]:
-    """The keys of a configuration file, one that `config.load` reads, that hold a secret which others can read."""
+    """Return the keys that hold a secret in a configuration file which every user of the machine can read."""
     if not path.stat().st_mode & stat.S_IROTH:
         return []
     tables = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from neardup.config.listen import Section
+from neardup.config.section import Section
 from neardup.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
 

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
 from neardup.ledger import now_ms, transaction
@@ -43,6 +44,14 @@ def finish(
             )
             if watermark is not None:
                 _move_watermark(db, run_id, watermark)
+
+
+def put_warnings(db: sqlite3.Connection, run_id: int, warnings: Mapping[str, str]) -> None:
+    """Add to the record of a run that ended what failed after it: hook -> reason."""
+    db.execute(
+        "UPDATE runs SET counts = json_set(counts, '$.warnings', json(?)) WHERE run_id = ?",
+        (json.dumps(warnings), run_id),
+    )
 
 
 def put(db: sqlite3.Connection, key: str, value: str) -> None:

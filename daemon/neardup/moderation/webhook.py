@@ -1,29 +1,27 @@
-"""Telling others of a run: its summary, posted to the URL that [export] names."""
+"""The summary of a run, posted to the URL that [export] names."""
 
 from typing import Any
 
 import aiohttp
-import structlog
 
-from neardup.config import Config
-from neardup.errors import Fatal, NeardupError, Transient
+from neardup.config import Export
+from neardup.errors import Fatal, Transient
 from neardup.retry import retried
 
 TIMEOUT = aiohttp.ClientTimeout(total=10)  # seconds
 TRY_AGAIN = frozenset({408, 425, 429})  # and all that begins with a 5
 
-log = structlog.get_logger()
 
+async def notify_webhook(section: Export, command: str, status: str, facts: dict[str, Any]) -> None:
+    """POST what a run did, as JSON, with the file that it left; nothing where [export] names no webhook.
 
-async def tell(config: Config, command: str, status: str, facts: dict[str, Any]) -> None:
-    """POST what a run did, as JSON, with the file that it left; nothing where no webhook is named.
-
-    `text` says it in a line, which is what chat rooms show.  A webhook that fails is logged: the run is done.
+    `text` says it in a line, which is what chat rooms show.  Raises Transient, or Fatal where it is not accepted;
+    neither shows the URL, which may be a secret.
     """
-    url = config.export.webhook
+    url = section.webhook
     if not url:
         return
-    file = str(config.export.path) if config.export.path else None
+    file = str(section.path) if section.path and "export" not in facts["warnings"] else None
     body = {
         "text": in_a_line(command, status, facts, file),
         "command": command,
@@ -31,23 +29,20 @@ async def tell(config: Config, command: str, status: str, facts: dict[str, Any])
         **facts,
         "file": file,
     }
-    try:
-        await retried("webhook", lambda: _post(url, body))
-    except NeardupError as error:
-        log.warning("the webhook was not told of the run", why=str(error))
+    await retried("webhook", lambda: _post(url, body))
 
 
 def in_a_line(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:
-    """`neardup daily done: 10,000 listed, 7 flagged (exact 3, near 4), file var/flags.html`."""
+    """`neardup daily done: 10,000 listed, 7 flagged (exact 3, near 4), file var/flags.html`, then any warnings."""
     kinds = ", ".join(f"{kind} {n:,}" for kind, n in facts["flagged"].items())
     flagged = f"{sum(facts['flagged'].values()):,} flagged" + (f" ({kinds})" if kinds else "")
     listed = [f"{facts['listed']:,} listed"] if "listed" in facts else []
-    parts = [*listed, flagged, *([f"file {file}"] if file else [])]
+    failed = [f"{hook} failed: {why}" for hook, why in facts["warnings"].items()]
+    parts = [*listed, flagged, *([f"file {file}"] if file else []), *failed]
     return f"neardup {command} {status}: {', '.join(parts)}"
 
 
 async def _post(url: str, body: dict[str, Any]) -> None:
-    """Raises Transient, or Fatal where it is not taken; neither tells the URL, which may be a secret."""
     try:
         async with (
             aiohttp.ClientSession(timeout=TIMEOUT) as session,

@@ -2,21 +2,22 @@
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import structlog
 from structlog.contextvars import unbind_contextvars
 
-from neardup.app import App, open_app
-from neardup.config import Config
+from neardup.app import App, run_once
 from neardup.errors import NeardupError, Stopped, Transient
 from neardup.ledger import now_ms, runs
 from neardup.ledger.lock import only_daemon
-from neardup.ops.gauges import refresh_gauges
-from neardup.pipeline.index_wait import waits
-from neardup.pipeline.run import Progress, run_once
-from neardup.schedule import due
+from neardup.pipeline.gauges import refresh_gauges
+from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.progress import Progress
+from neardup.schedule import Schedule, due
 from neardup.telemetry.http import served
 from neardup.telemetry.metrics import RETRIES, WAITING
 from neardup.telemetry.systemd import notify, watchdog_seconds
@@ -30,26 +31,37 @@ log = structlog.get_logger()
 
 
 class Service:
-    """`neardup run`."""
+    """`neardup run`: opens the app, and again where that fails for now; does daily runs until `stop` is set."""
 
-    def __init__(self, config: Config, stop: asyncio.Event) -> None:
-        self._config = config
+    def __init__(
+        self,
+        ledger: Path,
+        listen: str,
+        schedule: Schedule,
+        open_app: Callable[[], AbstractAsyncContextManager[App]],
+        stop: asyncio.Event,
+    ) -> None:
+        self._ledger = ledger
+        self._listen = listen
+        self._schedule = schedule
+        self._open_app = open_app
         self._stop = stop
+        self._index_wait: IndexWait | None = None  # while the app is open
         self._doing = "starting"
         self._failure: str | None = None
 
     async def run(self) -> None:
         """Serve until `stop` is set; a run under way is drained.
 
-        Raises Fatal for what somebody has to mend before any run can begin, Transient where the ledger has a daemon.
+        Raises Fatal for what an operator must mend before any run can begin, Transient where the ledger has a daemon.
         """
-        with only_daemon(self._config.ledger.path):
+        with only_daemon(self._ledger):
             await self._run()
 
     async def _run(self) -> None:
-        async with served(self._config.metrics.listen, self._health):
+        async with served(self._listen, self._health):
             beating = asyncio.create_task(self._beat(), name="watchdog")
-            log.info("serving", listen=self._config.metrics.listen)
+            log.info("serving", listen=self._listen)
             notify("READY=1", "STATUS=starting")
             try:
                 await self._serve()
@@ -61,8 +73,9 @@ class Service:
     async def _serve(self) -> None:
         while not self._stop.is_set():
             try:
-                async with open_app(self._config) as app:
+                async with self._open_app() as app:
                     WAITING.labels("start").set(0)
+                    self._index_wait = app.index_wait
                     await self._keep_schedule(app)
             except Transient as error:
                 RETRIES.labels("open", error.reason).inc()
@@ -74,11 +87,11 @@ class Service:
     async def _keep_schedule(self, app: App) -> None:
         retry, not_before = RETRY_FIRST, time.monotonic()  # the other clock may be set back
         while not self._stop.is_set():
-            await refresh_gauges(app)
+            await refresh_gauges(app.ledger, app.index)
             last = (await app.ledger.do(runs.last_success)).get("daily")
             now = datetime.fromtimestamp(now_ms() / 1000, UTC)
             success = datetime.fromtimestamp(last / 1000, UTC) if last else None
-            ahead = (due(self._config.run.schedule, success, now) - now).total_seconds()
+            ahead = (due(self._schedule, success, now) - now).total_seconds()
             wait = max(ahead, not_before - time.monotonic())
             if wait > 0:
                 self._say(f"next run at {(now + timedelta(seconds=wait)).astimezone():%Y-%m-%d %H:%M:%S %Z}")
@@ -124,6 +137,6 @@ class Service:
         notify(f"STATUS={doing}")
 
     def _health(self) -> dict[str, object]:
-        doing = waits() or self._doing
+        doing = (self._index_wait and self._index_wait.status) or self._doing
         healthy = self._failure is None and not doing.startswith("waiting")
         return {"healthy": healthy, "doing": doing, "last_failure": self._failure}

@@ -24,7 +24,7 @@ from neardup.ledger import (
     translated,
     verdicts,
 )
-from neardup.ops.gauges import SAMPLE
+from neardup.pipeline.gauges import SAMPLE
 from neardup.records import Verdict
 from neardup.timestamps import rfc3339
 

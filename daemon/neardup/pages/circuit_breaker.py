@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from neardup.errors import Fatal, Transient
+from neardup.errors import Fatal, Forbidden, StoreDown, Transient
 from neardup.pages.reader_process import Read
-from neardup.pages.s3_errors import Forbidden, StoreDown
 from neardup.records import Story
 
 ReadPage = Callable[[Story, str | None], Awaitable[Read | None]]

@@ -5,8 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from neardup.errors import Fatal, Gone, NeardupError, TooLarge, Transient
-from neardup.pages.s3_errors import Forbidden
+from neardup.errors import Fatal, Forbidden, Gone, NeardupError, TooLarge, Transient
 
 NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 

@@ -18,21 +18,13 @@ from botocore.exceptions import BotoCoreError
 
 from neardup.config import Content
 from neardup.errors import Fatal, Gone, NeardupError, TooLarge, Transient
-from neardup.pages.s3_errors import Forbidden, meant
+from neardup.s3_errors import NO_CREDENTIALS, code_in, s3_error
 
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 15.0  # more than a page may be computed meanwhile
-NO_CREDENTIALS = "no AWS credentials found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or an instance role"
 KEYS_SECONDS = 10.0  # botocore renews them minutes early; who gives them may be slow, and is not asked for each page
 CHARSET = "latin-1"  # of headers
 DEFAULT_REGION = "us-east-1"
-REFUSALS: dict[int, type[NeardupError] | str] = {
-    401: Forbidden,
-    403: Forbidden,
-    404: Gone,
-    429: "slow_down",
-    503: "slow_down",
-}
 
 
 class Bucket:
@@ -145,7 +137,7 @@ class Get:
         if status == HTTPStatus.NOT_MODIFIED:
             return None
         if status != HTTPStatus.OK:
-            raise self._refused(status, body.decode("utf-8", "replace"))
+            raise s3_error(self._url, status, code_in(body.decode("utf-8", "replace")))
         headers = dict[str, str]()
         for line in self._head:
             name, colon, value = line.decode(CHARSET).partition(":")
@@ -159,7 +151,3 @@ class Get:
         if number == pycurl.E_FILESIZE_EXCEEDED:
             return TooLarge("larger than content.max_bytes")
         return Transient(f"{self._url}: {said}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error")
-
-    def _refused(self, status: int, said: str) -> NeardupError:
-        phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
-        return meant(f"{self._url}: {status} {phrase}".strip(), said, REFUSALS.get(status, "store_error"))

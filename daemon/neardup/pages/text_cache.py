@@ -9,8 +9,7 @@ from cachetools import LRUCache
 
 from neardup.core.text.html import Unreadable
 from neardup.core.verify.scores import Shingled
-from neardup.errors import Fatal, Gone, TooLarge, Transient
-from neardup.pages.s3_errors import Forbidden
+from neardup.errors import Fatal, Forbidden, Gone, TooLarge, Transient
 from neardup.records import Language, Side, Story
 
 CACHE_BYTES = 64_000_000

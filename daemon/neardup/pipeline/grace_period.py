@@ -1,15 +1,18 @@
-"""The time that work has left once it is told to stop."""
+"""The time that work has left once it is asked to stop."""
 
 import asyncio
 from collections.abc import Awaitable
+from typing import TypeVar
 
-import structlog
-
-log = structlog.get_logger()
+T = TypeVar("T")
 
 
-async def drained(work: Awaitable[bool], stop: asyncio.Event, seconds: float) -> bool:
-    """What `work` gives; False where it is not done so many seconds after `stop` was set."""
+class GracePeriodOver(Exception):
+    """The work was cancelled: it had not ended when its grace period was over."""
+
+
+async def within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: float) -> T:
+    """The result of `work`.  Raises GracePeriodOver where it has not ended so many seconds after `stop` was set."""
 
     async def limit() -> None:
         await stop.wait()
@@ -22,6 +25,7 @@ async def drained(work: Awaitable[bool], stop: asyncio.Event, seconds: float) ->
                 return await work
             finally:
                 watching.cancel()
-    except TimeoutError:
-        log.warning("not drained in time; the next run does what is left")
-        return False
+    except TimeoutError as error:
+        if deadline.expired():
+            raise GracePeriodOver from error
+        raise

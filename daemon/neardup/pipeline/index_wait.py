@@ -1,4 +1,4 @@
-"""What a run waits for, told to whoever looks: one log line, `neardup status`, a gauge, systemd and /healthz."""
+"""Calls of an index that does not answer are repeated until it does; the wait is shown wherever operators look."""
 
 import asyncio
 import json
@@ -17,79 +17,80 @@ from neardup.telemetry.systemd import notify
 
 T = TypeVar("T")
 INDEX = "index"
-SLOW_SECONDS = 5.0  # without an answer, that nobody would take for work
+SLOW_SECONDS = 5.0  # without an answer, which is longer than any work takes
 
 log = structlog.get_logger()
-_why: dict[str, str] = {}
-_since: dict[str, int] = {}
-_waiting: set[object] = set()  # several calls at a time: it is over when none of them waits
 
 
-def waits() -> str | None:
-    """What this process waits for and why, in a line; None while it waits for nothing."""
-    return next((f"waiting for the {what}: {why}" for what, why in _why.items()), None)
+class IndexWait:
+    """Waits for the index of one process, and reports it: one log line, the ledger, a gauge, systemd, `status`.
 
-
-async def wait_for_index(ledger: Ledger, stage: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call()`, again and again until the index does what it is asked, and tell that it is waited for.
-
-    A call that takes long is told of, too; it is not called twice at a time.
+    Several calls may wait at a time: the wait is over when none of them does.
     """
-    began, me = time.monotonic(), object()
 
-    async def attempt() -> T:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._callers: set[object] = set()
+        self._why: str | None = None
+        self._since = 0
+
+    @property
+    def status(self) -> str | None:
+        """What is waited for and why, in a line; None while nothing is."""
+        return None if self._why is None else f"waiting for the index: {self._why}"
+
+    async def until_answered(self, stage: str, call: Callable[[], Awaitable[T]]) -> T:
+        """Await `call()` until it raises no Transient, and return its result.
+
+        A call without an answer for SLOW_SECONDS is reported as a wait too; it is not repeated meanwhile.
+        """
+        began, caller = time.monotonic(), object()
+
+        async def attempt() -> T:
+            slow = asyncio.create_task(self._report_slow(caller))
+            try:
+                return await call()
+            except Transient as error:
+                await self._report(caller, str(error))
+                raise
+            finally:
+                slow.cancel()
+
         try:
-            return await _noticed(ledger, me, call)
-        except Transient as error:
-            await _tell(ledger, me, str(error))
-            raise
+            answer = await patiently(stage, attempt)
+        finally:
+            is_over = await self._leave(caller)
+        if is_over:
+            log.info("no longer waiting", what=INDEX, seconds=round(time.monotonic() - began, 1))
+            notify("STATUS=the index answers again")
+        return answer
 
-    try:
-        answer = await patiently(stage, attempt)
-    finally:
-        waited = await _tell_end(ledger, me)
-    if waited:
-        log.info("waits no more", what=INDEX, seconds=round(time.monotonic() - began, 1))
-        notify("STATUS=the index answers again")
-    return answer
+    async def _report_slow(self, caller: object) -> None:
+        await asyncio.sleep(SLOW_SECONDS)
+        await self._report(caller, f"no answer for {SLOW_SECONDS:.0f} seconds")
 
+    async def _report(self, caller: object, why: str) -> None:
+        """Count a caller as waiting, and report the reason where it is a new one."""
+        self._callers.add(caller)
+        if self._why == why:
+            return
+        if self._why is None:
+            log.warning("waiting", what=INDEX, why=why)
+            self._since = now_ms()
+        self._why = why
+        notify(f"STATUS={self.status}")
+        WAITING.labels(INDEX).set(1)
+        facts = {"pid": os.getpid(), "what": INDEX, "why": why, "since": self._since}
+        await self._ledger.do(runs.put, "waiting", json.dumps(facts))
 
-async def _noticed(ledger: Ledger, me: object, call: Callable[[], Awaitable[T]]) -> T:
-    telling = asyncio.create_task(_tell_of_silence(ledger, me))
-    try:
-        return await call()
-    finally:
-        telling.cancel()
-
-
-async def _tell_of_silence(ledger: Ledger, me: object) -> None:
-    await asyncio.sleep(SLOW_SECONDS)
-    await _tell(ledger, me, f"no answer for {SLOW_SECONDS:.0f} seconds")
-
-
-async def _tell(ledger: Ledger, me: object, why: str) -> None:
-    """Say that one more waits for the index, and why, where that is news."""
-    _waiting.add(me)
-    if _why.get(INDEX) == why:
-        return
-    if INDEX not in _why:
-        log.warning("waiting", what=INDEX, why=why)
-    _why[INDEX] = why
-    _since.setdefault(INDEX, now_ms())
-    notify(f"STATUS={waits()}")
-    WAITING.labels(INDEX).set(1)
-    said = {"pid": os.getpid(), "what": INDEX, "why": why, "since": _since[INDEX]}
-    await ledger.do(runs.put, "waiting", json.dumps(said))
-
-
-async def _tell_end(ledger: Ledger, me: object) -> bool:
-    """One waits no more; whether it was the last that did."""
-    if me not in _waiting:
-        return False
-    _waiting.remove(me)
-    if _waiting:
-        return False
-    del _why[INDEX], _since[INDEX]
-    WAITING.labels(INDEX).set(0)
-    await ledger.do(runs.put, "waiting", "")
-    return True
+    async def _leave(self, caller: object) -> bool:
+        """A caller no longer waits; returns whether it was the last one that did."""
+        if caller not in self._callers:
+            return False
+        self._callers.remove(caller)
+        if self._callers:
+            return False
+        self._why = None
+        WAITING.labels(INDEX).set(0)
+        await self._ledger.do(runs.put, "waiting", "")
+        return True

@@ -1,24 +1,43 @@
 """What must be done before a run lists its first story."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import structlog
 
-from neardup.app import App
 from neardup.errors import Stopped
-from neardup.ledger import runs
+from neardup.index.protocol import Index
+from neardup.ledger import Ledger, runs
 from neardup.pipeline.index_sync import catch_up, ledger_id, refuse_strangers, start_anew
 
 log = structlog.get_logger()
 
 
-async def get_ready(app: App, stop: asyncio.Event, *, refingerprint: bool, fresh: bool) -> None:
+async def prepare_index(
+    index: Index, ledger: Ledger, version: str, *, fresh: bool, refingerprint_for: str | None
+) -> None:
     """Bring the index to the ledger, or, `fresh`, put on record that it is to be built and a sweep is owed.
 
-    Raises Stopped when told to stop before it is done, Fatal for an index of other fingerprints or of
-    another ledger.
+    With `refingerprint_for`, the settings by which texts are taken from pages, all fingerprints are forgotten first.
+    Raises Fatal for an index of other fingerprints or of another ledger.
     """
-    working = asyncio.create_task(_get_ready(app, refingerprint=refingerprint, fresh=fresh))
+    if refingerprint_for is not None:
+        await start_anew(index, ledger, version, refingerprint_for)
+    await refuse_strangers(index, ledger, version)
+    if fresh:
+        await ledger.do(runs.owe_sweep, owed=True)
+        # whichever command comes next sees that it is to be built
+        await index.clear(await ledger_id(ledger), version)
+    else:
+        await catch_up(index, ledger, version)
+        if await ledger.do(runs.owes_sweep):
+            log.warning("pairs were not looked for among all stories: a sweep is owed, `neardup sweep`")
+
+
+async def unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    """Await `work`.  Raises Stopped where `stop` is set before it is done; it is cancelled then."""
+    working = asyncio.create_task(work)
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -28,17 +47,3 @@ async def get_ready(app: App, stop: asyncio.Event, *, refingerprint: bool, fresh
     finally:
         working.cancel()
         stopping.cancel()
-
-
-async def _get_ready(app: App, *, refingerprint: bool, fresh: bool) -> None:
-    if refingerprint:
-        await start_anew(app.index, app.ledger, app.version, app.config.extract.model_dump_json())
-    await refuse_strangers(app.index, app.ledger, app.version)
-    if fresh:
-        await app.ledger.do(runs.owe_sweep, owed=True)
-        # whoever comes next sees that it is to be built
-        await app.index.clear(await ledger_id(app.ledger), app.version)
-    else:
-        await catch_up(app.index, app.ledger, app.version)
-        if await app.ledger.do(runs.owes_sweep):
-            log.warning("pairs were not looked for in all that is there: a sweep is owed, `neardup sweep`")

@@ -1,5 +1,7 @@
-"""How a run flows: what waits before each stage, and which of them the others wait for."""
+"""The throughput of a run: what waits before each stage, and which stage limits the others."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from neardup.pages.adaptive_limit import Concurrency
@@ -10,24 +12,23 @@ from neardup.telemetry.metrics import IN_FLIGHT, IN_FLIGHT_LIMIT, QUEUE_DEPTH
 BUSY_CORES = 0.7 * PROCESSES  # Redis and the system have the rest
 
 
-def watch_flow(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> None:
-    """Let the gauges follow a run."""
-    QUEUE_DEPTH.labels("jobs").set_function(pipeline.jobs.qsize)
-    QUEUE_DEPTH.labels("outcomes").set_function(pipeline.outcomes.qsize)
+@contextmanager
+def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> Iterator[None]:
+    """Let the gauges of queues and requests follow a run; they are 0 after it."""
+    jobs, outcomes = QUEUE_DEPTH.labels("jobs"), QUEUE_DEPTH.labels("outcomes")
+    jobs.set_function(pipeline.jobs.qsize)
+    outcomes.set_function(pipeline.outcomes.qsize)
     IN_FLIGHT.set_function(lambda: requests.in_flight)
     IN_FLIGHT_LIMIT.set_function(lambda: requests.limit)
-
-
-def unwatch_flow() -> None:
-    """The run is over, nothing waits; though the marker of the end stays in a queue."""
-    for name in ("jobs", "outcomes"):
-        QUEUE_DEPTH.labels(name).set_function(int)
-    for gauge in (IN_FLIGHT, IN_FLIGHT_LIMIT):
-        gauge.set_function(int)
+    try:
+        yield
+    finally:
+        for gauge in (jobs, outcomes, IN_FLIGHT, IN_FLIGHT_LIMIT):
+            gauge.set_function(int)
 
 
 def limited_by(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> str:
-    """What a run waits for, in an operator's words."""
+    """What limits a run, in an operator's words."""
     match pipeline.limiting:
         case "source":
             return "the listing"

@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from neardup.core.text.html import Unreadable
-from neardup.errors import Fatal, Gone, NeardupError, TooLarge, Transient
+from neardup.errors import Fatal, Forbidden, Gone, NeardupError, TooLarge, Transient
 from neardup.pages.quarantine import Quarantined
 from neardup.pages.reader_process import Read
-from neardup.pages.s3_errors import Forbidden
 from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Listed, Outcome, Skip, Skipped, Story
 
 log = structlog.get_logger()

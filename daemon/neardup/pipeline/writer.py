@@ -24,7 +24,7 @@ from neardup.ledger import Ledger, fingerprint_arrays, stories
 from neardup.ledger.candidates import Matches
 from neardup.pipeline.bucket_caps import Caps
 from neardup.pipeline.index_sync import catch_up, replay
-from neardup.pipeline.index_wait import wait_for_index
+from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.records import Banded, Checkpoint, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, INDEX_LAG, STAGE_SECONDS, STORIES
@@ -57,6 +57,7 @@ class Writer:
         detection: Detection,
         version: str,
         *,
+        index_wait: IndexWait,
         run_id: int,
         counts: Counts,
         standing: Callable[[], dict[str, object]],
@@ -67,6 +68,7 @@ class Writer:
         self._index = index
         self._detection = detection
         self._version = version
+        self._index_wait = index_wait
         self._run_id = run_id
         self._counts = counts
         self._standing = standing
@@ -106,7 +108,7 @@ class Writer:
     async def _found(self, index: Index, groups: Sequence[Alike]) -> tuple[int, list[Found]]:
         probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
-            applied, found = await wait_for_index(self._ledger, "look_up", lambda: self._look_up(index, probes))
+            applied, found = await self._index_wait.until_answered("look_up", lambda: self._look_up(index, probes))
         self._caps.count([banded.language for banded in probes], found)
         return applied, found
 
@@ -144,7 +146,7 @@ class Writer:
     async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
         """For each new fingerprint, its matches among what is indexed, what is not yet, and in its own batch."""
         while (there := await self._ledger.do(fingerprint_arrays.there, looked.found, looked.applied)) is None:
-            await wait_for_index(self._ledger, "index", lambda: self._heal(index))
+            await self._index_wait.until_answered("index", lambda: self._heal(index))
             looked = LookedUp(looked.fresh, looked.groups, *await self._found(index, looked.groups))
         held, unseen = there
         limits = {banded.language: self._detection.of(banded.language) for _, banded in looked.groups}
@@ -180,7 +182,7 @@ class Writer:
             if not await inserting:
                 await self._heal(index)
 
-        await wait_for_index(self._ledger, "index", done)
+        await self._index_wait.until_answered("index", done)
 
     async def _heal(self, index: Index) -> None:
         """Bring the index to the ledger; what is looked up meanwhile does not count."""

@@ -16,11 +16,10 @@ from neardup.core.text.normalize import Located, located
 from neardup.core.verify.passages import passages
 from neardup.core.verify.scores import Limits, hamming, hash_rows, kind_of, shingled
 from neardup.core.verify.scores import compare as compare_texts
-from neardup.errors import Crashed, Fatal, Gone, Misuse, TooLarge
+from neardup.errors import Crashed, Fatal, Forbidden, Gone, Misuse, TooLarge
 from neardup.ledger import read, runs, stories, translated
 from neardup.pages.reader_pool import Readers
 from neardup.pages.reader_process import story_words
-from neardup.pages.s3_errors import Forbidden
 from neardup.pages.store import path_of
 from neardup.records import Kind, Language, Story
 from neardup.source.parse import id_of

@@ -22,6 +22,7 @@ from neardup import config
 from neardup.errors import Fatal, Gone, Transient
 from neardup.languages import Languages
 from neardup.records import Checkpoint, Listed
+from neardup.s3_errors import NO_CREDENTIALS
 from neardup.source.parse import listed
 from neardup.source.rows import Reader, csv_rows
 
@@ -171,7 +172,7 @@ def translated() -> Iterator[None]:
             raise Transient(f"Athena: {error}", "athena_throttled") from error
         raise Fatal(f"Athena: {error}") from error
     except NoCredentialsError as error:
-        raise Fatal("no AWS credentials found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or an instance role") from error
+        raise Fatal(NO_CREDENTIALS) from error
     except (BotoConnectionError, HTTPClientError) as error:
         raise Transient(f"Athena does not answer: {error}", "athena_unreachable") from error
     except BotoCoreError as error:

@@ -17,7 +17,7 @@ from neardup.core.candidates.banding import MAX_DISTANCE, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
 
-from tests.support.made import sketch_values
+from tests.support.builders import sketch_values
 
 Pair = tuple[int, int]
 UNCAPPED = 1000

@@ -18,7 +18,7 @@ from neardup.core.candidates.banding import (
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
 
-from tests.support.made import sketch_values
+from tests.support.builders import sketch_values
 
 DISTANCES = range(BANDS)
 hashes = st.binary(min_size=16, max_size=16)

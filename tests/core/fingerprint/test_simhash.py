@@ -20,8 +20,8 @@ from neardup.core.verify.scores import hamming, hash_rows
 from neardup.languages import LANGUAGES
 from neardup.records import Language
 
-from tests.conftest import SAMPLES
 from tests.support.languages import TEXTS
+from tests.support.paths import SAMPLES
 
 STORY = Extraction("article .story, div.post-body")
 alphabet = [word for text in TEXTS.values() for word in tokens(text)]

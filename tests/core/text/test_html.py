@@ -13,8 +13,8 @@ from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language, Skip
 
-from tests.conftest import SAMPLES
 from tests.support.languages import ENGLISH, TEXTS
+from tests.support.paths import SAMPLES
 
 WHOLE = Extraction()
 STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))

@@ -8,8 +8,8 @@ from neardup.languages import LANGUAGES
 from neardup.records import Language, Skip
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.conftest import SAMPLES
-from tests.support.languages import TEXTS
+from tests.support.html_pieces import BLOCKS, BROKEN, INVISIBLE, NOISE, TAGS, WORDS
+from tests.support.paths import SAMPLES
 
 STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
 EXTRACTIONS = [
@@ -19,24 +19,8 @@ EXTRACTIONS = [
     Extraction("", ("body", "div, b")),
     Extraction("b", ("i",)),
 ]
-INVISIBLE = (
-    "head, script, style, template, noscript, iframe, object, svg, select, textarea, button, audio, canvas, datalist,"
-    " noembed, noframes, rp, title, video, [hidden],"
-    ' [style*="display:none" i], [style*="display: none" i],'
-    ' [style*="visibility:hidden" i], [style*="visibility: hidden" i]'
-)
-BLOCKS = (
-    "address, article, aside, blockquote, br, caption, center, dd, details, dialog, div, dl, dt, fieldset,"
-    " figcaption, figure, footer, form, h1, h2, h3, h4, h5, h6, header, hr, legend, li, main, menu, nav, ol,"
-    " option, p, pre, section, summary, table, td, th, tr, ul, dir, hgroup, listing, optgroup, plaintext, search, xmp"
-)
-INLINE = "html, body, a, b, i, em, span, font, img, wbr, input, label, tbody, colgroup, ruby, math, mi, frameset, x-y"
-TAGS = [name for names in (INVISIBLE, BLOCKS, INLINE) for name in names.split(", ") if name.replace("-", "").isalnum()]
 ATTRIBUTES = ["", "", "", "/", " hidden", ' class="story"', " class=share", " title='a<p>b'", " style"]
 ATTRIBUTES += [" style='color: red'", ' STYLE="x:y; DISPLAY: none"', " style=visibility:hidden"]
-WORDS = [text[:3] for text in TEXTS.values()] + ["x", "क\u094d\u200dष", "ÿ", " ", "\n", "&amp;", "&#2361;", "&nbsp;"]
-BROKEN = ["&#0;", "&#xd800;", "&nosuch;", "<", "</", "<!-- x -->", "<!--", "-->", "<![CDATA[x]]>", "<?x", "\0"]
-NOISE = ["\x01", "\x92", "\ufffd", "\ufeff"]
 
 opening = st.builds("<{}{}>".format, st.sampled_from(TAGS), st.sampled_from(ATTRIBUTES))
 closing = st.sampled_from(TAGS).map("</{}>".format)

@@ -17,7 +17,6 @@ from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language
 
-from tests.conftest import SAMPLES
 from tests.support.languages import (
     BENGALI,
     ENGLISH,
@@ -31,6 +30,7 @@ from tests.support.languages import (
     TELUGU,
     TEXTS,
 )
+from tests.support.paths import SAMPLES
 
 BLOCKS = {
     HINDI: range(0x0900, 0x0980),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.conftest import Neardup, embedded
-from tests.support import browser as browsers
+from tests.support import desk_browser as browsers
+from tests.support.command import Neardup, embedded
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.conftest import Neardup
-from tests.support.browser import NARROW, WIDE, Desk, Moderator, seated, serving
+from tests.support.command import Neardup
+from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, seated, serving
 
 PAGES = ("/", "/?status=every&story=4104002", "/pair/4100001/4100007?at=11", "/cluster/4104002", "/name", "/nowhere")
 CONTROLS = "a[href], button, input:not([type=hidden]), textarea, select, summary, [tabindex='0']"

@@ -11,9 +11,9 @@ import pytest
 from neardup.ledger import read
 from playwright.sync_api import Browser, expect
 
-from tests.conftest import Neardup
 from tests.moderation.desk.conftest import filled
-from tests.support.browser import NARROW, WIDE, Desk, Moderator, seated, serving
+from tests.support.command import Neardup
+from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, seated, serving
 from tests.support.desk_corpus import prose, write
 
 ATTACKS = {

@@ -17,10 +17,10 @@ from neardup.records import Language
 from playwright.sync_api import Browser, Page
 
 from tests.moderation.test_evidence_page import ATTACKS
-from tests.query.test_compare import LIMITS, told
-from tests.support.browser import NARROW, WIDE
-from tests.support.copied import AROUND, STORIES
+from tests.support.compared_stories import LIMITS, told
+from tests.support.desk_browser import NARROW, WIDE
 from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, TAMIL
+from tests.support.sample_texts import AROUND, STORIES
 
 EDGES = [(1, 2, 0.81), (2, 3, 0.55), (1, 4, 1.0), (3, 5, 0.7)]
 IN_SIGHT = """(name) => {  // a passage begins within both its story's frame and the window

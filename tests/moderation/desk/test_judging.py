@@ -12,9 +12,9 @@ from neardup.ledger import now_ms, read, verdicts
 from neardup.records import Verdict
 from playwright.sync_api import Browser, Page, expect
 
-from tests.conftest import Neardup
 from tests.moderation.desk.conftest import filled
-from tests.support.browser import Desk, Moderator, seated, serving
+from tests.support.command import Neardup
+from tests.support.desk_browser import Desk, Moderator, seated, serving
 from tests.support.desk_corpus import cluster_of
 
 Own = Callable[[Neardup], Neardup]

@@ -11,8 +11,8 @@ from neardup.ledger.selection import Selection
 from neardup.records import Kind, Language
 from playwright.sync_api import Browser, expect
 
-from tests.conftest import Neardup
-from tests.support.browser import NARROW, WIDE, Desk, Moderator, seated, serving
+from tests.support.command import Neardup
+from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, seated, serving
 from tests.support.languages import CODES, HINDI
 
 CODE_OF = CODES

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import stamina
 from neardup import app
-from neardup.app import open_app
+from neardup.app import open_app, run_once
 from neardup.config import Content, load
 from neardup.core.text.html import Extraction
 from neardup.core.verify.scores import Shingled
@@ -25,16 +25,16 @@ from neardup.pages.adaptive_limit import Concurrency
 from neardup.pages.reader_pool import OnRecord
 from neardup.pages.reader_process import Read, page_shingled, read_page
 from neardup.pages.store import Document, Pages, path_of
-from neardup.pipeline.run import run_once
-from neardup.pipeline.summary import Summary
+from neardup.pipeline.summary import RunSummary
 from neardup.records import Story
 from neardup.retry import ATTEMPTS, retried
 
-from tests.conftest import COMMON, SAMPLES, Neardup
-from tests.support.faults.proxy import Proxy, proxied
-from tests.support.made import got
-from tests.support.object_server import object_server
-from tests.system.test_backfill import state
+from tests.support.builders import got
+from tests.support.command import COMMON, Neardup
+from tests.support.faults.fault_proxy import Proxy, proxied
+from tests.support.ledger_state import state
+from tests.support.paths import SAMPLES
+from tests.support.s3_server import object_server
 
 TIMEOUT_SECONDS = 0.25  # of a request: so long a fault that says nothing is waited for
 BUCKET = "stories"
@@ -131,11 +131,11 @@ class Bed:
         """What law 8 compares."""
         return state(Neardup(self.folder, {}))
 
-    async def once(self, command: str, letters: Choice | None = None) -> Summary:
+    async def once(self, command: str, letters: Choice | None = None) -> RunSummary:
         async with open_app(load(self.folder / "config.toml")) as app:
             return await run_once(app, command, asyncio.Event(), letters=letters)
 
-    def run(self, command: str, letters: Choice | None = None) -> Summary:
+    def run(self, command: str, letters: Choice | None = None) -> RunSummary:
         return asyncio.run(self.once(command, letters))
 
 

@@ -16,7 +16,7 @@ from neardup.insights.evaluate.measure import measure
 from neardup.insights.evaluate.plant import Corpus, plant
 from neardup.insights.evaluate.sample import sample
 from neardup.insights.evaluate.verdict_tables import of_ledger
-from neardup.pipeline.run import Watch
+from neardup.pipeline.progress import Watch
 
 # All copies together would mostly be verified against one another: so the edits are dealt out to
 # some corpora, each with all the originals.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.app import App, open_app
+from neardup.app import App, open_app, run_once
 from neardup.config import Config, Content, Export, Extract, Index, Ledger, Source, Thresholds
 from neardup.core.candidates.select import nominate, together
 from neardup.core.text.html import Extraction, page_text
@@ -23,7 +23,7 @@ from neardup.insights.evaluate.plant import Corpus, write
 from neardup.insights.evaluate.tally import Pair, Scored
 from neardup.insights.evaluate.truth import FALSE
 from neardup.ledger import fingerprint_arrays, stories
-from neardup.pipeline.run import Watch, run_once
+from neardup.pipeline.progress import Watch
 from neardup.records import Banded, Kind, Language
 
 MAX_MATCHES = 200  # at least: the copies that are made here must not push one another out

@@ -11,9 +11,8 @@ import xxhash
 from neardup.app import open_readers, open_source
 from neardup.config import Config
 from neardup.core.text.html import Unreadable
-from neardup.errors import Crashed, Fatal, Gone, TooLarge, Transient
+from neardup.errors import Crashed, Fatal, Forbidden, Gone, TooLarge, Transient
 from neardup.pages.reader_pool import Readers
-from neardup.pages.s3_errors import Forbidden
 from neardup.records import Checkpoint, Language, Story
 
 TRIED = 20  # stories read at most for each that is wanted, as many are too short

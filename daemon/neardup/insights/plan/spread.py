@@ -4,7 +4,7 @@ One number is measured: the skew, how often two unrelated stories share a band, 
 2 ** -16.  The sizes of all buckets follow from what bands are made of.  A SimHash's bits lean to one side,
 by normal quantiles; a row of a signature takes some values often, where a common word pair has the least
 hash, each of them RATIO as often as the one before, and the others alike.  With these shapes the share of
-empty buckets was within .03 of drawn prose (tests/bench/synthetic.py) at 0.25 to 64 stories a value.
+empty buckets was within .03 of drawn prose (tests/support/synthetic.py) at 0.25 to 64 stories a value.
 """
 
 import math

@@ -10,7 +10,7 @@ from neardup.app import open_index
 from neardup.config import Config
 from neardup.errors import NeardupError
 from neardup.ledger import changes, read, runs, snapshot, translated
-from neardup.ops.gauges import SAMPLE
+from neardup.pipeline.gauges import SAMPLE
 
 BINS = 50  # of a score from 0 to 1
 RUNS = 50  # looked at for one whose latencies are on record

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from neardup.app import open_readers
 from neardup.config import Config
-from neardup.config.listen import is_loopback
+from neardup.config.address import is_loopback
 from neardup.errors import Misuse
 from neardup.moderation.desk import cluster, judging, pair, people, queue
 from neardup.moderation.desk.connections import Connections

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, quote
 import structlog
 from aiohttp import web
 
-from neardup.config.listen import is_loopback
+from neardup.config.address import is_loopback
 from neardup.errors import NeardupError, Transient
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of

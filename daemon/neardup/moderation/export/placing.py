@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from neardup.config import Content
-from neardup.config.export_formats import Target
+from neardup.config.export import Target
 from neardup.errors import Fatal, NeardupError, Transient
-from neardup.retry import retried
-from neardup.source.s3_objects import open_store, translated
+from neardup.s3_objects import upload
 
 R = TypeVar("R")
 
@@ -67,16 +66,9 @@ def _give(file: Path) -> None:
 
 
 async def _put(file: Path, url: str, content: Content) -> None:
-    """Write an object; large ones go in parts, which the store puts together at the end or drops."""
-    folder, _, name = url.rpartition("/")
-
-    def put() -> None:
-        with translated(), file.open("rb") as written:
-            store.put(name, written)
-
+    """Write an object.  Raises as `placed` does."""
     try:
-        store = open_store(folder, content)
-        await retried("export", lambda: asyncio.to_thread(put))
+        await upload(file, url, content)
     except Transient as error:
         raise Transient(f"cannot write {url}: {error}", error.reason) from error
     except NeardupError as error:

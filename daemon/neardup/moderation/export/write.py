@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neardup.config import Config
-from neardup.config.export_formats import Format, Target
+from neardup.config.export import Format, Target
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, snapshot, translated
 from neardup.ledger.selection import Selection

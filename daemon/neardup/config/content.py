@@ -1,0 +1,43 @@
+"""[content]: the object store or folder that holds the pages."""
+
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+
+from neardup.config.section import Section
+
+
+class Content(Section):
+    """[content]: the object store or folder that holds the pages."""
+
+    url: str = Field(description="Where the pages are: `file:PATH` or `s3://BUCKET/PREFIX`.")
+    key: str = Field(
+        default="{language}/{id}.html",
+        description="Path of a page below `url`, for stories whose row has no `path`. "
+        "`{language}` and `{id}` are filled in.",
+    )
+    endpoint: Annotated[str, Field(pattern=r"^https?://[^@\s]+$")] | None = Field(
+        default=None, description="URL of an S3-compatible store. Unset means AWS."
+    )
+    region: str | None = Field(
+        default=None,
+        description="AWS region of the buckets and of Athena. Unset means the one that `AWS_REGION` or the AWS "
+        "profile names.",
+    )
+    path_style: bool = Field(
+        default=False, description="`true` puts the bucket into the path of the URL instead of the host name."
+    )
+    max_bytes: int = Field(
+        default=5_000_000, gt=0, description="A page of more bytes is skipped with the reason `too_large`."
+    )
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if urlsplit(self.url).scheme not in ("file", "s3"):
+            raise ValueError(f"url: {self.url!r} is neither file:PATH nor s3://BUCKET/PREFIX")
+        try:
+            self.key.format(language="HINDI", id=1)
+        except (LookupError, ValueError, TypeError, AttributeError):
+            raise ValueError(f"key: {self.key!r} may hold {{language}} and {{id}}, nothing else in braces") from None
+        return self

@@ -1,0 +1,93 @@
+"""[detection]: the thresholds that make a pair of stories a copy."""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from neardup.config.section import Section
+from neardup.core.candidates.banding import MAX_SKETCH_BANDS, Banding, groups
+from neardup.core.fingerprint.minhash import ROWS
+from neardup.records import Language
+
+
+class Thresholds(Section):
+    """The thresholds of one language."""
+
+    hamming: int = Field(
+        default=3, description="A pair is `near` when at most this many of the 128 SimHash bits differ. 0 to 7."
+    )
+    bands: int = Field(
+        default=MAX_SKETCH_BANDS,
+        ge=1,
+        le=MAX_SKETCH_BANDS,
+        description=f"Number of MinHash signature bands in the index. 1 to {MAX_SKETCH_BANDS}.",
+    )
+    shared_bands: int = Field(
+        default=2,
+        ge=1,
+        description="A candidate must share at least this many signature bands. 1 finds more partial copies but is "
+        "slow on a large corpus.",
+    )
+    agreeing_rows: int = Field(
+        default=10,
+        ge=0,
+        le=ROWS,
+        description=f"A candidate must agree in at least this many of the {ROWS} signature rows.",
+    )
+    jaccard: float = Field(default=0.5, gt=0, le=1, description="A pair is `similar` from this Jaccard similarity up.")
+    containment: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="A pair is `partial` when at least this share of one story's shingles occurs in the other.",
+    )
+    max_matches: int = Field(
+        default=50,
+        gt=0,
+        description="Largest number of matches that a story brings in. The best are verified and kept; "
+        "the rest are counted.",
+    )
+    max_bucket: int = Field(
+        default=5000, gt=0, description="Largest number of members that a lookup reads from one bucket."
+    )
+
+    @model_validator(mode="after")
+    def _guaranteed(self) -> Self:
+        groups(self.hamming)
+        if self.shared_bands > self.bands:
+            raise ValueError(f"shared_bands: {self.shared_bands} of {self.bands} bands cannot be shared")
+        return self
+
+
+class Detection(Thresholds):
+    """[detection], and a table [detection.LANGUAGE] for each language that differs."""
+
+    languages: dict[Language, Thresholds] = Field(
+        default_factory=dict, description="Thresholds by language; a key that is left out has the value of [detection]."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "languages" in data:
+            return data
+        common: dict[str, Any] = {}
+        tables: dict[Language, dict[str, Any]] = {}
+        for key, value in data.items():
+            if isinstance(value, dict):
+                language = Language(key)
+                tables[language] = {**tables.get(language, {}), **value}
+            else:
+                common[key] = value
+        return {**common, "languages": {language: {**common, **table} for language, table in tables.items()}}
+
+    def of(self, language: Language) -> Thresholds:
+        return self.languages.get(language, self)
+
+    def banding(self, language: Language) -> Banding:
+        own = self.of(language)
+        return Banding(own.hamming, own.bands, own.shared_bands, own.max_bucket)
+
+    def bandings(self, languages: Iterable[Language]) -> dict[Language, Banding]:
+        return {language: self.banding(language) for language in languages}

@@ -1,0 +1,55 @@
+"""[export]: the file and the message that follow a run."""
+
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field
+
+from neardup.config.section import Section
+
+Format = Literal["csv", "jsonl", "xlsx", "parquet", "html"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+ENDINGS: dict[str, Format] = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl", ".htm": "html"}
+
+Target = Path | str  # a local file, or the s3://BUCKET/KEY of an object
+
+
+def target_of(value: object) -> Target | None:
+    """Parse a path or an s3:// URL; None for an empty value.  Raises ValueError."""
+    text = str(value or "")
+    if not text.startswith("s3://"):
+        return Path(text) if text else None
+    parts = urlsplit(text)
+    if not parts.netloc or not parts.path.strip("/") or text.endswith("/") or parts.query or parts.fragment:
+        raise ValueError(f"not s3://BUCKET/KEY: {text!r}")
+    return text
+
+
+def format_of(target: Target) -> Format | None:
+    """Return the format that the target's file name ending stands for, or None."""
+    return ENDINGS.get(PurePosixPath(target).suffix.lower())
+
+
+class Export(Section):
+    """[export]: the file and the message that follow a run."""
+
+    path: Annotated[Target | None, BeforeValidator(target_of)] = Field(
+        default=None,
+        description="File or `s3://BUCKET/KEY` that receives all open flags after each run. Unset means no file.",
+    )
+    format: Format | None = Field(
+        default=None,
+        description="Format of that file: `csv`, `jsonl`, `xlsx`, `parquet` or `html`. Unset means the format that "
+        "the ending of `path` names, or else `csv`.",
+    )
+    webhook: Annotated[str, Field(pattern=r"^(https?://[^/\s]\S*)?$")] = Field(
+        default="",
+        description="URL that receives a JSON summary of each `daily`, `backfill` and `retry` run by POST. "
+        "Empty means none.",
+    )
+
+    @property
+    def path_format(self) -> Format:
+        """The format of the file at `path`: `format`, or the one that the ending of `path` names, or CSV."""
+        return self.format or (format_of(self.path) if self.path else None) or "csv"

@@ -1,0 +1,22 @@
+"""[index]: where the candidate index is kept."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from neardup.config.section import Section
+
+
+class Index(Section):
+    """[index]: where the candidate index is kept."""
+
+    url: Annotated[str, Field(pattern=r"^(sqlite:$|redis://|rediss://|unix://)")] = Field(
+        default="sqlite:",
+        description="`sqlite:` keeps the index in the ledger's file. "
+        "`redis://`, `rediss://` and `unix://` name a Redis server.",
+    )
+    layout: Literal["documented", "compact"] = Field(
+        default="documented",
+        description="Layout of the Redis keys: `documented`, which other programs can read, or `compact`, "
+        "which takes about half the memory or less.",
+    )

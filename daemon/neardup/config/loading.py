@@ -1,0 +1,137 @@
+"""Reading config.toml, overridden by environment variables NEARDUP_<SECTION>__<KEY>."""
+
+import os
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+
+from neardup.config.content import Content
+from neardup.config.detection import Detection
+from neardup.config.export import Export
+from neardup.config.extract import Extract
+from neardup.config.index import Index
+from neardup.config.languages import LanguageTable, Name, by_name, registry
+from neardup.config.ledger import Ledger
+from neardup.config.metrics import Metrics
+from neardup.config.review import Review
+from neardup.config.run import Run
+from neardup.config.source import Source
+from neardup.errors import Misuse
+from neardup.languages import Languages
+
+PREFIX = "NEARDUP_"
+
+
+class Config(BaseSettings):
+    """The whole configuration, one field a section."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__", arbitrary_types_allowed=True
+    )
+
+    source: Source
+    content: Content
+    extract: Extract = Extract()
+    index: Index = Index()
+    ledger: Ledger = Ledger()
+    languages: dict[Name, LanguageTable] = Field(
+        default_factory=dict, description="Languages that the package does not ship, or other values for one it does."
+    )
+    detection: Detection = Detection()
+    run: Run = Run()
+    metrics: Metrics = Metrics()
+    review: Review = Review()
+    export: Export = Export()
+
+    @cached_property
+    def registry(self) -> Languages:
+        """The languages that the package ships and those of [languages]."""
+        return registry(self.languages)
+
+    _by_name = field_validator("languages", mode="before")(by_name)
+
+    @field_validator("languages")
+    @classmethod
+    def _fit_together(cls, tables: dict[Name, LanguageTable]) -> dict[Name, LanguageTable]:
+        registry(tables)
+        return tables
+
+    @field_validator("detection", mode="before")
+    @classmethod
+    def _of_languages(cls, data: Any, info: ValidationInfo) -> Any:
+        """[detection.LANGUAGE] by the names of registered languages, whatever name or code it has in the file."""
+        if not isinstance(data, dict) or "languages" not in info.data:
+            return data
+        find, named = registry(info.data["languages"]).find, dict[str, Any]()
+        for key, value in data.items():
+            name = find(key) if isinstance(value, dict) else key
+            named[name] = {**named.get(name, {}), **value} if isinstance(value, dict) else value
+        return named
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return env_settings, init_settings
+
+
+def load(path: Path) -> Config:
+    """Read and validate the configuration.  Relative paths in it are relative to the folder of the file.
+
+    Raises Misuse, whose message names every wrong key.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Misuse(f"cannot read the configuration {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Misuse(f"{path}: bad TOML: {error}") from error
+    _check_environment()
+    try:
+        return _anchored(Config(**tables), path.parent.absolute())
+    except SettingsError as error:
+        raise Misuse(f"{error}: write it as JSON") from None
+    except ValidationError as error:
+        raise Misuse("; ".join(f"{path}: {_explain(dict(e))}" for e in error.errors())) from None
+
+
+def _check_environment() -> None:
+    """Raise Misuse for a variable that begins with the prefix but belongs to no section."""
+    sections = {f"{PREFIX}{name}__".upper() for name in Config.model_fields}
+    for name in os.environ:
+        if name.startswith(PREFIX) and not any(name.upper().startswith(section) for section in sections):
+            raise Misuse(f"unknown variable {name}: write {PREFIX}<SECTION>__<KEY>")
+
+
+def _explain(error: dict[str, Any]) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    message = "unknown key" if error["type"] == "extra_forbidden" else str(error["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
+def _anchored(config: Config, folder: Path) -> Config:
+    """Make every relative path absolute, starting from `folder`."""
+
+    def at(path: Path | None) -> Path | None:
+        return folder / path if path else None
+
+    url, target = config.content.url, config.export.path
+    if url.startswith("file:"):
+        url = f"file:{folder / url.removeprefix('file://').removeprefix('file:')}"
+    return config.model_copy(
+        update={
+            "source": config.source.model_copy(update={"manifest": at(config.source.manifest)}),
+            "content": config.content.model_copy(update={"url": url}),
+            "ledger": config.ledger.model_copy(update={"path": at(config.ledger.path)}),
+            "export": config.export.model_copy(update={"path": at(target) if isinstance(target, Path) else target}),
+        }
+    )

@@ -1,0 +1,28 @@
+"""[review]: where the review desk is served."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, SecretStr
+
+from neardup.config.address import Address
+from neardup.config.section import Section
+
+SHORTEST_TOKEN = 16  # characters
+
+
+def _token(value: object) -> object:
+    text = str(value)
+    if text and (len(text) < SHORTEST_TOKEN or not text.isprintable()):
+        raise ValueError(f"fewer than {SHORTEST_TOKEN} printable characters")
+    return value
+
+
+class Review(Section):
+    """[review]: where the review desk is served, and the token that opens it to other machines."""
+
+    listen: Address = Field(default="127.0.0.1:8765", description="`HOST:PORT` of the review desk.")
+    token: Annotated[SecretStr, BeforeValidator(_token)] = Field(
+        default=SecretStr(""),
+        description=f"Secret of at least {SHORTEST_TOKEN} printable characters that each browser must give once. "
+        "The desk refuses to listen beyond this machine without one.",
+    )

@@ -1,0 +1,45 @@
+"""[source]: where the list of stories comes from."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from neardup.config.section import Section
+
+
+class Source(Section):
+    """[source]: where the list of stories comes from."""
+
+    kind: Literal["manifest", "athena"] = Field(
+        default="manifest", description="Where the list of stories comes from: `manifest` (a file) or `athena`."
+    )
+    manifest: Path | None = Field(
+        default=None,
+        description="CSV or JSONL file that lists the stories. Required for `manifest`.",
+    )
+    database: str = Field(default="", description="Athena database. Required for `athena`.")
+    workgroup: str = Field(default="primary", description="Athena workgroup.")
+    output: str = Field(
+        default="", description="`s3://` folder where Athena puts its query results. Required for `athena`."
+    )
+    backfill_sql: str = Field(
+        default="",
+        description="Query that lists every story. It must return `id` and `language`, and may return `path`, "
+        "`author_id`, `title`, `published_at` and `updated_at`. Required for `athena`.",
+    )
+    daily_sql: str = Field(
+        default="",
+        description="Query that lists the stories updated since a time. It contains one `?`, which receives that time "
+        "as a string, for example `updated_at >= from_iso8601_timestamp(?)`. Required for `athena`.",
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        needed = ("manifest",) if self.kind == "manifest" else ("database", "output", "backfill_sql", "daily_sql")
+        missing = [name for name in needed if not getattr(self, name)]
+        if missing:
+            raise ValueError(f'kind = "{self.kind}" needs {" and ".join(missing)}')
+        if self.kind == "athena" and "?" not in self.daily_sql:
+            raise ValueError("daily_sql needs a ? where the watermark goes")
+        return self

@@ -1,0 +1,81 @@
+"""The gauges whose values are read from the ledger and the index."""
+
+import asyncio
+import shutil
+import sqlite3
+from contextlib import suppress
+
+from neardup.errors import NeardupError
+from neardup.index.protocol import Index
+from neardup.ledger import Ledger, candidates, changes, remembered_verdicts, runs, verdicts
+from neardup.records import Verdict
+from neardup.telemetry.metrics import (
+    CANDIDATES_PENDING,
+    DEAD_LETTERS,
+    DISK_FREE,
+    DISK_SIZE,
+    IN_CONTEXT,
+    INDEX_LAG,
+    INDEX_STORIES,
+    KEPT_PAIRS,
+    LARGEST_BUCKET,
+    LAST_SUCCESS,
+    PRECISION,
+    VERDICTS,
+)
+
+# A bucket is met as often as it is full: one that holds a share p of the stories is missed by n of
+# them with probability (1 - p)^n.
+SAMPLE = 500
+EVERY_SECONDS = 60.0
+
+
+async def refresh_gauges(ledger: Ledger, index: Index) -> None:
+    """Set them all.  Raises Transient where the index does not answer."""
+    disk = shutil.disk_usage(ledger.path.parent)
+    DISK_FREE.set(disk.free)
+    DISK_SIZE.set(disk.total)
+    for language, n in (await index.sizes()).items():
+        INDEX_STORIES.labels(language).set(n)
+    for name, n in (await _largest_buckets(ledger, index)).items():
+        LARGEST_BUCKET.labels(name).set(n)
+    applied = (await index.mark()).applied or 0
+    INDEX_LAG.set(await ledger.do(changes.last_seq) - applied)
+    CANDIDATES_PENDING.set(await ledger.do(candidates.pending_count))
+    dead_letters = await ledger.do(runs.dead_letters)
+    DEAD_LETTERS.clear()
+    for reason, n in dead_letters.items():
+        DEAD_LETTERS.labels(reason).set(n)
+    await ledger.do(_set_verdict_gauges)
+    for command, at in (await ledger.do(runs.last_success)).items():
+        LAST_SUCCESS.labels(command).set(at / 1000)
+
+
+def _set_verdict_gauges(db: sqlite3.Connection) -> None:
+    for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT):
+        gauge.clear()  # an undone verdict may have been the last of its kind
+    for row in verdicts.precision(db):
+        PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
+        for verdict in Verdict:
+            VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
+    for labels, n in remembered_verdicts.kept_counts(db).items():
+        KEPT_PAIRS.labels(*labels).set(n)
+    for labels, n in remembered_verdicts.context_counts(db).items():
+        IN_CONTEXT.labels(*labels).set(n)
+
+
+async def keep_gauges(ledger: Ledger, index: Index) -> None:
+    """Set them every EVERY_SECONDS, until cancelled; while the index is away they keep their values."""
+    while True:
+        with suppress(NeardupError):
+            await refresh_gauges(ledger, index)
+        await asyncio.sleep(EVERY_SECONDS)
+
+
+async def _largest_buckets(ledger: Ledger, index: Index) -> dict[str, int]:
+    """Language -> members of the fullest bucket that the stories that changed last fall into."""
+    largest: dict[str, int] = {}
+    for name, n in (await index.bucket_sizes(await ledger.do(changes.recent, SAMPLE))).items():
+        language = name.removeprefix("sketch:").partition(":")[0]
+        largest[language] = max(n, largest.get(language, 0))
+    return largest

@@ -1,0 +1,44 @@
+"""What happens after a run is on record: export, gauges, webhook.  A hook that fails is a warning on the run."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from neardup.errors import NeardupError
+from neardup.pipeline.grace_period import GracePeriodOver, within_grace_period
+from neardup.pipeline.summary import Summary
+
+GRACE_SECONDS = 5.0  # of a hook, once the process is asked to stop
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One thing to do after a run; its name is what warnings say.  One that is not `vital` is left out of a stop."""
+
+    name: str
+    call: Callable[[Summary], Awaitable[None]]
+    vital: bool = False
+
+
+async def run_hooks(hooks: Sequence[Hook], summary: Summary, stop: asyncio.Event) -> None:
+    """Call the hooks one after the other; the failure of one is put into `summary.warnings` and logged."""
+    for hook in hooks:
+        if stop.is_set() and not hook.vital:
+            continue
+        try:
+            await within_grace_period(hook.call(summary), stop, GRACE_SECONDS)
+        except GracePeriodOver:
+            why = f"not finished {GRACE_SECONDS:.0f} seconds after the signal to stop"
+        except NeardupError as error:
+            why = str(error)
+        except Exception as error:
+            log.exception("a hook has a defect", hook=hook.name)
+            why = f"{type(error).__name__}: {error}"
+        else:
+            continue
+        summary.warnings[hook.name] = why
+        log.warning("the run is done, but a hook failed", hook=hook.name, why=why)

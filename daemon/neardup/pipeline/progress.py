@@ -1,0 +1,22 @@
+"""How far a run is, for a progress bar or a log line."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from neardup.pipeline.summary import Counts
+
+
+@dataclass(slots=True)
+class Progress:
+    """The counts of a run so far, and its position: in bytes of the listing, or for a sweep in stories."""
+
+    counts: Counts = field(default_factory=Counts)
+    position: int = 0
+    size: int = 0
+
+
+Watch = Callable[[Progress], None]
+
+
+def unwatched(_: Progress) -> None:
+    """The watch of a run that nobody follows."""

@@ -1,0 +1,78 @@
+"""`make bench-scale` at a five-hundredth: what must hold at any size, whatever it takes."""
+
+from typing import Any
+
+import pytest
+from neardup.languages import LANGUAGES
+
+from tests.bench.scale_lookups import TIERS
+from tests.bench.scale_stages import INDEXES, LAYOUTS
+from tests.support.module_process import run_module
+
+SIZES = [1975, 7900, 31_600]
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """What was measured at each size."""
+    return list(run_module("tests.bench.scale", "--size", "1/500", "--only", "prose", "--json")["measured"])
+
+
+def test_every_story_is_in_the_ledger_and_in_each_index(rows: list[Row]) -> None:
+    assert [row["stories"] for row in rows] == SIZES
+    for row in rows:
+        assert sum(row["ledger"]["stories"].values()) == row["stories"]
+        for name in [name for name in INDEXES if name in row]:
+            built, after = row[name]["reindex"], row[name]["daily"]
+            assert built["stories"] == sum(built["in_ledger"].values()) >= row["stories"], name
+            assert built["in_index"] == built["in_ledger"], name
+            assert after["in_index"] == after["in_ledger"], name
+            came = sum(after["in_index"].values()) - built["stories"]
+            assert came == row[name]["insert"]["stories"] + after["stories"], name
+            assert set(built["in_index"]) == set(LANGUAGES), name
+        assert row["compact"]["reindex"]["in_ledger"] == row["ledger"]["stories"]
+
+
+def test_every_planted_copy_is_found(rows: list[Row]) -> None:
+    for row in rows:
+        for name in [name for name in INDEXES if name in row]:
+            for tier in TIERS:
+                said = row[name]["look_up"][tier]
+                assert said["capped"] == 0, (name, tier)
+                assert said["planted"] > said["lookups"] / 12, (name, tier)
+                assert said["recall"] == 1.0, (name, tier)
+
+
+def test_all_indexes_nominate_the_same_pairs(rows: list[Row]) -> None:
+    for row in rows:
+        said = {name: row[name]["look_up"]["nominated"] for name in INDEXES if name in row}
+        assert all(one == said["compact"] for one in said.values()), said
+        assert said["compact"]["pairs"] > row["compact"]["look_up"]["both"]["lookups"] / 4
+
+
+def test_bytes_are_told_and_add_up(rows: list[Row]) -> None:
+    for row in rows:
+        assert row["ledger"]["all"] == sum(row["ledger"]["tables"].values()) > 150 * row["stories"]
+        for name in [name for name in INDEXES if name in row]:
+            told = row[name]["bytes"]
+            parts = [taken for tiers in told["languages"].values() for taken in tiers.values()]
+            assert len(parts) == len(TIERS) * len(LANGUAGES), name
+            assert sum(parts) == pytest.approx(told["all"], rel=1e-3), name
+        assert row["sqlite"]["bytes"]["all"] > 37 * 4 * row["stories"]
+
+
+def test_the_compact_layout_is_smaller_than_the_documented_one(rows: list[Row]) -> None:
+    for row in (rows[0], rows[-1]):
+        compact, documented = (row[name]["bytes"]["languages"] for name in LAYOUTS)
+        for language in LANGUAGES:
+            for tier in ("near", "signature"):
+                assert compact[language][tier] < documented[language][tier], (row["stories"], language, tier)
+
+
+def test_a_sweep_finds_the_copies_among_the_stories(rows: list[Row]) -> None:
+    for row in rows:
+        assert row["sweep"]["stories"] == row["stories"]
+        assert row["sweep"]["pairs"] > 0.01 * row["stories"]
+        assert row["sweep"]["left_out"] == row["sweep"]["capped"] == 0

@@ -1,0 +1,227 @@
+"""One life cycle for run and sweep: what is on record after each way in which work or a hook can end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neardup.errors import Fatal, Transient
+from neardup.ledger import Ledger, lock, runs
+from neardup.pipeline import hooks as hooks_module
+from neardup.pipeline.hooks import Hook
+from neardup.pipeline.run_lifecycle import carry_out
+from neardup.pipeline.summary import RunSummary, Summary
+from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
+from structlog.testing import capture_logs
+
+MARK = 1_700_000_000_000
+Work = Callable[[], Awaitable[bool]]
+
+
+class Job:
+    """A daily run that does `work`."""
+
+    watermark = MARK
+
+    def __init__(self, work: Work) -> None:
+        self.summary = RunSummary("daily")
+        self._work = work
+
+    async def prepare(self) -> None:
+        """Nothing is to be prepared."""
+
+    async def work(self, _: int, /) -> bool:
+        self.summary.counts.fingerprinted = 7
+        return await self._work()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with closing(Ledger(tmp_path / "neardup.db")) as opened:
+        yield opened
+
+
+async def live(
+    ledger: Ledger, work: Work, *hooks: Hook, stop: asyncio.Event | None = None, shutdown_seconds: float = 60
+) -> Summary:
+    return await carry_out(Job(work), ledger, stop or asyncio.Event(), shutdown_seconds=shutdown_seconds, hooks=hooks)
+
+
+async def latest(ledger: Ledger) -> dict[str, Any]:
+    [run] = await ledger.do(runs.latest, 1)
+    return run
+
+
+async def done() -> bool:
+    return True
+
+
+async def forever() -> bool:
+    await asyncio.Event().wait()
+    return True
+
+
+async def nothing(_: Summary) -> None: ...
+
+
+def failing(error: Exception) -> Callable[[Summary], Awaitable[None]]:
+    async def fail(_: Summary) -> None:
+        raise error
+
+    return fail
+
+
+def failures() -> float:
+    return float(RUN_FAILURES.labels("daily")._value.get())
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (Fatal("cannot write /x: Not a directory"), "cannot write /x: Not a directory"),
+        (Transient("the index does not answer"), "the index does not answer"),
+        (TimeoutError(), "TimeoutError: "),
+        (KeyError("kind"), "KeyError: 'kind'"),
+    ],
+)
+async def test_a_failing_hook_is_one_warning_on_a_done_run(ledger: Ledger, error: Exception, why: str) -> None:
+    seen: list[tuple[str, str, dict[str, str]]] = []
+
+    async def look(summary: Summary) -> None:
+        run = await latest(ledger)
+        seen.append((run["status"], summary.status, dict(summary.warnings)))
+
+    before = failures()
+    with capture_logs() as lines:
+        summary = await live(ledger, done, Hook("first", look), Hook("export", failing(error)), Hook("last", look))
+    assert (summary.status, summary.warnings) == ("done", {"export": why})
+    assert seen == [("done", "done", {}), ("done", "done", {"export": why})], "hooks come after the record"
+    assert [line["hook"] for line in lines if line["log_level"] == "warning"] == ["export"]
+    run = await latest(ledger)
+    assert (run["status"], run["error"], run["counts"]["fingerprinted"]) == ("done", None, 7)
+    assert run["counts"]["warnings"] == {"export": why}
+    assert await ledger.do(runs.watermark) == MARK, "the watermark is as without the hook"
+    assert failures() == before
+
+
+async def test_without_a_failure_no_warning_is_on_record(ledger: Ledger) -> None:
+    summary = await live(ledger, done, Hook("export", nothing))
+    assert summary.warnings == {}
+    assert "warnings" not in (await latest(ledger))["counts"]
+
+
+@pytest.mark.parametrize("error", [Fatal("no such store"), ValueError("a defect"), asyncio.CancelledError()])
+async def test_failed_work_is_on_record_and_no_hook_called(ledger: Ledger, error: BaseException) -> None:
+    called: list[Summary] = []
+
+    async def call(summary: Summary) -> None:
+        called.append(summary)
+
+    async def fail() -> bool:
+        raise error
+
+    before = failures()
+    with pytest.raises(type(error)) as raised:
+        await live(ledger, fail, Hook("export", call))
+    assert raised.value is error
+    run = await latest(ledger)
+    assert (run["status"], run["counts"]["fingerprinted"]) == ("failed", 7)
+    assert run["error"] == (str(error) if isinstance(error, Fatal) else repr(error))
+    assert getattr(error, "run", run["run_id"]) == run["run_id"], "the error names its run"
+    assert (called, await ledger.do(runs.watermark)) == ([], None)
+    assert (failures(), RUNNING.labels("daily")._value.get()) == (before + 1, 0)
+    with lock.only_one(ledger.path, "daily"):
+        pass  # which raises where the lock is not given back
+
+
+async def test_of_failed_stages_the_first_error_is_raised(ledger: Ledger) -> None:
+    async def full() -> None:
+        raise Fatal("the disk is full")
+
+    async def fail() -> bool:
+        async with asyncio.TaskGroup() as outer:
+            outer.create_task(forever())
+            async with asyncio.TaskGroup() as inner:
+                inner.create_task(full())
+        return True
+
+    with pytest.raises(Fatal, match="the disk is full"):
+        await live(ledger, fail)
+    assert (await latest(ledger))["error"] == "the disk is full"
+
+
+async def test_work_is_stopped_when_its_grace_period_is_over(ledger: Ledger) -> None:
+    stop = asyncio.Event()
+    stop.set()
+    summary = await live(ledger, forever, stop=stop, shutdown_seconds=0.01)
+    assert summary.status == (await latest(ledger))["status"] == "stopped"
+    assert await ledger.do(runs.watermark) is None
+
+
+async def test_a_stop_leaves_out_all_but_vital_hooks(ledger: Ledger) -> None:
+    called: list[str] = []
+
+    def hook(name: str, *, vital: bool) -> Hook:
+        async def call(_: Summary) -> None:
+            called.append(name)
+
+        return Hook(name, call, vital)
+
+    stop = asyncio.Event()
+    stop.set()
+    await live(ledger, done, hook("export", vital=True), hook("webhook", vital=False), stop=stop)
+    assert called == ["export"]
+
+
+async def test_a_stop_does_not_wait_for_a_slow_hook(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooks_module, "GRACE_SECONDS", 0.01)
+    stop = asyncio.Event()
+
+    async def slow(_: Summary) -> None:
+        stop.set()
+        await forever()
+
+    summary = await live(ledger, done, Hook("export", slow), stop=stop)
+    assert summary.status == "done", "the run was done before"
+    assert list(summary.warnings) == ["export"]
+    assert await ledger.do(runs.watermark) == MARK
+
+
+async def test_a_run_cancelled_in_a_hook_stays_done(ledger: Ledger) -> None:
+    begun = asyncio.Event()
+
+    async def slow(_: Summary) -> None:
+        begun.set()
+        await forever()
+
+    living = asyncio.create_task(live(ledger, done, Hook("export", slow)))
+    await begun.wait()
+    living.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await living
+    assert (await latest(ledger))["status"] == "done"
+    assert await ledger.do(runs.watermark) == MARK
+
+
+async def test_a_run_cancelled_in_its_work_is_failed(ledger: Ledger) -> None:
+    begun = asyncio.Event()
+
+    async def work() -> bool:
+        begun.set()
+        return await forever()
+
+    living = asyncio.create_task(live(ledger, work))
+    await begun.wait()
+    living.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await living
+    assert (await latest(ledger))["status"] == "failed"
+    assert await ledger.do(runs.watermark) is None
+
+
+async def test_a_held_lock_leaves_no_record(ledger: Ledger) -> None:
+    with lock.only_one(ledger.path, "reindex"), pytest.raises(Transient, match="neardup reindex"):
+        await live(ledger, done)
+    assert await ledger.do(runs.latest, 1) == []

@@ -1,0 +1,42 @@
+"""What /metrics tells of verdicts."""
+
+from neardup.pipeline.gauges import _set_verdict_gauges
+from neardup.records import Kind, Verdict
+from neardup.telemetry.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
+
+from tests.support.builders import flagged, ledger_in_memory
+from tests.support.languages import ODIA
+from tests.support.verdicts import copies, judge, undo
+
+
+def test_the_metrics_tell_of_verdicts_and_forget_what_is_undone() -> None:
+    db = ledger_in_memory()
+    copies(db, 1, 2, 3)
+    judge(db, {(1, 2), (1, 3), (2, 3)}, Verdict.TEMPLATE)
+    copies(db, 4)
+    flagged(db, 8, 9, Kind.PARTIAL, language=ODIA)
+    decision = judge(db, {(8, 9)}, Verdict.NOT_SIMILAR)
+    _set_verdict_gauges(db)
+    told = {
+        (sample.name, *sample.labels.values()): sample.value
+        for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT)
+        for metric in gauge.collect()
+        for sample in metric.samples
+        if sample.value or sample.name == "neardup_precision"
+    }
+    assert told == {
+        ("neardup_verdicts", "HINDI", "exact", "template"): 3,
+        ("neardup_verdicts", "ODIA", "partial", "not_similar"): 1,
+        ("neardup_precision", "HINDI", "exact"): 1,
+        ("neardup_precision", "ODIA", "partial"): 0,
+        ("neardup_kept_pairs", "HINDI", "template"): 2,
+        ("neardup_flags_in_context", "HINDI", "template"): 1,
+    }
+    undo(db, decision)
+    _set_verdict_gauges(db)
+    assert not [
+        sample for metric in PRECISION.collect() for sample in metric.samples if "ODIA" in sample.labels.values()
+    ]
+    for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT):
+        gauge.clear()
+    db.close()

@@ -1,0 +1,98 @@
+"""The command as a process, and configurations for it."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.paths import SAMPLES
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The list on the last line of its output."""
+        return list(json.loads(self.out.splitlines()[-1]))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The object on the last line of its output."""
+        return dict(json.loads(self.out.splitlines()[-1]))
+
+
+@dataclass(frozen=True)
+class Neardup:
+    """The command, run as processes in a folder of its own, on the samples unless told otherwise."""
+
+    folder: Path
+    env: dict[str, str]
+
+    def __call__(self, *arguments: str, config: Path | None = None, **env: str) -> Ended:
+        command = self.command(*arguments, config=config)
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=self.folder, env=self.env | env, timeout=300, check=False
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def command(self, *arguments: str, config: Path | None = None) -> list[str]:
+        path = config or self.folder / "config.toml"
+        return [sys.executable, "-W", "error", "-m", "neardup.cli", "--config", str(path), *arguments]
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "neardup.db"
+
+    def configure(self, text: str) -> None:
+        (self.folder / "config.toml").write_text(text, encoding="utf-8")
+
+    def pairs(self) -> set[tuple[int, int, str, int]]:
+        """The open flags: story, match, kind, Hamming distance."""
+        done = self("export", "--format", "jsonl")
+        assert done.code == 0, done.err
+        rows = [json.loads(line) for line in done.out.split("\n")[:-1]]
+        return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in rows}
+
+
+EMBEDDED = """
+[source]
+manifest = "{manifest}"
+[content]
+url = "file:{stories}"
+"""
+
+COMMON = """
+[extract]
+body = "article .story, div.post-body"
+strip = [".share", ".author-note"]
+[index]
+url = "{index}"
+[ledger]
+path = "neardup.db"
+[metrics]
+listen = "127.0.0.1:0"
+"""
+
+
+def embedded(
+    manifest: Path = SAMPLES / "manifest.csv", stories: Path = SAMPLES / "stories", index: str = "sqlite:"
+) -> str:
+    """A configuration over files."""
+    return (EMBEDDED + COMMON).format(manifest=manifest, stories=stories, index=index)
+
+
+def assert_one_line(ended: Ended, code: int, *words: str) -> None:
+    lines = ended.err.strip().splitlines()
+    assert ended.code == code, ended.err
+    assert "Traceback" not in ended.err
+    assert len(lines) == 1, f"one line, not {lines}"
+    for word in words:
+        assert word in lines[0], lines[0]

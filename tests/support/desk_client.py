@@ -1,0 +1,50 @@
+"""A desk served in the test's own process, and a browser without scripts in front of it."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import CookieJar, web
+from aiohttp.test_utils import TestClient, TestServer
+from neardup.config import Config, Content, Ledger, Source
+from neardup.config.review import Review
+from neardup.ledger import connect
+from neardup.moderation.desk.app import application, open_desk
+
+TOKEN = "a token of some length"
+LOOPBACK, OPEN = "127.0.0.1:0", "0.0.0.0:0"
+Client = TestClient[web.Request, web.Application]
+
+
+@asynccontextmanager
+async def desk(folder: Path, listen: str = LOOPBACK, token: str = "") -> AsyncIterator[Client]:
+    """A browser without scripts in front of a desk with an empty ledger."""
+    connect(folder / "neardup.db").close()
+    config = Config(
+        source=Source(manifest=Path("none.csv")),
+        content=Content(url=f"file:{folder}"),
+        ledger=Ledger(path=folder / "neardup.db"),
+        review=Review(token=token),
+    )
+    async with open_desk(config, listen) as parts:
+        server = TestServer(application(parts))
+        async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
+            yield client
+
+
+def origin(client: Client) -> dict[str, str]:
+    return {"Origin": f"http://{client.host}:{client.port}"}
+
+
+async def form_token(client: Client, path: str = "/name") -> str:
+    async with client.get(path) as answer:
+        found = re.search(r'name="token" value="(\w+)"', await answer.text())
+    assert found, f"{path} has no form"
+    return found[1]
+
+
+async def post(client: Client, path: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> int:
+    sent = {"token": await form_token(client), **form}
+    async with client.post(path, data=sent, headers=headers or origin(client), allow_redirects=False) as answer:
+        return answer.status

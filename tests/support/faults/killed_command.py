@@ -1,0 +1,210 @@
+"""The command in processes that end, or stand still, at a chosen instant, with no hook in the program for it.
+
+    python -m tests.support.faults.killed_command
+
+reads requests from stdin, a line of JSON each, and answers each by one.  Its processes are forked from one that has
+all modules in, so they start in a few milliseconds.  In each the steps of the program are wrapped, and every SQL
+statement and every message to Redis is counted as it begins; the instant is one of these, or some seconds after.
+"""
+
+import inspect
+import json
+import os
+import signal
+import sqlite3
+import sys
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+from neardup.cli import main, maintenance
+from neardup.cli import runs as commands
+from neardup.core.fingerprint import version as fingerprint_version
+from neardup.index.redis.base import RedisIndex
+from neardup.index.sqlite import SqliteIndex
+from neardup.ledger import changes, connect, flags, runs, stories, verdicts
+from neardup.pipeline import prepare, run, sweep, writer
+from neardup.records import Verdict
+from redis.asyncio.connection import AbstractConnection
+
+STEPS: dict[str, list[tuple[Any, str]]] = {
+    "begin a run": [(runs, "begin")],
+    "look up": [(writer.Writer, "_look_up")],
+    "nominate": [(writer, "nominate")],
+    "commit": [(stories, "commit")],
+    "checkpoint": [(stories, "put_checkpoint")],
+    "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],
+    "replay": [(writer, "replay")],
+    "catch up": [(module, "catch_up") for module in (writer, prepare, maintenance)],
+    "verify": [(flags, "decide")],
+    "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
+    "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
+    "rebuild": [(run, "rebuild"), (maintenance, "rebuild")],
+    "owe a sweep": [(runs, "owe_sweep")],
+    "nominate in a sweep": [(sweep, "_put")],
+    "sweep": [(commands, "sweep_ledger")],
+    "forget": [(stories, "forget")],
+    "judge": [(verdicts, "judge")],
+    "undo": [(verdicts, "undo")],
+    "export": [(run, "export_after_run"), (sweep, "export_after_run")],
+    "finish a run": [(runs, "finish")],
+    "prune": [(changes, "prune")],
+}
+STATEMENT, MESSAGE = "a statement", "a message"
+
+
+class Instant:
+    """Counts what begins and ends, and sends this process its signal at what was chosen.
+
+    `at` has the keys point, a step led by "before" or "after", STATEMENT or MESSAGE, which is half sent by then; nth,
+    from 1, and since, a step before which none counts; seconds, to go on before the signal; signal, by its name.
+    """
+
+    def __init__(self, at: dict[str, Any] | None, reached: Path) -> None:
+        self._at = at or {}
+        self._reached = reached
+        self._counts: Counter[str] = Counter()
+
+    def reach(self, point: object, *_: object) -> None:
+        if self.is_next(str(point)):
+            self.strike()
+
+    def is_next(self, point: str) -> bool:
+        since = self._at.get("since")
+        self._counts[point] += since is None or since == point or self._counts[since] > 0
+        return point == self._at.get("point") and self._counts[point] == self._at["nth"]
+
+    def strike(self) -> None:
+        send = partial(os.kill, os.getpid(), getattr(signal, self._at.get("signal", "SIGKILL")))
+        if seconds := self._at.get("seconds"):
+            threading.Timer(seconds, send).start()
+        else:
+            send()
+
+    def tell(self) -> None:
+        """Leave what was reached, and how often, to who plans other instants."""
+        self._reached.write_text(json.dumps(self._counts), encoding="utf-8")
+
+
+def wrap(owner: Any, name: str, step: str, instant: Instant) -> None:
+    """Count the calls of a function of any kind."""
+    function = getattr(owner, name)
+    before, after = f"before {step}", f"after {step}"
+
+    @wraps(function)
+    async def pages(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        async for page in function(*args, **kwargs):
+            instant.reach(before)
+            yield page
+            instant.reach(after)
+
+    @wraps(function)
+    async def awaited(*args: Any, **kwargs: Any) -> Any:
+        instant.reach(before)
+        result = await function(*args, **kwargs)
+        instant.reach(after)
+        return result
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        instant.reach(before)
+        result = function(*args, **kwargs)
+        instant.reach(after)
+        return result
+
+    generates, awaits = inspect.isasyncgenfunction(function), inspect.iscoroutinefunction(function)
+    setattr(owner, name, pages if generates else awaited if awaits else called)
+
+
+def wrap_statements(instant: Instant) -> None:
+    class Traced(sqlite3.Connection):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.set_trace_callback(partial(instant.reach, STATEMENT))
+
+    sqlite3.connect = partial(sqlite3.connect, factory=Traced)  # type: ignore[assignment]
+
+
+def wrap_messages(instant: Instant) -> None:
+    send = AbstractConnection.send_packed_command
+
+    async def sent(self: Any, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
+        if instant.is_next(MESSAGE):
+            whole = command if isinstance(command, bytes) else b"".join(command)  # type: ignore[arg-type]
+            os.write(self._writer.get_extra_info("socket").fileno(), whole[: len(whole) // 2])
+            instant.strike()
+        await send(self, command, check_health)
+
+    AbstractConnection.send_packed_command = sent  # type: ignore[method-assign]
+
+
+def judge(ledger: str, a: str, b: str, verdict: str) -> None:
+    """Give a verdict on a pair, or with `open` undo the one that stands, unless that is done."""
+    db = connect(Path(ledger))
+    flag = flags.of_pair(db, int(a), int(b))
+    assert flag is not None, f"{a} and {b} are not flagged"
+    seen = verdicts.state(db, [flag["flag_id"]])
+    if flag["status"] == "open" and verdict != "open":
+        verdicts.judge(db, [flag["flag_id"]], Verdict(verdict), "as seen", "Asha", seen)
+    elif flag["status"] != "open" and verdict == "open":
+        verdicts.undo(db, verdicts.of_pair(db, int(a), int(b))[0]["decision"], "Binu", seen)
+    db.close()
+
+
+def live(request: dict[str, Any]) -> int:
+    """Be the command; its exit code."""
+    folder = Path(request["folder"])
+    os.chdir(folder)
+    for number, name in ((0, os.devnull), (1, f"{request['name']}.out"), (2, f"{request['name']}.err")):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    os.environ.update(request["env"])
+    instant = Instant(request["at"], folder / f"{request['name']}.reached")
+    for step, places in STEPS.items():
+        for place in places:
+            wrap(*place, step, instant)
+    wrap_statements(instant)
+    wrap_messages(instant)
+    arguments = request["arguments"]
+    act: Callable[..., object] = partial(judge, *arguments[1:]) if arguments[0] == "judge" else partial(main, arguments)
+    try:
+        act()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    finally:
+        instant.tell()
+        sys.stdout.flush()
+    return 0
+
+
+def start(request: dict[str, Any]) -> int:
+    """Fork; the process's id."""
+    if child := os.fork():
+        return child
+    try:
+        code = live(request)
+    except BaseException:  # noqa: BLE001 - there is nobody else to tell
+        sys.excepthook(*sys.exc_info())
+        code = 70
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def serve() -> None:
+    """Answer {"start": request} by the process's id, {"wait": id} by how it ended, or {"stopped": true}."""
+    fingerprint_version.warm_up()
+    for line in sys.stdin:
+        [(ask, what)] = json.loads(line).items()
+        if ask == "start":
+            answer: Any = start(what)
+        else:
+            _, status = os.waitpid(what, os.WUNTRACED)
+            answer = {"stopped": True} if os.WIFSTOPPED(status) else {"code": os.waitstatus_to_exitcode(status)}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve()

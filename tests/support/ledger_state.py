@@ -1,0 +1,27 @@
+"""The state of a ledger, for comparing the outcomes of runs."""
+
+import sqlite3
+from contextlib import closing
+
+from tests.support.command import Neardup
+
+
+def state(neardup: Neardup) -> dict[str, list[tuple[object, ...]]]:
+    """What law 8 compares: (id, language, hashes) and (pair, kind, scores); and the embedded index, by ids."""
+    scores = "hamming, jaccard, containment_a, containment_b, longest_run_words, estimated"
+    queries = {
+        "stories": "SELECT id, language, text_hash, simhash, signature, shingles FROM stories ORDER BY id",
+        "flags": f"SELECT a, b, kind, status, {scores} FROM flags ORDER BY a, b",
+        "near misses": f"SELECT a, b, {scores} FROM candidates WHERE judged_at IS NOT NULL ORDER BY a, b",
+        "pending": "SELECT a, b FROM candidates WHERE judged_at IS NULL",
+    }
+    with closing(sqlite3.connect(neardup.ledger)) as db:
+        out = {name: db.execute(query).fetchall() for name, query in queries.items()}
+        assert out["pending"] == [], "candidates were left to judge"
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'index_buckets'").fetchone():
+            ids = dict(db.execute("SELECT number, id FROM stories"))
+            out["index"] = [
+                (bucket, frozenset(ids[number] for number in memoryview(numbers).cast("I")))
+                for bucket, numbers in db.execute("SELECT * FROM index_buckets ORDER BY 1")
+            ]
+    return out

@@ -1,0 +1,141 @@
+"""A small object store in a process of its own: path-style S3 GET and HEAD over HTTP, from memory.
+
+`python -m tests.support.s3_server FOLDER BUCKET` serves FOLDER's files as /BUCKET/<path>, prints
+its port, and runs until it is terminated.  Signatures are not checked.
+"""
+
+import asyncio
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+import click
+import uvloop
+
+BLANK_LINE = b"\r\n\r\n"
+RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+LAST_MODIFIED = "Thu, 01 Jan 2026 00:00:00 GMT"
+REASONS = {
+    200: "OK",
+    206: "Partial Content",
+    304: "Not Modified",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    416: "Range Not Satisfiable",
+}
+Answer = tuple[bytes, bytes]  # head, body
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object's bytes and its quoted ETag."""
+
+    body: bytes
+    etag: str
+
+
+def load(folder: Path, bucket: str) -> dict[str, Stored]:
+    """Every file below `folder`, by its URL path."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {f"/{bucket}/{path.relative_to(folder).as_posix()}": _stored(path.read_bytes()) for path in files}
+
+
+def _stored(body: bytes) -> Stored:
+    return Stored(body, f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
+
+
+def answer(objects: Mapping[str, Stored], request: bytes) -> Answer:
+    """A request's head -> the answer's head and body."""
+    line, *fields = request.decode("latin-1").split("\r\n")
+    method, target, _ = line.split(" ")
+    headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
+    if method not in ("GET", "HEAD"):
+        return _error(405, "MethodNotAllowed")
+    found = objects.get(unquote(urlsplit(target).path))
+    if found is None:
+        return _error(404, "NoSuchKey")
+    head, body = _read(found, headers)
+    return head, b"" if method == "HEAD" else body
+
+
+def _read(found: Stored, headers: Mapping[str, str]) -> Answer:
+    common = f"ETag: {found.etag}\r\nLast-Modified: {LAST_MODIFIED}\r\nAccept-Ranges: bytes\r\n"
+    if headers.get("if-none-match") in (found.etag, "*"):
+        return _head(304, common), b""
+    common += "Content-Type: text/html\r\n"
+    asked = RANGE.fullmatch(headers.get("range", ""))
+    if asked is None:
+        return _head(200, f"{common}Content-Length: {len(found.body)}\r\n"), found.body
+    size = len(found.body)
+    start, end = _span(asked[1], asked[2], size)
+    if start >= end:
+        return _error(416, "InvalidRange")
+    common += f"Content-Range: bytes {start}-{end - 1}/{size}\r\nContent-Length: {end - start}\r\n"
+    return _head(206, common), found.body[start:end]
+
+
+def _span(first: str, last: str, size: int) -> tuple[int, int]:
+    """`first-last`, `first-` or `-length` of a Range -> start and end, the end not included."""
+    if not first:
+        return max(size - int(last or 0), 0), size
+    return int(first), min(int(last) + 1, size) if last else size
+
+
+def _error(status: int, code: str) -> Answer:
+    body = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code></Error>'.encode()
+    return _head(status, f"Content-Type: application/xml\r\nContent-Length: {len(body)}\r\n"), body
+
+
+def _head(status: int, fields: str) -> bytes:
+    return f"HTTP/1.1 {status} {REASONS[status]}\r\n{fields}\r\n".encode("latin-1")
+
+
+class Connection(asyncio.Protocol):
+    """One client's keep-alive connection."""
+
+    def __init__(self, objects: Mapping[str, Stored]) -> None:
+        self._objects = objects
+        self._unread = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        *requests, self._unread = (self._unread + data).split(BLANK_LINE)
+        for request in requests:
+            self._transport.writelines(answer(self._objects, request))
+
+
+async def serve(objects: Mapping[str, Stored]) -> None:
+    """Serve on a free port of the loopback interface, and print it."""
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(objects), "127.0.0.1", 0)
+    click.echo(server.sockets[0].getsockname()[1])
+    await server.serve_forever()
+
+
+@contextmanager
+def object_server(folder: Path, bucket: str) -> Iterator[str]:
+    """The server as a process; its endpoint."""
+    command = [sys.executable, "-m", __spec__.name, str(folder), bucket]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        try:
+            assert process.stdout is not None
+            port = process.stdout.readline().strip()
+            if not port:
+                raise RuntimeError("the object server did not start")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(load(Path(sys.argv[1]), sys.argv[2])))

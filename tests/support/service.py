@@ -1,0 +1,59 @@
+"""`neardup run` as a service: the process, systemd's notify socket, and its HTTP endpoints."""
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from tests.support.command import Neardup
+from tests.support.paths import ROOT
+
+PATIENCE_SECONDS = 60
+
+
+class Systemd:
+    """The other end of $NOTIFY_SOCKET."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(path))
+        self._socket.settimeout(PATIENCE_SECONDS)
+        self.heard: list[str] = []
+
+    def wait_for(self, word: str) -> str:
+        """The first line that holds `word`; what came before is kept in `heard`."""
+        while True:
+            for line in self._socket.recv(4096).decode().splitlines():
+                self.heard.append(line)
+                if word in line:
+                    return line
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@contextmanager
+def running(neardup: Neardup, listen: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], Systemd]]:
+    systemd = Systemd(neardup.folder / "notify.sock")
+    extra = {"NEARDUP_METRICS__LISTEN": listen, "NOTIFY_SOCKET": str(systemd.path), "WATCHDOG_USEC": "200000"}
+    with subprocess.Popen(
+        neardup.command("run"), env=neardup.env | extra | env, cwd=ROOT, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process, systemd
+        finally:
+            process.kill()
+            systemd.close()
+
+
+def get(listen: str, path: str) -> tuple[int, str]:
+    try:
+        with urlopen(f"http://{listen}/{path}") as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()

@@ -1,0 +1,102 @@
+"""Stories that were never written, as rows of a ledger, and how many the platform has."""
+
+import sqlite3
+from collections.abc import Sequence
+
+import click
+import numpy as np
+from neardup.core.fingerprint.minhash import ROWS
+from neardup.index.redis.base import parts
+from neardup.languages import LANGUAGES
+from neardup.ledger import changes, stories
+from neardup.records import Banded, Fingerprint, Fingerprinted, Outcome, Story
+
+from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
+from tests.support.resource_meter import cpu_seconds
+from tests.support.synthetic import HASH_BYTES
+
+FILL_BATCH = 10_000
+FIRST_ID, ID_STEP = 6_755_373_518_000_000, 997
+AUTHORS = 1_000_003
+FIRST_TIME, PERIOD = 1_600_000_000_000, 10**11
+WORDS = [
+    "डाकघर",
+    "की",
+    "पुरानी",
+    "दराज़",
+    "सात",
+    "नंबर",
+    "की",
+    "सीट",
+    "मेरी",
+    "अधूरी",
+    "प्रेम",
+    "कहानी",
+    "एक",
+    "रात",
+    "का",
+    "राज़",
+    "वो",
+    "लड़की",
+]
+MICRO = 1e6
+PLATFORM = {
+    HINDI: 4_170_000,
+    MALAYALAM: 2_060_000,
+    BENGALI: 1_850_000,
+    MARATHI: 1_850_000,
+    TAMIL: 1_820_000,
+    TELUGU: 1_540_000,
+    GUJARATI: 1_120_000,
+    ENGLISH: 710_000,
+    ODIA: 410_000,
+    PUNJABI: 270_000,
+}
+
+
+def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
+    """Stories of these ids, whose texts nobody else has."""
+    rng = np.random.default_rng(seed)
+    hashes = rng.integers(0, 256, (len(ids), HASH_BYTES + ROWS), np.uint8)
+    spoken = rng.integers(0, len(LANGUAGES), len(ids)).tolist()
+    pairs = zip(spoken, hashes, strict=True)
+    return told(rng, ids, [Banded(LANGUAGES[n], drawn[:16].tobytes(), drawn[16:].tobytes()) for n, drawn in pairs])
+
+
+def told(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Banded]) -> list[Fingerprinted]:
+    """Stories of these ids and fingerprints; what is told of them beside is drawn."""
+    hashes = iter(rng.integers(0, 256, (len(ids), 2 * HASH_BYTES), np.uint8))
+    words = iter(rng.integers(0, len(WORDS), (len(ids), 6)).tolist())
+    lengths = rng.integers(2, 7, len(ids)).tolist()
+    times = (rng.integers(0, PERIOD, len(ids)) + FIRST_TIME).tolist()
+    return [
+        Fingerprinted(
+            Story(
+                story_id,
+                banded.language,
+                author_id=str(FIRST_ID + story_id % AUTHORS),
+                title=" ".join([WORDS[word] for word in next(words)[:length]]),
+                published_at=time,
+                updated_at=time,
+            ),
+            Fingerprint(drawn[:16].tobytes(), banded.simhash, banded.signature, 1130, 1050),
+            f'"{drawn[16:].tobytes().hex()}"',
+        )
+        for story_id, banded, length, time in zip(ids, fingerprints, lengths, times, strict=True)
+        for drawn in [next(hashes)]
+    ]
+
+
+def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
+    stories.commit(db, stories.Batch(outcomes, (), 1, {}, None))
+
+
+def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
+    spent = 0.0
+    for seed, portion in enumerate(parts(ids, FILL_BATCH)):
+        outcomes = draw(portion, seed)
+        spent -= cpu_seconds()
+        commit(db, outcomes)
+        spent += cpu_seconds()
+    changes.prune(db, 0)
+    click.echo(f"filled in batches of {FILL_BATCH:,}, us of CPU a story: {spent / len(ids) * MICRO:.1f}")
