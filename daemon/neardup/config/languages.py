@@ -27,11 +27,23 @@ Font = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 -]*$")]  # they are
 class LanguageTable(Section):
     """[languages.NAME]: what is left out is as the package ships it."""
 
-    codes: Annotated[tuple[Code, ...], Field(min_length=1)] | None = None
-    script: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z ]*$")] | None = None
-    direction: Literal["ltr", "rtl"] | None = None
-    fonts: tuple[Font, ...] | None = None
-    golden: Annotated[str, AfterValidator(_with_words)] | None = None
+    codes: Annotated[tuple[Code, ...], Field(min_length=1)] | None = Field(
+        default=None, description="ISO 639 codes; the first is used in web pages and in Redis keys."
+    )
+    script: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z ]*$")] | None = Field(
+        default=None, description="Name of the script, as in the names of the Noto fonts."
+    )
+    direction: Literal["ltr", "rtl"] | None = Field(
+        default=None, description="Direction of writing: `ltr`, or `rtl` for right to left."
+    )
+    fonts: tuple[Font, ...] | None = Field(
+        default=None, description="Fonts of web pages, the best first; by default the Noto fonts of the script."
+    )
+    golden: Annotated[str, AfterValidator(_with_words)] | None = Field(
+        default=None,
+        description="Text whose fingerprints are the language's version. It should hold what the script makes "
+        "difficult. A changed text means that stories of the language must be fingerprinted again.",
+    )
 
 
 def by_name(tables: Any) -> Any:
