@@ -14,17 +14,16 @@ from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate import edits, pages
 from neardup.insights.evaluate.around import Around, bare, paragraphs
 from neardup.insights.evaluate.edits import EDITS, RATES, Edit
-from neardup.languages import LANGUAGES
 from neardup.records import Language
 
-from tests.support.languages import ENGLISH, TEXTS
+from tests.support.languages import ENGLISH, SAMPLED, TEXTS
 from tests.support.sample_texts import AROUND, STORIES, chance, story
 
 BY_NAME = {edit.name: edit for edit in EDITS}
 WHOLE_PAGE = Extraction()
 
 
-every_language = pytest.mark.parametrize("language", LANGUAGES)
+every_language = pytest.mark.parametrize("language", SAMPLED)
 every_edit = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
 seeds = st.integers(0, 2**32)
 rates = st.floats(0, 1)

@@ -167,7 +167,9 @@ def test_a_flag_whose_story_has_gone_is_not_shown(rows: list[Flag], gone: int) -
 
 
 def test_languages_are_kept_by_number() -> None:
-    assert [NUMBER_OF[language] for language in LANGUAGES] == list(range(10)), "the ledger's flags hold these"
+    assert [NUMBER_OF[language] for language in LANGUAGES] == list(range(len(LANGUAGES))), (
+        "the ledger's flags hold these"
+    )
 
 
 def test_a_story_told_of_another_author_is_found_by_that_one() -> None:

@@ -18,10 +18,12 @@ from neardup.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.support.languages import (
+    ASSAMESE,
     BENGALI,
     ENGLISH,
     GUJARATI,
     HINDI,
+    KANNADA,
     MALAYALAM,
     MARATHI,
     ODIA,
@@ -29,6 +31,7 @@ from tests.support.languages import (
     TAMIL,
     TELUGU,
     TEXTS,
+    URDU,
 )
 from tests.support.paths import SAMPLES
 
@@ -43,6 +46,9 @@ BLOCKS = {
     ENGLISH: range(0x0021, 0x0250),
     ODIA: range(0x0B00, 0x0B80),
     PUNJABI: range(0x0A00, 0x0A80),
+    KANNADA: range(0x0C80, 0x0D00),
+    ASSAMESE: range(0x0980, 0x0A00),
+    URDU: range(0x0600, 0x0700),
 }
 ZWJ = "\u200d"
 JOINERS = "\u200c\u00ad\ufeff\u2060"
