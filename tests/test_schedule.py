@@ -1,5 +1,5 @@
-"""Laws: a run is never due before now; it is due at once where a slot was missed, and at the first slot to come where
-none was; a wall-clock time comes once a day, also on the days whose clocks change.
+"""Laws: a run is never due before now; it is due at once if a slot was missed, else at the next slot; a wall-clock
+time occurs once a day, also on days when the clock changes.
 """
 
 import time as clock
@@ -20,38 +20,38 @@ ZONES = [
     *map(ZoneInfo, ("America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "Asia/Beirut")),
 ]
 zones = st.sampled_from([zone for zone in ZONES if isinstance(zone, ZoneInfo)])
-moments = st.datetimes(datetime(2015, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+timestamps = st.datetimes(datetime(2015, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 dailies = st.builds(Daily, st.times().map(lambda at: at.replace(microsecond=0, fold=0)), zones)
 intervals = st.timedeltas(timedelta(seconds=1), timedelta(days=30))
 lags = st.timedeltas(timedelta(0), timedelta(days=4))
 
 
 def slots(daily: Daily, around: datetime) -> list[datetime]:
-    """The schedule's moments from four days before to four days after."""
+    """The schedule's slots from four days before to four days after."""
     day = around.astimezone(daily.zone).date()
     days = [day + timedelta(days=n) for n in range(-4, 5)]
     return [datetime.combine(d, daily.at, daily.zone).astimezone(UTC) for d in days]
 
 
-@given(st.one_of(dailies, intervals), st.none() | moments, moments)
+@given(st.one_of(dailies, intervals), st.none() | timestamps, timestamps)
 def test_a_run_is_never_due_before_now(schedule: Daily | timedelta, last: datetime | None, now: datetime) -> None:
     assert due(schedule, last, now) >= now
 
 
-@given(st.one_of(dailies, intervals), moments)
+@given(st.one_of(dailies, intervals), timestamps)
 def test_the_first_run_is_due_at_once(schedule: Daily | timedelta, now: datetime) -> None:
     assert due(schedule, None, now) == now
 
 
-@given(dailies, moments, lags)
-def test_a_missed_slot_is_due_at_once_and_else_the_next_to_come(daily: Daily, now: datetime, lag: timedelta) -> None:
+@given(dailies, timestamps, lags)
+def test_a_missed_slot_is_due_at_once_else_the_next(daily: Daily, now: datetime, lag: timedelta) -> None:
     last = now - lag
     missed = any(last < slot <= now for slot in slots(daily, now))
     following = min(slot for slot in slots(daily, now) if slot > now)
     assert due(daily, last, now) == (now if missed else following)
 
 
-@given(dailies, moments)
+@given(dailies, timestamps)
 def test_after_a_success_the_following_slot_is_next(daily: Daily, now: datetime) -> None:
     first = due(daily, now, now)
     second = due(daily, first, first)
@@ -59,7 +59,7 @@ def test_after_a_success_the_following_slot_is_next(daily: Daily, now: datetime)
     assert first.astimezone(daily.zone).date() + timedelta(days=1) == second.astimezone(daily.zone).date()
 
 
-@given(intervals, moments, lags)
+@given(intervals, timestamps, lags)
 def test_an_interval_counts_from_the_last_success(every: timedelta, now: datetime, lag: timedelta) -> None:
     assert due(every, now - lag, now) == max(now, now - lag + every)
 
@@ -92,7 +92,7 @@ def test_clock_changes_in_berlin(after: str, slot: str) -> None:
 
 @pytest.fixture(params=["Asia/Kolkata", "Europe/Berlin", "UTC"])
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZoneInfo]:
-    """The zone that the machine is moved to."""
+    """The time zone that the machine is set to."""
     with monkeypatch.context() as patched:
         patched.setenv("TZ", request.param)
         clock.tzset()
@@ -100,7 +100,7 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     clock.tzset()
 
 
-def test_without_a_zone_it_is_the_machines(machine: ZoneInfo) -> None:
+def test_the_default_zone_is_the_machines(machine: ZoneInfo) -> None:
     now = datetime(2026, 6, 15, 12, tzinfo=UTC)
     assert due(Daily(time(2)), now, now) == due(Daily(time(2), machine), now, now)
 
@@ -126,8 +126,8 @@ def test_a_schedule_is_read_as_it_is_written(written: object, schedule: object) 
     "", "2 am", "24:00", "02:60", "02:00 Nowhere", "02:00 Asia", "02:00 ../etc/passwd", "every", "every ", "every 0h",
     "every 1w", "every -1h", "every 1.5h", "every 99999999999d", "02:00+05:30", "hourly",
 ])  # fmt: skip
-def test_what_is_no_schedule_is_refused(written: str) -> None:
-    with pytest.raises(ValueError, match=r"not a schedule|not a duration|longer than nothing"):
+def test_an_invalid_schedule_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match=r"not a schedule|not a duration|longer than zero"):
         parse_schedule(written)
 
 

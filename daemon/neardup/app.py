@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
+from neardup.index import backends
 from neardup.index.protocol import Index
-from neardup.index.redis import open_redis
-from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, connect, dead_letters, languages, read
 from neardup.ledger.dead_letters import Choice
+from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import open_place
+from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
@@ -24,11 +25,13 @@ from neardup.pipeline.run import Began, Options, Parts, Run
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.pipeline.sweep import Sweep
+from neardup.query.check import Checker
+from neardup.query.compare import Comparer
 from neardup.records import Checkpoint
 from neardup.s3_objects import open_range_reader
 from neardup.source import Source
 from neardup.source.athena import Athena
-from neardup.source.dead_letters import Letters
+from neardup.source.dead_letters import DeadLetters
 from neardup.source.manifest import Manifest
 from neardup.telemetry.metrics import show
 
@@ -71,9 +74,7 @@ def open_ledger(config: Config) -> Iterator[Ledger]:
 async def open_index(config: Config) -> Index:
     """The index that [index] names."""
     bandings = config.detection.bandings(config.registry)
-    if config.index.url == "sqlite:":
-        return SqliteIndex(config.ledger.path, bandings)
-    return await open_redis(config.index.url, bandings, config.registry.codes, config.index.layout)
+    return await backends.open_index(config.index, config.ledger.path, bandings, config.registry.codes)
 
 
 def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:
@@ -89,17 +90,35 @@ def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) 
 
 async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
     size = sum((await ledger.do(dead_letters.counted, choice)).values())
-    return Letters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
+    return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
 
 
-def open_readers(config: Config) -> Readers:
+def open_readers(config: Config) -> ReaderPool:
     """A pool of reader processes, started when the first is needed.  Raises Fatal for a store that does not exist."""
     open_place(config.content)
-    return Readers(config.content, extraction(config), config.run.workers)
+    return ReaderPool(config.content, extraction(config), config.run.workers)
 
 
 def extraction(config: Config) -> Extraction:
     return Extraction(config.extract.body, config.extract.strip)
+
+
+@asynccontextmanager
+async def open_checker(config: Config) -> AsyncIterator[Checker]:
+    """A checker of texts against an open ledger and its index; its reader processes start when a text is to be read.
+
+    Raises as `open_app` does, and Fatal for a store that is not there.
+    """
+    async with open_app(config) as app:
+        pool = open_readers(config)
+        try:
+            yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection, app.version)
+        finally:
+            pool.close()
+
+
+def comparer(config: Config) -> Comparer:
+    return Comparer(config.ledger.path, lambda: open_readers(config), extraction(config), config.detection)
 
 
 async def run_once(
@@ -171,14 +190,12 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
 
 
 def _exports(config: Config, stop: asyncio.Event) -> list[Hook]:
-    """The hook that leaves the file of [export]; its passages, which take time, are left out of a stop."""
-    from neardup.moderation.export.write import check_format, export_after_run  # noqa: PLC0415 - it imports this module
-
+    """The hook that writes the file of [export]; without passages, which take time, once `stop` is set."""
     if config.export.path is None:
         return []
     check_format(config.export.path_format)  # before hours of work
 
     async def export(_: Summary) -> None:
-        await export_after_run(config, passages=not stop.is_set())
+        await export_after_run(config, lambda: open_readers(config), passages=not stop.is_set())
 
     return [Hook("export", export, vital=True)]

@@ -1,19 +1,19 @@
-"""The errors neardup raises: foreign ones are translated into these once, at the border."""
+"""The errors neardup raises; those of libraries are translated into these once, where the library is called."""
 
 from typing import Self
 
 
 class NeardupError(Exception):
-    """Anything an operator can act on; its text is one clear line."""
+    """An error that an operator can act on; its message is one line."""
 
     exit_code = 1
-    run: int | None = None  # the id of the run that it ended
+    run: int | None = None  # id of the run that it ended
 
 
 class Transient(NeardupError):
-    """May work when tried again: the network, a busy server, another command at work.
+    """May succeed when repeated: the network failed, a server is busy, another command is running.
 
-    `reason` is a short, bounded word: a metric label.
+    `reason` is a metric label, one of a few fixed words.
     """
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h
@@ -27,32 +27,36 @@ class Transient(NeardupError):
 
 
 class Stopped(NeardupError):
-    """Told to stop before there was anything to drain."""
+    """The command was asked to stop before it had work to finish."""
 
     exit_code = 0
 
 
 class Conflict(NeardupError):
-    """Somebody else has judged meanwhile what was about to be judged."""
+    """Another moderator decided the case first."""
 
 
-class Interrupted(NeardupError):
-    """The process that read a page ended, and not of anything that is to be tried less often for it.
+class ReaderDied(NeardupError):
+    """The reader process that a request was sent to has ended, for no fault of the store.
 
-    `over_it`: it was computing this very page.
+    `computing`: it was computing this very request.
     """
 
-    def __init__(self, *, over_it: bool) -> None:
-        super().__init__("a reading process ended")
-        self.over_it = over_it
+    def __init__(self, *, computing: bool) -> None:
+        super().__init__("a reader process ended")
+        self.computing = computing
 
 
-class Crashed(NeardupError):
-    """Reading a page ends the process that reads it, each time."""
+class OverBudget(NeardupError):
+    """What was asked for takes more "time" or "memory" than it may, as `resource` says."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"takes too much {resource}")
+        self.resource = resource
 
 
 class Gone(NeardupError):
-    """What was asked for is not there, and asking again will not bring it."""
+    """The object or file does not exist; repeating the request does not help."""
 
 
 class TooLarge(NeardupError):
@@ -60,7 +64,7 @@ class TooLarge(NeardupError):
 
 
 class Fatal(NeardupError):
-    """Trying again cannot help: somebody has to mend something first."""
+    """Repeating cannot help: an operator has to repair something first."""
 
 
 class Forbidden(Fatal):

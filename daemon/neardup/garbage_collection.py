@@ -1,11 +1,11 @@
-"""How often the collector of cycles looks at a process."""
+"""How often Python's garbage collector searches the process for cycles."""
 
 import gc
 
-ALLOCATIONS = 100_000  # before it looks, for what flows through leaves no cycles: a tenth of the daemon's CPU
+ALLOCATIONS = 100_000  # between searches: stories leave no cycles, and Python's default takes a tenth of the CPU
 
 
 def collect_seldom() -> None:
-    """Leave alone what is there already, and look for cycles seldom."""
+    """Exclude the objects that exist now from collection, and collect rarely."""
     gc.freeze()
     gc.set_threshold(ALLOCATIONS)

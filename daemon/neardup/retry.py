@@ -1,4 +1,4 @@
-"""The one retry layer for what is Transient: attempts are bounded, counted and logged.
+"""The one retry layer for calls that raise Transient: attempts are bounded, counted and logged.
 
 Everything that the program repeats, and until when:
 
@@ -8,6 +8,7 @@ Everything that the program repeats, and until when:
 | a request of a run to its index | `patiently`, by `pipeline.index_wait` | it works, or the run ends |
 | a page whose reader process died | `pages.reader_pool` | the second death |
 | a story whose processing raised a defect | `pipeline.worker` | the second time |
+| an Athena API call | botocore, in `source.athena` | 6 attempts |
 | opening ledger and index in the daemon | `ops.service` | it works, every 5 seconds |
 | a daily run that failed | `ops.service` | it works, after 1 minute, doubling up to 1 hour |
 | taking the lock of the ledger | `ledger.lock` | 5 attempts in 0.3 seconds |
@@ -25,28 +26,28 @@ from neardup.telemetry.metrics import RETRIES
 T = TypeVar("T")
 ATTEMPTS = 5
 GIVE_UP_SECONDS = 60.0
-PATIENT_WAIT_SECONDS = 5.0  # asking costs a connection; a run that waits on for nothing costs more
+PATIENT_WAIT_SECONDS = 5.0  # an attempt costs a connection; a run that waits longer than needed costs more
 
 log = structlog.get_logger()
 
 
 async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | None = None) -> T:
-    """Await `call()`, a few times with growing, jittered pauses.  Raises its last Transient.
+    """The result of `call()`, awaited up to ATTEMPTS times with growing, jittered pauses.
 
-    Log lines name the story that the call is about.
+    Log lines name the `story` that the call is for.  Raises the last Transient, and every other error at once.
     """
     about = {} if story is None else {"story": story}
     return await _retried(stage, call, "warning", about, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
 
 
 async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call()` until it works: a run under way waits.  The caller reports the wait."""
+    """The result of `call()`, awaited until it raises no Transient; the caller reports the wait."""
     return await _retried(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
 async def _retried(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
     try:
-        return await call()  # nearly always all there is to it, and the loop below costs more than many a call
+        return await call()  # nearly every call succeeds, and the loop below costs more than most of them
     except Transient as error:
         failed = error
     async for attempt in stamina.retry_context(Transient, **limits):

@@ -38,13 +38,14 @@ PART_BYTES = 8 * 1024 * 1024
 
 
 class S3Object:
-    """The object at s3://BUCKET/KEY, with the endpoint and region of [content]."""
+    """The object at s3://BUCKET/KEY, by the settings of [content].  Raises Fatal for an unknown AWS profile."""
 
     def __init__(self, url: str, content: Content) -> None:
         parts = urlsplit(url)
         self.url = url
         self.name = {"Bucket": parts.netloc, "Key": parts.path.lstrip("/")}
-        self._session = aioboto3.Session(region_name=content.region or os.environ.get("AWS_REGION"))
+        with _translated(url):  # AWS_PROFILE may name a profile that does not exist
+            self._session = aioboto3.Session(region_name=content.region or os.environ.get("AWS_REGION"))
         self._endpoint = content.endpoint
         self._config = BotoConfig(
             connect_timeout=CONNECT_SECONDS,

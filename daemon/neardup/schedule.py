@@ -12,7 +12,7 @@ UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 @dataclass(frozen=True, slots=True)
 class Daily:
-    """At this wall-clock time, every day; without a zone, the machine's own."""
+    """Every day at this wall-clock time, in the machine's time zone unless one is given."""
 
     at: time
     zone: ZoneInfo | None = None
@@ -22,7 +22,7 @@ Schedule = Daily | timedelta
 
 
 def duration(value: object) -> timedelta:
-    """Text such as 90s, 15m, 1h or 2d -> timedelta; a timedelta is given back.  Raises ValueError."""
+    """Text such as 90s, 15m, 1h or 2d -> timedelta; a timedelta is returned as it is.  Raises ValueError."""
     if isinstance(value, timedelta):
         return value
     if not isinstance(value, str):
@@ -48,7 +48,7 @@ def parse_schedule(value: object) -> Schedule:
     if value.startswith("every "):
         every = duration(value.removeprefix("every "))
         if not every:
-            raise ValueError("an interval must be longer than nothing")
+            raise ValueError("an interval must be longer than zero")
         return every
     at, _, zone = value.partition(" ")
     try:
@@ -61,10 +61,10 @@ def parse_schedule(value: object) -> Schedule:
 
 
 def due(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:
-    """When to run next, given when a run last ended well; `now` where one was missed.
+    """When to run next, given when a run last succeeded; `now` if a slot was missed.
 
-    Times are aware.  A wall-clock time that a clock change skips or repeats counts once.  A success that lies after
-    `now` is of a clock that was set back since, and tells nothing.
+    Times are aware.  A wall-clock time that a clock change skips or repeats counts once.  A success later than `now`
+    was recorded before the clock was set back, and is ignored.
     """
     if last_success is None or last_success > now:
         return now

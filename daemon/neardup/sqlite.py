@@ -1,9 +1,16 @@
-"""SQLite's errors -> neardup's: what failed, why, and what to do about it."""
+"""SQLite off the event loop: a connection on a thread of its own, and SQLite's errors as neardup's."""
 
+import asyncio
 import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Concatenate, ParamSpec, TypeVar
 
 from neardup.errors import Fatal, NeardupError, Transient
 
+P = ParamSpec("P")
+T = TypeVar("T")
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 HINTS = {
@@ -13,14 +20,57 @@ HINTS = {
 
 
 def code_of(error: sqlite3.Error) -> int:
-    """SQLite's primary result code; 0 where it is an error of the module's own."""
+    """SQLite's primary result code; 0 for an error that Python's sqlite3 module raised by itself."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def failure(error: sqlite3.Error, what: str) -> NeardupError:
-    """Transient where another holds the file, else Fatal; `what` says what failed."""
+    """Transient if another process holds the file, else Fatal; `what` says what failed."""
     code = code_of(error)
     if code in BUSY:
         return Transient(f"{what}: {error}", "locked")
     hint = HINTS.get(code)
     return Fatal(f"{what}: {error}{f'; {hint}' if hint else ''}")
+
+
+@contextmanager
+def _rolled_back(db: sqlite3.Connection) -> Iterator[None]:
+    """Roll back the transaction that a failure leaves open."""
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+class ThreadedConnection:
+    """A connection, opened with `check_same_thread=False`, whose calls run one at a time on a thread of its own.
+
+    `what` begins the messages of its errors.
+    """
+
+    def __init__(self, db: sqlite3.Connection, what: str) -> None:
+        self._db = db
+        self._what = what
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
+
+    async def do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of `work(connection, ...)`; a transaction that a failure leaves open is rolled back.
+
+        Raises Transient if another process holds the file, Fatal for SQLite's other errors, and what `work` raises.
+        """
+
+        def call() -> T:
+            try:
+                with _rolled_back(self._db):
+                    return work(self._db, *args, **kwargs)
+            except sqlite3.Error as error:
+                raise failure(error, self._what) from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def close(self) -> None:
+        """Wait for the call that is running, then close the connection."""
+        self._thread.shutdown(wait=True)
+        self._db.close()

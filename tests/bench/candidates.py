@@ -22,9 +22,9 @@ import numpy.typing as npt
 import redis
 import uvloop
 from neardup.config import Detection
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import Nominee, nominate
-from neardup.index.protocol import Found, Index
+from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
@@ -109,7 +109,7 @@ async def measure(index: Index, stories: Stories, probes: Probes, used: Used, sc
     return figures
 
 
-async def _pages(stories: Stories, stop: int) -> AsyncIterator[Columns]:
+async def _pages(stories: Stories, stop: int) -> AsyncIterator[FingerprintArrays]:
     for start in range(0, stop, PAGE):
         yield _columns(stories, np.arange(start, min(start + PAGE, stop)))
 
@@ -123,7 +123,7 @@ async def _clock(cost: Cost, used: Used) -> AsyncIterator[None]:
     cost.server += used() - served
 
 
-def _nominated(stories: Stories, probe: Banded, found: Found) -> tuple[Nominee, int]:
+def _nominated(stories: Stories, probe: Banded, found: LookupResult) -> tuple[Nominee, int]:
     """What a run would have compared with a probe, had it come alone, and how many stories it met."""
     ids = np.fromiter(found.ids, np.int64, len(found.ids)) - FIRST_ID
     met = np.union1d(ids, found.numbers.astype(np.int64) - 1)
@@ -131,8 +131,8 @@ def _nominated(stories: Stories, probe: Banded, found: Found) -> tuple[Nominee, 
     return nominee, len(met)
 
 
-def _columns(stories: Stories, places: npt.NDArray[np.int64]) -> Columns:
-    return Columns(
+def _columns(stories: Stories, places: npt.NDArray[np.int64]) -> FingerprintArrays:
+    return FingerprintArrays(
         (places + 1).astype(np.uint32),
         places + FIRST_ID,
         np.full(len(places), LANGUAGES.index(LANGUAGE), np.uint8),

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
-from neardup.core.text.html import Extraction, Unreadable, page_text
+from neardup.core.text.html import Extraction, NoStoryText, page_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED
 from neardup.records import Language
@@ -64,7 +64,7 @@ def read_documents(manifest: Path, pages: Path) -> list[Document]:
     with manifest.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             page = pages / (row.get("path") or f"{row['language']}/{row['id']}.html")
-            with suppress(Unreadable):
+            with suppress(NoStoryText):
                 text = page_text(page.read_bytes(), "text/html", Extraction())
                 documents.append(Document(int(row["id"]), SHIPPED.find(row["language"]), text))
     return documents

@@ -20,14 +20,14 @@ from neardup.cli.console import set_up_logging
 from neardup.config import Config, load
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.fingerprint.compute import fingerprint_text, text_hash
-from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import Shingled, shingled
+from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.page import shingle_story
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import runs
+from neardup.pages.results import ShingledResult
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import catch_up, rebuild, refuse_strangers
+from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
@@ -53,11 +53,10 @@ def given(documents: Iterable[Document]) -> Texts:
     """The documents' texts, at hand instead of in an object store."""
     texts = {document.id: document.text for document in documents}
 
-    async def ask(story: Story) -> tuple[bytes, Shingled]:
-        words = tokens(texts[story.id])
-        return text_hash(words), shingled(words)
+    async def shingled(story: Story) -> ShingledResult:
+        return shingle_story(texts[story.id])
 
-    return Texts(ask)
+    return Texts(shingled)
 
 
 async def from_texts(config: Config, corpus: Path) -> Results:
@@ -93,7 +92,7 @@ async def _warm_up(app: App) -> None:
 
 async def _writer(app: App) -> Writer:
     """A writer for a ledger and an index that are empty."""
-    await refuse_strangers(app.index, app.ledger, app.version)
+    await refuse_mismatch(app.index, app.ledger, app.version)
     await catch_up(app.index, app.ledger, app.version)
     return Writer(
         app.ledger,

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import click
 import numpy as np
-from neardup.index.redis.base import parts
+from neardup.index.redis.commands import batches
 from neardup.ledger import changes, connect, fingerprint_arrays, read, stories
 from neardup.records import Skip, Skipped
 
@@ -71,7 +71,7 @@ def show_reads(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
     numbers = [rng.integers(1, len(ids), BESIDE).tolist() for _ in range(BATCHES)]
     with closing(read(path)) as db:
         show_cost("known_many", lambda portion: stories.known_many(db, portion), some)
-        show_cost("known_many, not there", lambda portion: stories.known_many(db, portion), [*parts(fresh, BATCH)])
+        show_cost("known_many, not there", lambda portion: stories.known_many(db, portion), [*batches(fresh, BATCH)])
         show_cost("held by id", lambda portion: fingerprint_arrays.held(db, portion, ()), some)
         show_cost("held by number", lambda portion: fingerprint_arrays.held(db, (), portion), numbers)
         show_cost("describe", lambda portion: stories.describe(db, portion), some)
@@ -81,11 +81,13 @@ def show_reads(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
 
 def show_writes(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
     old = np.random.default_rng(SEED).choice(ids, FRESH, replace=False).tolist()
-    edits, half = [*parts(draw(old, 6), BATCH)], len(fresh) // 2
+    edits, half = [*batches(draw(old, 6), BATCH)], len(fresh) // 2
     with closing(connect(path)) as db:
-        show_cost("commit, fresh", lambda batch: commit(db, batch), [*parts(draw(fresh[:half], 7), BATCH)])
+        show_cost("commit, fresh", lambda batch: commit(db, batch), [*batches(draw(fresh[:half], 7), BATCH)])
         with busy_thread():
-            show_cost("  beside a busy thread", lambda batch: commit(db, batch), [*parts(draw(fresh[half:], 8), BATCH)])
+            show_cost(
+                "  beside a busy thread", lambda batch: commit(db, batch), [*batches(draw(fresh[half:], 8), BATCH)]
+            )
         show_cost("commit, edited", lambda batch: commit(db, batch), edits)
         again = [[Skipped(one.story, Skip.UNCHANGED, one.etag) for one in batch] for batch in edits]
         show_cost("commit, unchanged", lambda batch: commit(db, batch), again)

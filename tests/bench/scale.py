@@ -19,7 +19,7 @@ from typing import TextIO
 import click
 import numpy as np
 import redis
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.ledger import connect, fingerprint_arrays, read
 from neardup.records import Fingerprinted
 
@@ -90,7 +90,7 @@ def fill(ledger: Path, corpus: Corpus, upto: int) -> int:
     return corpus.given
 
 
-def sample(ledger: Path, stories: int, size: int) -> Columns:
+def sample(ledger: Path, stories: int, size: int) -> FingerprintArrays:
     """So many of the ledger's stories, or a few less."""
     numbers = np.random.default_rng(size).integers(1, stories + 1, size)
     with closing(read(ledger)) as db:

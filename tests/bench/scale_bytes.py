@@ -64,7 +64,7 @@ def of_sqlite(path: Path) -> dict[str, Any]:
     with closing(sqlite3.connect(path)) as db:
         rows = db.execute(
             "SELECT bucket >> ?, (bucket >> ? & ?) >= ?, sum(length(numbers)) FROM index_buckets GROUP BY 1, 2",
-            (COLUMN_BITS + BAND_BITS, BAND_BITS, (1 << COLUMN_BITS) - 1, packed_buckets.NEAR),
+            (COLUMN_BITS + BAND_BITS, BAND_BITS, (1 << COLUMN_BITS) - 1, packed_buckets.FIRST_BLOCK),
         )
         held = {(LANGUAGES[place], "near" if is_near else "signature"): n for place, is_near, n in rows}
     size = path.stat().st_size

@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 import numpy as np
 from neardup.config import Thresholds
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.verify.scores import hamming
 from neardup.records import Banded, Fingerprinted, Language
 
@@ -68,7 +68,7 @@ class Corpus:
         """So many at once."""
         return list(chain.from_iterable(self.pages(stories)))
 
-    def probes(self, held: Columns) -> list[Probe]:
+    def probes(self, held: FingerprintArrays) -> list[Probe]:
         """As many as are `held`, of their languages, in random order: half strangers, half copies of them."""
         made: list[Probe] = []
         for language in SAMPLED:
@@ -86,7 +86,7 @@ def _bandeds(rng: np.random.Generator, language: Language, source: Source, count
             yield Banded(language, simhash.tobytes(), signature.tobytes())
 
 
-def _compared(language: Language, drawn: synthetic.Probes, held: Columns) -> Iterator[Probe]:
+def _compared(language: Language, drawn: synthetic.Probes, held: FingerprintArrays) -> Iterator[Probe]:
     simhashes, signatures = drawn.stories.simhashes, drawn.stories.signatures
     originals = drawn.originals
     bits = hamming(np.ascontiguousarray(simhashes).view(np.uint64), held.simhashes[originals])

@@ -7,8 +7,8 @@ from hashlib import blake2b
 
 import numpy as np
 from neardup.core.candidates.select import Nominee, nominate, together
-from neardup.index.protocol import Found
-from neardup.index.redis.base import parts
+from neardup.index.protocol import LookupResult
+from neardup.index.redis.commands import batches
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, fingerprint_arrays
 
@@ -36,7 +36,7 @@ async def look_up(bed: Bed, lookups: Lookups) -> Figures:
         for tier, asked in zip(TIERS, (unsigned(lookups.probes), lookups.probes), strict=True):
             await index.lookup([asked[0].banded])  # whatever comes with a first call
             tally = _Tally()
-            for batch in parts(asked, BATCH):
+            for batch in batches(asked, BATCH):
                 began = time.perf_counter()
                 _, found = await index.lookup([one.banded for one in batch])
                 tally.seconds.append(time.perf_counter() - began)
@@ -49,7 +49,7 @@ async def look_up(bed: Bed, lookups: Lookups) -> Figures:
         return figures | {"nominated": {"pairs": pairs, "digest": digest.hexdigest()}}
 
 
-async def _nominated(ledger: Ledger, batch: Sequence[Probe], found: Sequence[Found], last: int) -> list[Nominee]:
+async def _nominated(ledger: Ledger, batch: Sequence[Probe], found: Sequence[LookupResult], last: int) -> list[Nominee]:
     """The pairs that a run finds worth comparing, given what its lookups brought up."""
     held = await ledger.do(fingerprint_arrays.held, *together(found))
     groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
@@ -68,7 +68,7 @@ class _Tally:
     lookups: int = 0
     capped: int = 0
 
-    def add(self, batch: Sequence[Probe], found: Sequence[Found]) -> None:
+    def add(self, batch: Sequence[Probe], found: Sequence[LookupResult]) -> None:
         self.lookups += len(batch)
         for probe, one in zip(batch, found, strict=True):
             number, story_id = probe.original

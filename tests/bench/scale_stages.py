@@ -17,13 +17,14 @@ from neardup.config import Detection
 from neardup.core.candidates.all_pairs import near_pairs
 from neardup.core.candidates.top_k import Shortlist
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.index.protocol import Index
 from neardup.index.redis import Layout, open_redis
-from neardup.index.redis.base import parts
+from neardup.index.redis.base import RedisIndex
+from neardup.index.redis.commands import batches
 from neardup.index.sqlite import SqliteIndex
+from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, changes, runs
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import unwatched
@@ -58,7 +59,7 @@ class Bed:
     def file(self) -> Path:
         return self.ledger.with_name("index.db")
 
-    async def open_index(self) -> Index:
+    async def open_index(self) -> SqliteIndex | RedisIndex:
         if self.layout is None:
             return SqliteIndex(self.file, DETECTION.bandings(LANGUAGES))
         return await open_redis(self.url, DETECTION.bandings(LANGUAGES), CODES, self.layout)
@@ -82,7 +83,7 @@ def _measured(stage: Stage, bed: Bed, *given: object) -> Figures:
 
 
 @asynccontextmanager
-async def opened(bed: Bed) -> AsyncIterator[tuple[Index, Ledger]]:
+async def opened(bed: Bed) -> AsyncIterator[tuple[SqliteIndex | RedisIndex, Ledger]]:
     index, ledger = await bed.open_index(), Ledger(bed.ledger)
     try:
         yield index, ledger
@@ -107,9 +108,9 @@ async def reindex(bed: Bed) -> Figures:
         return figures | await _counts(index, ledger)
 
 
-async def _counts(index: Index, ledger: Ledger) -> Figures:
+async def _counts(index: BucketStatistics, ledger: Ledger) -> Figures:
     """The stories of each language, in the ledger and in the index."""
-    return {"in_ledger": await ledger.do(runs.stories_by_language), "in_index": await index.sizes()}
+    return {"in_ledger": await ledger.do(runs.stories_by_language), "in_index": await index.story_counts()}
 
 
 async def insert(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
@@ -119,7 +120,7 @@ async def insert(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
         await ledger.do(commit, stories)
         new = await ledger.do(changes.after, before, len(stories))
         with _clock() as figures:
-            for batch in parts(new, BATCH):
+            for batch in batches(new, BATCH):
                 await index.apply(batch, batch[-1].seq)
         return figures | {"stories": len(new)}
 
@@ -142,7 +143,7 @@ async def daily(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
         pending = await ledger.do(candidates.pending_count)
         with _clock() as figures:
             async with writer:
-                for batch in parts(stories, BATCH):
+                for batch in batches(stories, BATCH):
                     await writer.write(batch, await writer.look_up(batch), 0)
         figures |= {"stories": len(stories), "pairs": await ledger.do(candidates.pending_count) - pending}
         figures["stages"] = {stage: seconds for stage, seconds in stage_seconds().items() if seconds}
@@ -176,5 +177,5 @@ async def sweep(bed: Bed) -> Figures:
     return figures | {"stories": sum(sizes.values())}
 
 
-def _no_readers() -> Readers:
+def _no_readers() -> ReaderPool:
     raise AssertionError("nothing is verified here, and no page is read")

@@ -20,9 +20,10 @@ from neardup.app import extraction
 from neardup.config import Config, load
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.page import Page
 from neardup.core.text.html import page_text
 from neardup.pages.curl_multi import Transfers
-from neardup.pages.store import Document, Pages, path_of
+from neardup.pages.store import Pages, path_of
 from neardup.records import Language, Story
 
 from tests.bench import reference
@@ -45,7 +46,7 @@ def chain_costs(pages: Sequence[Any], stages: Mapping[str, Stage]) -> Costs:
 
 
 def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
-    """As a reading process has them: with as many requests under way as the reference has."""
+    """As a reader process has them: with as many requests under way as the reference has."""
     fingerprint_version.warm_up()
     pages, extracting = Pages(config.content), extraction(config)
     paths = [path_of(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]
@@ -59,7 +60,7 @@ def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
     return {"fetch": fetching, **chain_costs(documents, stages)}
 
 
-def _fetched(pages: Pages, paths: Iterator[str]) -> Iterator[Document]:
+def _fetched(pages: Pages, paths: Iterator[str]) -> Iterator[Page]:
     idle, other = socket.socketpair()
     with idle, other:
         transfers = Transfers(idle.fileno())

@@ -12,7 +12,7 @@ import pytest
 from neardup.config import load
 from neardup.core.fingerprint import compute
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.index.protocol import Found
+from neardup.index.protocol import LookupResult
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.records import Banded
@@ -73,7 +73,7 @@ async def test_no_lookup_is_timed_before_one_that_is_not(tmp_path: Path, monkeyp
         return 0.0
 
     class Watched(SqliteIndex):
-        async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
+        async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
             timed.append(len(asked) % 2 == 1)
             return await super().lookup(probes)
 
@@ -95,7 +95,7 @@ def test_candidates_are_nominated_by_the_bands_that_they_share() -> None:
     stories = Stories(np.array([[0] * 16, [255] * 16, [15] * 16], np.uint8), signatures)
     probe = Banded(LANGUAGE, bytes([0xF0] * 16), signatures[0].tobytes())
     nominee, met = candidates._nominated(
-        stories, probe, Found({synthetic.FIRST_ID + 1}, np.array([2, 3], np.uint32), {})
+        stories, probe, LookupResult({synthetic.FIRST_ID + 1}, np.array([2, 3], np.uint32), {})
     )
     assert met == 2, "who is met by id and by number is one story"
     assert nominee.matches == (synthetic.FIRST_ID + 2,), "the other agrees in 20 rows, but shares no band"

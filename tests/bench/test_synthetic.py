@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from neardup.core.fingerprint.minhash import agreeing
 from neardup.core.verify.scores import hamming
+from neardup.index.spread import BAND_VALUES
 from neardup.insights.plan.profile import collisions
-from neardup.insights.plan.spread import BAND_VALUES
 from neardup.records import Language
 
 from tests.support import synthetic

@@ -61,9 +61,9 @@ async def test_redis_takes_the_configuration_and_the_daemon_is_content(tmp_path:
         assert (said["appendonly"], said["appendfsync"]) == ("yes", "everysec"), said
         assert sock.stat().st_mode & 0o777 == 0o770, "the socket is not for the group alone"
         index = await open_redis(url, dict.fromkeys(LANGUAGES, Banding()), CODES)
-        trouble = await index.trouble()
+        problem = await index.problem()
         await index.close()
-    assert trouble is None, trouble
+    assert problem is None, problem
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
-from neardup.core.text.html import Extraction, Unreadable, page_text
+from neardup.core.text.html import Extraction, NoStoryText, page_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language
@@ -127,8 +127,8 @@ def pages(kind: Language | None) -> st.SearchStrategy[bytes]:
 def text_of(body: bytes, content_type: str | None, extraction: Extraction) -> str | None:
     try:
         return page_text(body, content_type, extraction)
-    except Unreadable as unreadable:
-        event(unreadable.reason)
+    except NoStoryText as error:
+        event(error.reason)
         return None
 
 

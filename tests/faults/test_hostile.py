@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
-from neardup.core.text.html import Extraction, Unreadable
-from neardup.errors import TooLarge
+from neardup.core.page import PageFingerprinted, Unreadable
+from neardup.core.text.html import Extraction
 from neardup.languages import LANGUAGES
 from neardup.pages import watchdog
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import _gunzip
 from neardup.records import Fingerprint, Language, Skip, Story
 
@@ -61,8 +61,8 @@ def haste(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def reading(folder: Path, most: int = 8, max_bytes: int = MOST) -> AsyncIterator[Readers]:
-    readers = Readers(Content(url=f"file:{folder}", max_bytes=max_bytes), Extraction(), most)
+async def reading(folder: Path, most: int = 8, max_bytes: int = MOST) -> AsyncIterator[ReaderPool]:
+    readers = ReaderPool(Content(url=f"file:{folder}", max_bytes=max_bytes), Extraction(), most)
     try:
         async with asyncio.timeout(HANGS_SECONDS * CHAOS):
             yield readers
@@ -70,15 +70,12 @@ async def reading(folder: Path, most: int = 8, max_bytes: int = MOST) -> AsyncIt
         readers.close()
 
 
-async def outcome(readers: Readers, path: str) -> Fingerprint | Skip:
-    try:
-        read = await readers.read(Story(1, HINDI, path), None)
-    except TooLarge:
-        return Skip.TOO_LARGE
-    except Unreadable as unreadable:
-        return unreadable.reason
-    assert read is not None
-    return read.fingerprint
+async def outcome(readers: ReaderPool, path: str) -> Fingerprint | Skip:
+    result = await readers.read(Story(1, HINDI, path), None)
+    if isinstance(result, Unreadable):
+        return result.reason
+    assert isinstance(result, PageFingerprinted), result
+    return result.fingerprint
 
 
 def named(made: Fingerprint | Skip) -> str:

@@ -9,7 +9,7 @@ import pytest
 import redis
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.fill_guard import Command
+from neardup.index.redis.commands import Command
 from neardup.ledger import Ledger, fingerprint_arrays
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.records import Fingerprinted, Story
@@ -25,22 +25,22 @@ class Interrupted:
     """Lets things happen in the middle of the next message of a lookup, each before one of its commands."""
 
     def __init__(self, index: RedisIndex, happening: Sequence[tuple[int, Callable[[], Awaitable[object]]]]) -> None:
-        self._ask = index._ask
+        self._send = index._send
         self._happening = happening
         self.commands = 0
-        vars(index)["_ask"] = self
+        vars(index)["_send"] = self
 
     async def __call__(self, commands: Sequence[Command]) -> list[object]:
         if len(commands) < LOOKUP:
-            return await self._ask(commands)
+            return await self._send(commands)
         happening, self._happening = self._happening, ()
         self.commands = max(self.commands, len(commands))
         replies, done = list[object](), 0
         for at, what in happening:
-            replies += await self._ask(commands[done:at])
+            replies += await self._send(commands[done:at])
             done = max(done, at)
             await what()
-        return replies + await self._ask(commands[done:])
+        return replies + await self._send(commands[done:])
 
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])
@@ -71,7 +71,7 @@ def test_a_lookup_in_the_middle_of_an_insert_or_a_loss_claims_no_more_than_it_sa
                     ):
                         Interrupted(index, happening)
                         await assert_all_found(writing, ledger, index)
-                        commands = vars(index).pop("_ask").commands
+                        commands = vars(index).pop("_send").commands
                 first += 1
         finally:
             client.close()

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 import stamina
+from neardup.core.page import PageFingerprinted
 from neardup.ledger import Ledger, dead_letters
 from neardup.pages.in_flight import SUSPICIOUS_NS, InFlight
-from neardup.pages.quarantine import Quarantine
-from neardup.pages.reader_process import Read
+from neardup.pages.results import NotModified, PageResult
+from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.worker import Worker
 from neardup.records import Dead, DeadLettered, Fingerprinted, Story
 
@@ -35,12 +36,12 @@ SITECUSTOMIZE = """
 import os, signal, sys
 if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
     from neardup.pages import reader_process
-    parse = reader_process.read_page
-    def read_page(document, *others):
-        if b"POISON" in document.body:
+    parse = reader_process.text_of
+    def text_of(page, extraction):
+        if b"POISON" in page.body:
             {crime}
-        return parse(document, *others)
-    reader_process.WORKS["read_page"] = read_page
+        return parse(page, extraction)
+    reader_process.text_of = text_of
 """
 DIES = "os.kill(os.getpid(), signal.SIGKILL)"
 RAISES = "raise RecursionError('too deep')"
@@ -79,14 +80,14 @@ def test_a_page_that_kills_is_quarantined_and_its_neighbours_are_read(
     ended = neardup("backfill", "--json")
     assert ended.facts["fingerprinted"] == STORIES - 1, ended.err
     assert ended.facts["dead_lettered"] == {"quarantined": 1}
-    assert ended.err.count("a reading process died") == 2, "read twice, and then no more"
+    assert ended.err.count("a reader process died") == 2, "read twice, and then no more"
     again = neardup("backfill", "--json")
     assert again.facts["dead_lettered"] == {"quarantined": 1}, "it stays in quarantine"
-    assert "a reading process died" not in again.err
+    assert "a reader process died" not in again.err
     assert neardup("retry", "--json").facts["listed"] == 0, "it is left alone by a retry that does not name it"
     named = neardup("retry", str(KILLER), "--json")
     assert named.facts["dead_lettered"] == {"quarantined": 1}
-    assert named.err.count("a reading process died") == 2, "two tries settle it"
+    assert named.err.count("a reader process died") == 2, "two tries settle it"
     cure(neardup)
     assert neardup("retry", "--reason", "quarantined", "--json").facts["fingerprinted"] == 1
     assert listed_letters(neardup) == {"by_reason": {}, "dead_letters": []}
@@ -119,18 +120,21 @@ def test_a_story_whose_processing_raises_is_tried_twice(poisoned: Callable[[str]
     assert (ended.facts["fingerprinted"], ended.facts["dead_lettered"]) == (STORIES - 1, {"crashed": 1})
     assert ended.err.count("RecursionError: too deep") >= 2
     [letter] = listed_letters(neardup)["dead_letters"]
-    assert (letter["key"], letter["error"]) == (str(KILLER), "RuntimeError: RecursionError: too deep")
+    assert (letter["key"], letter["error"]) == (str(KILLER), "RecursionError: too deep")
     cure(neardup)
     assert neardup("retry", "--json").facts["fingerprinted"] == 1
 
 
 async def test_a_story_whose_processing_raised_once_is_well() -> None:
-    answers: list[Read | Exception] = [RecursionError("too deep"), Read(fingerprint_of(bytes(16)), None, 0, 0, 0, 0)]
+    answers: list[PageResult | Exception] = [
+        RecursionError("too deep"),
+        PageFingerprinted(fingerprint_of(bytes(16)), None, 0),
+    ]
 
     async def known(_: int) -> None:
         return None
 
-    async def read(*_: object) -> Read:
+    async def read(*_: object) -> PageResult:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -206,8 +210,9 @@ async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
     await ledger.do(dead_letters.suspect, [1])
     await ledger.do(commit, DeadLettered(Story(2, TAMIL), Dead.QUARANTINED, "why"))
 
-    async def read(story: Story, _: str | None, **how: Any) -> None:
+    async def read(story: Story, _: str | None, **how: Any) -> PageResult:
         alone[story.id] = how["alone"]
+        return NotModified()
 
     async with Quarantine(ledger, read, 2, again=True) as quarantine:
         for story_id in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""The indexes that the contract holds for."""
+"""The backends that the contract suite runs against."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Every index finds every pair within its distance, forgets what it is told to forget, and knows how far it is.
+"""Every index finds all pairs within its distance, applies edits and removals, and records its position.
 
-One suite for all of them: SQLite, a real Redis, a real Redis cluster, and fakeredis beside them.
+One suite for all backends: SQLite, a real Redis, a real Redis cluster, and fakeredis.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding, band_values
 from neardup.errors import Fatal
-from neardup.index.protocol import Mark
+from neardup.index.protocol import BucketKind, IndexPosition
 from neardup.languages import LANGUAGES
 from neardup.ops.doctor import PROBE, UNSIGNED, _round_trip
 from neardup.records import Banded, Change, Language
@@ -39,51 +39,51 @@ def distance(a: bytes, b: bytes) -> int:
 @given(
     base=hashes,
     others=st.lists(st.lists(st.integers(0, 127), max_size=10, unique=True), min_size=1, max_size=8),
-    strangers=st.lists(hashes, max_size=4),
+    unrelated=st.lists(hashes, max_size=4),
 )
 @reused
 def test_no_hash_within_the_distance_is_missed(
-    bench: Bench, limit: int, base: bytes, others: list[list[int]], strangers: list[bytes]
+    bench: Bench, limit: int, base: bytes, others: list[list[int]], unrelated: list[bytes]
 ) -> None:
     bench.reopen(Banding(hamming=limit))
     bench.clear()
-    stored = dict(enumerate([flip(base, bits) for bits in others] + strangers))
+    stored = dict(enumerate([flip(base, bits) for bits in others] + unrelated))
     bench.apply(*(insert(story_id, value) for story_id, value in stored.items()))
     [found] = bench.ids(Banded(HINDI, base))
-    must = {story_id for story_id, value in stored.items() if distance(base, value) <= limit}
-    assert must <= found, f"missed at distance {limit}: {must - found}"
-    assert found <= stored.keys(), "found what was never stored"
+    near = {story_id for story_id, value in stored.items() if distance(base, value) <= limit}
+    assert near <= found, f"missed at distance {limit}: {near - found}"
+    assert found <= stored.keys(), "a story was found that was never stored"
 
 
 @given(changes=st.lists(st.tuples(st.integers(0, 5), st.sampled_from(LANGUAGES[:3]), hashes), max_size=12))
 @reused
-def test_edits_leave_each_story_in_the_bands_of_its_last_version_only(
+def test_edits_leave_a_story_in_the_bands_of_its_last_version(
     bench: Bench, changes: list[tuple[int, Language, bytes]]
 ) -> None:
     bench.clear()
-    now: dict[int, Banded] = {}
+    current: dict[int, Banded] = {}
     log: list[Change] = []
     for story_id, language, value in changes:
         banded = Banded(language, value)
-        log.append(Change(len(log) + 1, story_id, now.get(story_id), banded, len(log) + 1))
-        now[story_id] = banded
+        log.append(Change(len(log) + 1, story_id, current.get(story_id), banded, len(log) + 1))
+        current[story_id] = banded
     bench.apply(*log, applied=len(log))
     bench.apply(*log, applied=len(log))  # a replay changes nothing
-    for story_id, left in ((change.story_id, change.old) for change in log if change.old):
-        last = now[story_id]
-        [found] = bench.ids(left)
-        if last.language == left.language and distance(left.simhash, last.simhash) <= DISTANCE:
+    for story_id, former in ((change.story_id, change.old) for change in log if change.old):
+        last = current[story_id]
+        [found] = bench.ids(former)
+        if last.language == former.language and distance(former.simhash, last.simhash) <= DISTANCE:
             assert story_id in found
-        elif last.language != left.language or not set(band_values(left.simhash)) & set(band_values(last.simhash)):
-            assert story_id not in found, f"story {story_id} is still in bands it left"
+        elif last.language != former.language or not set(band_values(former.simhash)) & set(band_values(last.simhash)):
+            assert story_id not in found, f"story {story_id} is still in the bands of a former version"
     expected: dict[Language, int] = {}
-    for banded in now.values():
+    for banded in current.values():
         expected[banded.language] = expected.get(banded.language, 0) + 1
-    assert bench.runner.run(bench.index.sizes()) == expected
+    assert bench.runner.run(bench.index.story_counts()) == expected
 
 
 @given(
-    told=st.lists(
+    fingerprints=st.lists(
         st.tuples(st.sampled_from(LANGUAGES[:3]), hashes, st.one_of(st.none(), st.binary(min_size=64, max_size=64))),
         max_size=12,
     ),
@@ -91,17 +91,17 @@ def test_edits_leave_each_story_in_the_bands_of_its_last_version_only(
     sized=st.booleans(),
 )
 @reused
-def test_an_index_that_was_built_is_as_one_that_grew(
-    bench: Bench, told: list[tuple[Language, bytes, bytes | None]], page: int, sized: bool
+def test_a_built_index_equals_one_that_grew(
+    bench: Bench, fingerprints: list[tuple[Language, bytes, bytes | None]], page: int, sized: bool
 ) -> None:
-    """Whether widths were chosen for its sizes or not."""
-    stories = [(n + 1, 100 - n, Banded(*banded)) for n, banded in enumerate(told)]
+    """With widths chosen for its sizes, and with the default widths."""
+    stories = [(n + 1, 100 - n, Banded(*banded)) for n, banded in enumerate(fingerprints)]
     sizes = Counter(banded.language for *_, banded in stories) if sized else {}
     probes = [banded for *_, banded in stories]
 
     def facts() -> list[object]:
         found = [(one.ids, one.numbers.tolist()) for one in bench.lookup(*probes)]
-        return [found, bench.bucket_sizes(*probes), bench.runner.run(bench.index.sizes())]
+        return [found, bench.bucket_sizes(*probes), bench.runner.run(bench.index.story_counts())]
 
     bench.clear(sizes)
     bench.apply(*(Change(number, story_id, None, banded, number) for number, story_id, banded in stories))
@@ -109,35 +109,35 @@ def test_an_index_that_was_built_is_as_one_that_grew(
     bench.clear(sizes)
     assert bench.build(stories, page) == len(stories), "each story is counted once"
     assert facts() == grown
-    assert bench.mark() == Mark("ledger-1", "version-1", None), "it is not done before somebody says so"
+    assert bench.position() == IndexPosition("ledger-1", "version-1", None), "a build sets no position"
 
 
-def test_what_is_removed_leaves_nothing_behind(bench: Bench) -> None:
+def test_a_removed_story_is_found_no_more(bench: Bench) -> None:
     banded = Banded(TAMIL, bytes(range(16)))
     bench.apply(insert(7, banded.simhash, banded.language), applied=1)
     assert bench.ids(banded) == [{7}]
     bench.apply(Change(2, 7, banded, None), applied=2)
     assert bench.ids(banded) == [set()]
-    assert bench.runner.run(bench.index.sizes()) == {}
-    assert bool(bench.bucket_sizes(banded)) == bench.packed, "a number stays in packed buckets, and means nothing"
+    assert bench.runner.run(bench.index.story_counts()) == {}
+    assert bool(bench.bucket_sizes(banded)) == bench.packed, "only packed buckets keep the number of a removed story"
 
 
-def test_languages_do_not_meet(bench: Bench) -> None:
+def test_a_lookup_finds_only_stories_of_its_language(bench: Bench) -> None:
     value = bytes(range(16))
     for number, language in enumerate(LANGUAGES):
         bench.apply(insert(number, value, language))
     assert bench.ids(*(Banded(language, value) for language in LANGUAGES)) == [{n} for n in range(len(LANGUAGES))]
 
 
-def test_the_mark_is_none_until_set_and_a_clear_takes_it_away(bench: Bench) -> None:
-    assert bench.mark() == Mark("ledger-1", "version-1", None)
+def test_the_position_is_none_until_set_and_after_a_clear(bench: Bench) -> None:
+    assert bench.position() == IndexPosition("ledger-1", "version-1", None)
     bench.apply(insert(1, bytes(16)))
-    assert bench.mark().applied is None, "a page of a rebuild must not look like its end"
+    assert bench.position().applied is None, "a page of a rebuild set a position"
     bench.apply(applied=41)
-    assert bench.mark().applied == 41
+    assert bench.position().applied == 41
     assert bench.runner.run(bench.index.lookup([]))[0] == 41
     bench.clear()
-    assert bench.mark().applied is None
+    assert bench.position().applied is None
     assert bench.ids(Banded(HINDI, bytes(16))) == [set()]
 
 
@@ -147,24 +147,24 @@ def test_ids_keep_all_their_digits(bench: Bench) -> None:
     assert bench.ids(Banded(HINDI, bytes(16))) == [{largest, 6755373518901234}]
 
 
-def test_the_doctors_probe_fills_no_bucket(bench: Bench) -> None:
+def test_probes_of_the_doctor_fill_no_bucket(bench: Bench) -> None:
     probes = (PROBE, UNSIGNED)
     bench.runner.run(_round_trip(bench.index))
     once = bench.bucket_sizes(*probes)
     for _ in range(3):
         bench.runner.run(_round_trip(bench.index))
     assert bench.bucket_sizes(*probes) == once
-    assert bench.runner.run(bench.index.sizes()) == {}
-    assert bench.build([(7, 70, PROBE)], 10) == 1, "a rebuild may find the probe of a doctor's"
+    assert bench.runner.run(bench.index.story_counts()) == {}
+    assert bench.build([(7, 70, PROBE)], 10) == 1, "a build beside a probe of the doctor counts one story"
     assert 7 in bench.numbers(PROBE)[0]
 
 
-def test_a_story_number_of_33_bits_is_refused_and_nothing_is_left_half_done(bench: Bench) -> None:
+def test_a_story_number_of_33_bits_is_refused_whole(bench: Bench) -> None:
     with pytest.raises(Fatal, match="32 bits"):
         bench.apply(Change(1, 1, None, Banded(HINDI, bytes(16), bytes(64)), 1 << 32), applied=1)
-    assert bench.mark().applied is None
+    assert bench.position().applied is None
     bench.apply(insert(1, bytes(16)), applied=2)
-    assert bench.mark().applied == 2
+    assert bench.position().applied == 2
 
 
 def test_bucket_sizes_count_the_members(bench: Bench) -> None:
@@ -172,4 +172,4 @@ def test_bucket_sizes_count_the_members(bench: Bench) -> None:
     bench.apply(*(insert(n, value) for n in range(5)))
     sizes = bench.bucket_sizes(Banded(HINDI, value))
     assert set(sizes.values()) == {5}
-    assert all(name.startswith("HINDI:") for name in sizes), sizes
+    assert {(bucket.kind, bucket.language) for bucket in sizes} == {(BucketKind.SIMHASH, HINDI)}

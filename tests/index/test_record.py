@@ -1,42 +1,54 @@
-"""Every index has on record what decides where a story stands, and notices where that is set to something else."""
+"""Every index records the settings that decide on buckets, and notices when they have changed."""
 
+from hypothesis import given
+from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.index.protocol import Mark
+from neardup.index.protocol import Bucket, BucketKind, IndexPosition
 from neardup.records import Banded, Change
 
 from tests.support.index_under_test import Bench
-from tests.support.languages import MALAYALAM, ODIA
+from tests.support.languages import MALAYALAM, ODIA, TAMIL
 
 SIMHASH = bytes(range(16))
 BASE = bytes(range(ROWS))
 
 
-def test_other_bands_are_noticed(bench: Bench) -> None:
+def test_a_change_of_bands_is_noticed(bench: Bench) -> None:
     bench.apply(applied=4)
-    told = Mark("ledger-1", "version-1, made for another detection.bands", None)
+    changed = IndexPosition("ledger-1", "version-1, made for another detection.bands", None)
     for other in ({}, {ODIA: Banding(bands=32)}):
         bench.reopen(Banding(bands=16), other)
-        assert bench.mark() == told
+        assert bench.position() == changed
     bench.clear()
-    assert bench.mark() == Mark("ledger-1", "version-1", None)
+    assert bench.position() == IndexPosition("ledger-1", "version-1", None)
     bench.reopen(Banding(bands=16))
-    assert bench.mark() == told, "bands of one language were changed"
+    assert bench.position() == changed, "the bands of one language have changed"
 
 
-def test_another_distance_is_noticed_where_the_layout_depends_on_it(bench: Bench) -> None:
+def test_a_change_of_distance_is_noticed_by_packed_layouts(bench: Bench) -> None:
     bench.apply(applied=4)
     bench.reopen(Banding(hamming=5))
-    other = Mark("ledger-1", "version-1, made for another detection.hamming", None)
-    assert bench.mark() == (other if bench.packed else Mark("ledger-1", "version-1", 4))
+    other = IndexPosition("ledger-1", "version-1, made for another detection.hamming", None)
+    assert bench.position() == (other if bench.packed else IndexPosition("ledger-1", "version-1", 4))
 
 
-def test_bucket_sizes_name_both_tiers(bench: Bench) -> None:
+def test_bucket_sizes_cover_simhashes_and_signatures(bench: Bench) -> None:
     banded = Banded(MALAYALAM, SIMHASH, BASE)
     bench.apply(*(Change(0, n, None, banded, n) for n in range(3)))
     sizes = bench.bucket_sizes(banded, banded)
     assert set(sizes.values()) == {3}
-    sketches = {name for name in sizes if name.startswith("sketch:")}
-    assert len(sketches) == 32
-    assert bench.packed or sketches == {f"sketch:MALAYALAM:{n}:{2 * n:02X}{2 * n + 1:02X}" for n in range(32)}
-    assert {name.partition(":")[0] for name in sizes.keys() - sketches} == {"MALAYALAM"}
+    signatures = {str(bucket) for bucket in sizes if bucket.kind is BucketKind.SIGNATURE}
+    assert len(signatures) == 32
+    assert bench.packed or signatures == {f"sketch:MALAYALAM:{n}:{2 * n:02X}{2 * n + 1:02X}" for n in range(32)}
+    assert {bucket.language for bucket in sizes} == {MALAYALAM}
+    simhashes = {bucket.band for bucket in sizes if bucket.kind is BucketKind.SIMHASH}
+    assert simhashes == set(range(5 if bench.packed else 8)), "one bucket for each block or band of the SimHash"
+
+
+@given(band=st.integers(0, 31), values=st.lists(st.integers(0, 0xFFFF), min_size=1, max_size=3))
+def test_a_bucket_prints_as_its_documented_keys(band: int, values: list[int]) -> None:
+    keys = [f"TAMIL:{band + n}:{value:04X}" for n, value in enumerate(values)]
+    assert str(Bucket(BucketKind.SIMHASH, TAMIL, band, tuple(values))) == "+".join(keys)
+    signature = Bucket(BucketKind.SIGNATURE, TAMIL, band, (values[0],))
+    assert f"{signature}" == f"sketch:{keys[0]}"

@@ -1,4 +1,4 @@
-"""A Redis holds the documented keys and nothing else of ours, and one that will not do is refused in a line."""
+"""Redis holds the documented keys and no others; an unsuitable Redis is refused in one line."""
 
 import asyncio
 import struct
@@ -11,7 +11,7 @@ import redis
 import trustme
 from neardup.core.candidates.banding import Banding
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
-from neardup.index.protocol import Mark
+from neardup.index.protocol import IndexPosition
 from neardup.index.redis import open_redis
 from neardup.languages import LANGUAGES
 from neardup.ops.doctor import _round_trip
@@ -31,7 +31,7 @@ def bench(redis_url: str, tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-def test_the_documented_keys(bench: Bench, redis_url: str) -> None:
+def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_url: str) -> None:
     simhash = bytes.fromhex("a8d3000102030405060708090a0b0c0d")
     signature = bytes.fromhex("00ff0102ab340af1") + bytes(56)
     for n in (1, 2):
@@ -47,7 +47,7 @@ def test_the_documented_keys(bench: Bench, redis_url: str) -> None:
         assert client.dbsize() == 8 + 1 + 32 + 4, client.keys()
 
 
-def test_the_compact_keys(redis_url: str, tmp_path: Path) -> None:
+def test_the_compact_layout_writes_its_keys_at_exact_size(redis_url: str, tmp_path: Path) -> None:
     bench = Bench("compact redis", redis_url, tmp_path)
     banded = Banded(HINDI, bytes(16), bytes(64))
     for n in (1, 2, 3):
@@ -61,26 +61,26 @@ def test_the_compact_keys(redis_url: str, tmp_path: Path) -> None:
             assert struct.unpack("<3I", client.get(key)) == (70_000, 70_001, 70_002), key
             assert client.object("encoding", key) == b"raw"
         client.set("hi:0:0000", client.get("hi:0:0000"))
-        assert client.memory_usage("hi:0:0000") >= exact - 16, "appending leaves no more room than is needed"
+        assert client.memory_usage("hi:0:0000") >= exact - 16, "an appended string has more room than it needs"
         assert client.get("neardup:stories:hi") == b"3"
         assert client.get("neardup:bits") == b",".join([b"14"] * len(LANGUAGES))
 
 
-def test_widths_that_were_chosen_meanwhile_are_taken_up(redis_url: str, tmp_path: Path) -> None:
+def test_widths_that_another_process_chose_are_read_again(redis_url: str, tmp_path: Path) -> None:
     one, other = (Bench("compact redis", redis_url, tmp_path) for _ in range(2))
     banded = Banded(TAMIL, bytes(range(16)), bytes(range(64)))
     assert one.numbers(banded) == [[]]
     other.runner.run(other.index.clear("ledger-1", "version-1", {TAMIL: 4_000_000}))
     other.apply(Change(1, 7, None, banded, 1), applied=1)
-    assert one.numbers(banded) == [[1]], "it was asked for by the widths of before"
+    assert one.numbers(banded) == [[1]], "the lookup used the former widths"
     one.runner.run(one.index.clear("ledger-1", "version-1", {TAMIL: 1000}))
     other.apply(Change(1, 7, None, banded, 1), applied=1)
-    assert one.numbers(banded) == [[1]], "it was put in by the widths of before"
+    assert one.numbers(banded) == [[1]], "the insert used the former widths"
     one.close()
     other.close()
 
 
-def test_the_doctor_notices_a_redis_that_takes_no_more_though_its_probe_is_there(tmp_path: Path) -> None:
+def test_the_doctor_notices_a_full_redis_that_holds_its_probe(tmp_path: Path) -> None:
     with redis_server(tmp_path) as url:
         bench = Bench("compact redis", url, tmp_path)
         bench.runner.run(_round_trip(bench.index))
@@ -91,12 +91,12 @@ def test_the_doctor_notices_a_redis_that_takes_no_more_though_its_probe_is_there
         bench.close()
 
 
-def test_bucket_sizes_are_of_the_widths_on_record(redis_url: str, tmp_path: Path) -> None:
+def test_bucket_sizes_use_the_recorded_widths(redis_url: str, tmp_path: Path) -> None:
     bench = Bench("compact redis", redis_url, tmp_path)
     bench.clear({HINDI: 4_000_000})
     story = Banded(HINDI, bytes(range(16)), bytes(range(64)))
     bench.apply(Change(0, 1, None, story, 7))
-    bench.reopen(Banding(max_bucket=10))  # as another process would, that has not looked anything up
+    bench.reopen(Banding(max_bucket=10))  # as a process that has looked nothing up yet
     assert set(bench.bucket_sizes(story).values()) == {1}
     bench.close()
 
@@ -111,17 +111,17 @@ def test_on_a_cluster_the_language_is_the_hash_tag(cluster_url: str, tmp_path: P
         assert client.get("neardup:applied:{ODIA}") == b"1"
 
 
-def test_a_cluster_stopped_between_two_languages_takes_each_change_once(cluster_url: str, tmp_path: Path) -> None:
+def test_a_cluster_stopped_between_languages_applies_each_change_once(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("cluster", cluster_url, tmp_path)
     log = [Change(n + 1, n, None, Banded(language, bytes(16), bytes(64)), n) for n, language in enumerate(LANGUAGES)]
     bench.apply(*log, applied=len(log))
     with redis.Redis.from_url(cluster_url) as client:
         client.set("neardup:applied:{TAMIL}", 3)
         client.delete(*client.keys("*{TAMIL}:?:????"), *client.keys("*{TAMIL}:??:????"))
-    assert bench.mark().applied == 3
+    assert bench.position().applied == 3
     bench.apply(*log[3:6], applied=6)
     bench.apply(*log[6:], applied=len(log))
-    assert bench.mark().applied == len(log)
+    assert bench.position().applied == len(log)
     assert set(bench.bucket_sizes(*(change.new for change in log if change.new)).values()) == {1}
     bench.close()
 
@@ -142,14 +142,12 @@ def test_on_a_cluster_the_compact_keys_of_a_language_share_a_slot(cluster_url: s
         (["--requirepass", "secret"], Fatal, "refuses"),
     ],
 )
-def test_a_redis_that_will_not_do_is_refused(
-    tmp_path: Path, options: list[str], error: type[Exception], word: str
-) -> None:
+def test_an_unsuitable_redis_is_refused(tmp_path: Path, options: list[str], error: type[Exception], word: str) -> None:
     with redis_server(tmp_path, *options) as url, pytest.raises(error, match=word):
         asyncio.run(open_redis(url, BANDINGS, CODES))
 
 
-def test_a_password_in_the_url_opens(tmp_path: Path) -> None:
+def test_a_password_in_the_url_logs_in(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--requirepass", "secret") as url:
 
         async def open_and_close() -> None:
@@ -158,7 +156,7 @@ def test_a_password_in_the_url_opens(tmp_path: Path) -> None:
         asyncio.run(open_and_close())
 
 
-def test_tls_with_a_user_and_a_password(tmp_path: Path) -> None:
+def test_tls_with_a_user_and_a_password_connects(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
@@ -167,34 +165,34 @@ def test_tls_with_a_user_and_a_password(tmp_path: Path) -> None:
     options += ["--tls-cert-file", "server.pem", "--tls-key-file", "server.pem"]
     options += ["--user", *["neardup", "on", ">secret", "~*", "+@all"]]
 
-    async def mark(url: str) -> Mark:
+    async def position(url: str) -> IndexPosition:
         index = await open_redis(url, BANDINGS, CODES)
         try:
             await index.clear("mine", "v")
-            return await index.mark()
+            return await index.position()
         finally:
             await index.close()
 
     with redis_server(tmp_path, *options):
         url = f"rediss://neardup:secret@localhost:{port}/0?ssl_ca_certs={tmp_path}/ca.pem"
-        assert asyncio.run(mark(url)).ledger_id == "mine"
+        assert asyncio.run(position(url)).ledger_id == "mine"
         with pytest.raises(Fatal, match="refuses") as refused:
-            asyncio.run(mark(url.replace("secret", "wrong-password")))
-        assert "wrong-password" not in str(refused.value), "a secret must not be told"
+            asyncio.run(position(url.replace("secret", "wrong-password")))
+        assert "wrong-password" not in str(refused.value), "the message shows the password"
         with pytest.raises(Transient, match="certificate"):
-            asyncio.run(mark(url.partition("?")[0]))
+            asyncio.run(position(url.partition("?")[0]))
 
 
-def test_a_redis_that_is_away_may_come_back() -> None:
+def test_an_unreachable_redis_is_a_transient_error() -> None:
     with pytest.raises(Transient, match="does not answer"):
         asyncio.run(open_redis(f"redis://127.0.0.1:{free_port()}", BANDINGS, CODES))
 
 
-def test_a_small_intset_limit_is_trouble(tmp_path: Path) -> None:
+def test_a_small_intset_limit_is_reported(tmp_path: Path) -> None:
     async def ask(url: str) -> str | None:
         index = await open_redis(url, BANDINGS, CODES)
         try:
-            return await index.trouble()
+            return await index.problem()
         finally:
             await index.close()
 
@@ -205,7 +203,7 @@ def test_a_small_intset_limit_is_trouble(tmp_path: Path) -> None:
         assert asyncio.run(ask(url)) is None
 
 
-def test_what_redis_refuses_for_now_is_waited_for(tmp_path: Path) -> None:
+def test_a_temporary_refusal_by_redis_is_transient(tmp_path: Path) -> None:
     async def refused(url: str) -> None:
         index = await open_redis(url, BANDINGS, CODES)
         try:
@@ -220,7 +218,7 @@ def test_what_redis_refuses_for_now_is_waited_for(tmp_path: Path) -> None:
         asyncio.run(refused(url))
 
 
-def test_a_password_is_not_told() -> None:
-    with pytest.raises(Misuse) as told:
+def test_a_malformed_url_hides_its_password() -> None:
+    with pytest.raises(Misuse) as refused:
         asyncio.run(open_redis("redis://:Sec/ret@localhost", BANDINGS, CODES))
-    assert "Sec" not in str(told.value)
+    assert "Sec" not in str(refused.value)

@@ -1,10 +1,10 @@
-"""A clear takes what is ours, of either layout, and nothing else; cut short, it is begun again."""
+"""A clear deletes all keys of the index, of either layout, and no others; an interrupted clear is started again."""
 
 from pathlib import Path
 
 import pytest
 import redis
-from neardup.index.protocol import Mark
+from neardup.index.protocol import IndexPosition
 from neardup.languages import LANGUAGES
 from neardup.records import Banded, Change
 
@@ -12,13 +12,13 @@ from tests.support.index_under_test import Bench, insert
 from tests.support.languages import ODIA
 
 
-def test_the_other_layout_is_noticed_and_a_clear_takes_its_keys(redis_url: str, tmp_path: Path) -> None:
+def test_the_other_layout_is_noticed_and_cleared(redis_url: str, tmp_path: Path) -> None:
     documented, compact = (Bench(kind, redis_url, tmp_path) for kind in ("redis", "compact redis"))
     for mine, other in ((compact, documented), (documented, compact)):
         mine.clear()
         mine.apply(Change(1, 7, None, Banded(ODIA, bytes(16), bytes(64)), 1), applied=1)
-        told = other.mark()
-        assert told.applied is None and told.version is not None and "index.layout" in told.version
+        found = other.position()
+        assert found.applied is None and found.version is not None and "index.layout" in found.version
     documented.clear()
     with redis.Redis.from_url(redis_url) as client:
         assert set(client.keys()) == {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
@@ -28,7 +28,7 @@ def test_the_other_layout_is_noticed_and_a_clear_takes_its_keys(redis_url: str, 
 
 @pytest.mark.parametrize("kind", ["redis", "compact redis"])
 @pytest.mark.parametrize("command", ["scan_iter", "pipeline"])
-def test_a_clear_cut_short_leaves_an_index_that_is_to_be_cleared(
+def test_an_interrupted_clear_leaves_an_index_without_a_version(
     kind: str, command: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(kind, redis_url, tmp_path)
@@ -41,21 +41,21 @@ def test_a_clear_cut_short_leaves_an_index_that_is_to_be_cleared(
     with pytest.raises(KeyboardInterrupt):
         bench.clear()
     monkeypatch.undo()
-    mark = bench.mark()
-    assert (mark.version, mark.applied) == (None, None), "it would be refused, and not healed"
+    position = bench.position()
+    assert (position.version, position.applied) == (None, None), "the index would be refused, and not rebuilt"
     bench.clear()
-    assert bench.mark() == Mark("ledger-1", "version-1", None)
+    assert bench.position() == IndexPosition("ledger-1", "version-1", None)
     bench.close()
 
 
-def test_a_clear_takes_all_that_is_ours_and_spares_the_keys_of_others(redis_url: str, tmp_path: Path) -> None:
+def test_a_clear_deletes_only_keys_of_the_index(redis_url: str, tmp_path: Path) -> None:
     bench = Bench("redis", redis_url, tmp_path)
-    theirs = {b"HINDI:orders", b"sketch:HINDI:0:logo", b"sketch:DUTCH:0:0000", b"HINDI:0:0000:0000"}
+    foreign = {b"HINDI:orders", b"sketch:HINDI:0:logo", b"sketch:DUTCH:0:0000", b"HINDI:0:0000:0000"}
     with redis.Redis.from_url(redis_url) as client:
-        for key in theirs:
-            client.set(key, "theirs")
+        for key in foreign:
+            client.set(key, "foreign")
         for n, language in enumerate(LANGUAGES):
             bench.apply(Change(n + 1, n, None, Banded(language, bytes(range(16)), bytes(range(64))), n), applied=n + 1)
         bench.clear()
-        assert set(client.keys()) == theirs | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
+        assert set(client.keys()) == foreign | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
     bench.close()

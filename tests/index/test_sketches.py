@@ -1,5 +1,5 @@
-"""Every index nominates by signature exactly those who share enough bands, whatever it was replayed, and says which
-buckets it cut short.
+"""Every index nominates by signature exactly the stories that share enough bands, despite replays, and reports the
+buckets that it did not read in full.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.index.protocol import Mark
+from neardup.index.protocol import BucketKind, IndexPosition
 from neardup.languages import LANGUAGES
 from neardup.records import Banded, Change, Language
 
@@ -23,7 +23,7 @@ from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MARATHI, 
 SIMHASH = bytes(range(16))
 BASE = bytes(range(ROWS))
 SPOKEN = st.sampled_from([HINDI, ENGLISH])
-# Signatures that share with BASE the bands whose bits are set.
+# Signatures that share exactly the bands with BASE whose bits are set.
 signatures = st.one_of(
     st.integers(0, 2**32 - 1), st.sets(st.integers(0, 31), max_size=4).map(lambda bands: sum(1 << b for b in bands))
 ).map(lambda bits: bytes(row ^ 0xFF * (~bits >> n // 2 & 1) for n, row in enumerate(BASE)))
@@ -32,12 +32,12 @@ reused = settings(deadline=None, max_examples=25, suppress_health_check=[HealthC
 
 
 def unlike(n: int) -> bytes:
-    """The n-th of many SimHashes that have nothing in common."""
+    """The n-th of many unrelated SimHashes."""
     return blake2b(n.to_bytes(8), digest_size=16).digest()
 
 
 def changes_of(signed: Sequence[tuple[Language, bytes | None]]) -> list[Change]:
-    """Stories 0, 1, ... enter, by changes 1, 2, ... under numbers 100, 101, ...; no two are near."""
+    """Inserts of stories 0, 1, ... by changes 1, 2, ... under numbers 100, 101, ...; no two SimHashes are near."""
     return [
         Change(n + 1, n, None, Banded(language, unlike(n), signature), 100 + n)
         for n, (language, signature) in enumerate(signed)
@@ -45,7 +45,7 @@ def changes_of(signed: Sequence[tuple[Language, bytes | None]]) -> list[Change]:
 
 
 def sharing(log: Sequence[Change], probe: Banded, banding: Banding) -> list[int]:
-    """The numbers that share enough bands with the probe, by trying each."""
+    """The numbers of the stories that share enough bands with the probe, by comparing each."""
     wanted = sketch_values(probe.signature, banding.bands)
     return [
         change.number
@@ -59,7 +59,7 @@ def sharing(log: Sequence[Change], probe: Banded, banding: Banding) -> list[int]
 @pytest.mark.parametrize("shared", [1, 2, 3])
 @given(signed=stories)
 @reused
-def test_those_who_share_enough_bands_are_found_and_nobody_else(
+def test_exactly_the_stories_sharing_enough_bands_are_found(
     bench: Bench, bands: int, shared: int, signed: list[tuple[Language, bytes | None]]
 ) -> None:
     banding = Banding(bands=bands, shared=shared)
@@ -75,33 +75,33 @@ def test_those_who_share_enough_bands_are_found_and_nobody_else(
 
 @given(signed=stories, pages=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=6))
 @reused
-def test_changes_that_come_again_change_nothing(
+def test_replayed_changes_change_nothing(
     bench: Bench, signed: list[tuple[Language, bytes | None]], pages: list[tuple[int, int]]
 ) -> None:
     bench.clear()
     log, done = changes_of(signed), 0
     for first, size in [*pages, (0, len(log))]:
-        start = min(first, done)  # from before the mark perhaps, never from beyond it
+        start = min(first, done)  # at or before the position, never after it
         end = min(start + size, len(log))
         bench.apply(*log[start:end], applied=end)
         done = max(done, end)
-        assert bench.mark().applied == done, "the mark went back"
-    alike: dict[tuple[Language, int, int], int] = {}
+        assert bench.position().applied == done, "the position went back"
+    expected: dict[tuple[Language, int, int], int] = {}
     for language, signature in signed:
         for band, value in enumerate(sketch_values(signature, bench.banding.bands)):
-            alike[language, band, value] = alike.get((language, band, value), 0) + 1
+            expected[language, band, value] = expected.get((language, band, value), 0) + 1
     sizes = bench.bucket_sizes(*(change.new for change in log if change.new))
-    sketches = [n for name, n in sizes.items() if name.startswith("sketch:")]
-    assert sorted(sketches) == sorted(alike.values())
+    signatures = [n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIGNATURE]
+    assert sorted(signatures) == sorted(expected.values())
 
 
-def test_the_stories_of_a_rebuild_are_always_taken(bench: Bench) -> None:
+def test_changes_numbered_zero_are_always_applied(bench: Bench) -> None:
     probe = Banded(MARATHI, SIMHASH, BASE)
     bench.apply(Change(0, 1, None, probe, 11))
     bench.apply(Change(0, 2, None, probe, 12), Change(0, 3, None, probe, 13))
     bench.apply(applied=0)
     assert bench.numbers(probe) == [[11, 12, 13]]
-    assert bench.mark().applied == 0
+    assert bench.position().applied == 0
 
 
 def test_numbers_of_32_bits_are_kept(bench: Bench) -> None:
@@ -114,14 +114,14 @@ def test_an_edited_story_is_found_by_its_new_number(bench: Bench) -> None:
     first, second = (Banded(TELUGU, unlike(n), signature) for n, signature in enumerate((BASE, bytes(ROWS))))
     bench.apply(Change(1, 7, None, first, 1), applied=1)
     bench.apply(Change(2, 7, first, second, 2), applied=2)
-    assert bench.numbers(first, second) == [[1], [2]], "the number that was left stays, and no other comes"
+    assert bench.numbers(first, second) == [[1], [2]], "an edit added or removed another number"
     bench.apply(Change(3, 7, second, None), applied=3)
     assert bench.ids(second) == [set()]
 
 
 @given(simhashes=st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=5, unique=True))
 @reused
-def test_a_story_without_a_signature_is_found_by_its_simhash_only(bench: Bench, simhashes: list[bytes]) -> None:
+def test_a_story_without_a_signature_is_found_by_its_simhash(bench: Bench, simhashes: list[bytes]) -> None:
     bench.clear()
     signed = [Banded(TAMIL, simhash, BASE) for simhash in simhashes]
     unsigned = [Banded(TAMIL, simhash) for simhash in simhashes]
@@ -137,7 +137,7 @@ def test_a_story_without_a_signature_is_found_by_its_simhash_only(bench: Bench, 
 @pytest.mark.parametrize("most", [2, 3, 20])
 @given(page=st.integers(1, 30), beyond=st.integers(1, 30), data=st.data())
 @reused
-def test_numbers_that_edits_left_behind_hide_no_story_that_came_later(
+def test_numbers_of_former_versions_hide_no_later_story(
     bench: Bench, most: int, page: int, beyond: int, data: st.DataObject
 ) -> None:
     bench.reopen(Banding(max_bucket=most))
@@ -152,15 +152,13 @@ def test_numbers_that_edits_left_behind_hide_no_story_that_came_later(
     [found] = bench.lookup(banded)
     hidden = {edits, *live} - set(found.numbers.tolist())
     assert not hidden, f"{edits} edits of one story hide its current version or later stories: {hidden}"
-    assert found.numbers.tolist() == [change.number for change in log][-most:], "not the latest"
-    assert bench.ids(banded) == [{7, *(7 + n for n in live)}], "an id that was edited is there once, whatever the edits"
+    assert found.numbers.tolist() == [change.number for change in log][-most:], "the numbers read are not the latest"
+    assert bench.ids(banded) == [{7, *(7 + n for n in live)}], "an edited story is not found exactly once"
 
 
 @given(signed=stories)
 @reused
-def test_a_story_finds_the_same_alone_as_among_others(
-    bench: Bench, signed: list[tuple[Language, bytes | None]]
-) -> None:
+def test_a_lookup_is_the_same_alone_and_in_a_batch(bench: Bench, signed: list[tuple[Language, bytes | None]]) -> None:
     bench.clear()
     bench.apply(*changes_of(signed))
     probes = [Banded(language, SIMHASH, signature) for language, signature in [*signed, *signed]]
@@ -169,7 +167,7 @@ def test_a_story_finds_the_same_alone_as_among_others(
         assert (found.ids, found.numbers.tolist(), found.capped) == (alone.ids, alone.numbers.tolist(), alone.capped)
 
 
-def test_a_bucket_that_is_capped_is_named_and_its_lowest_ids_or_latest_numbers_are_taken(bench: Bench) -> None:
+def test_a_capped_bucket_is_reported_with_its_size(bench: Bench) -> None:
     bench.reopen(Banding(shared=1, max_bucket=3))
     other = BASE[:6] + bytes(ROWS - 6)
     log = [
@@ -184,28 +182,29 @@ def test_a_bucket_that_is_capped_is_named_and_its_lowest_ids_or_latest_numbers_a
         Banded(ODIA, SIMHASH, other),
     ]
     [full, first, unsigned, elsewhere] = bench.lookup(*probes)
-    assert full.ids == unsigned.ids == (set() if bench.packed else {5, 6, 7}), "the lowest ids"
-    assert full.numbers.tolist() == [3, 4, 5], "the latest numbers"
-    assert first.numbers.tolist() == [1, 2, 3, 4, 5], "1 and 2 are among the latest where 4 and 5 are not"
+    assert full.ids == unsigned.ids == (set() if bench.packed else {5, 6, 7}), "the ids are not the lowest"
+    assert full.numbers.tolist() == [3, 4, 5], "the numbers are not the latest"
+    assert first.numbers.tolist() == [1, 2, 3, 4, 5], "1 and 2 are among the latest of the bands without 4 and 5"
     assert unsigned.numbers.tolist() == ([3, 4, 5] if bench.packed else [])
-    names = {name: n for name, n in bench.bucket_sizes(probes[0]).items() if n > 3}
-    sketches = {name: n for name, n in names.items() if name.startswith("sketch:")}
-    assert [name.rpartition(":")[0] for name in sorted(sketches)] == [f"sketch:HINDI:{band}" for band in range(3)]
+    large = {bucket: n for bucket, n in bench.bucket_sizes(probes[0]).items() if n > 3}
+    signatures = {bucket: n for bucket, n in large.items() if bucket.kind is BucketKind.SIGNATURE}
+    assert sorted((bucket.language, bucket.band) for bucket in signatures) == [("HINDI", band) for band in range(3)]
     if not bench.packed:
-        assert sorted(sketches) == ["sketch:HINDI:0:0001", "sketch:HINDI:1:0203", "sketch:HINDI:2:0405"]
-        names = sketches | {name: n for name, n in full.capped.items() if name not in sketches}
-        assert names.keys() >= {"HINDI:0:0001+HINDI:1:0203"}
-        assert len(names) == 3 + 4
-    assert full.capped == names
-    assert set(names.values()) == {5}
-    assert unsigned.capped == {name: n for name, n in names.items() if name not in sketches}
+        keys = sorted(map(str, signatures))
+        assert keys == ["sketch:HINDI:0:0001", "sketch:HINDI:1:0203", "sketch:HINDI:2:0405"]
+        large = signatures | {bucket: n for bucket, n in full.capped.items() if bucket.kind is BucketKind.SIMHASH}
+        assert "HINDI:0:0001+HINDI:1:0203" in map(str, large), "intersections are reported, not single bands"
+        assert len(large) == 3 + 4
+    assert full.capped == large
+    assert set(large.values()) == {5}
+    assert unsigned.capped == {bucket: n for bucket, n in large.items() if bucket not in signatures}
     assert not elsewhere.capped
 
     bench.reopen(Banding(shared=3, max_bucket=3))
     assert bench.numbers(Banded(HINDI, SIMHASH, other)) == [[3, 4, 5]]
     assert bench.numbers(Banded(HINDI, SIMHASH, BASE[:6] + bytes([1]) * (ROWS - 6))) == [[3, 4, 5]]
     bench.reopen(Banding(max_bucket=5))
-    assert not bench.lookup(Banded(HINDI, SIMHASH, other))[0].capped, "full, and no fuller"
+    assert not bench.lookup(Banded(HINDI, SIMHASH, other))[0].capped, "a bucket of max_bucket is capped"
 
 
 def test_each_language_has_a_cap_of_its_own(bench: Bench) -> None:
@@ -219,18 +218,18 @@ def test_each_language_has_a_cap_of_its_own(bench: Bench) -> None:
 
 @given(signed=stories)
 @reused
-def test_how_many_bands_are_shared_needs_no_rebuild(bench: Bench, signed: list[tuple[Language, bytes | None]]) -> None:
+def test_a_change_of_shared_bands_needs_no_rebuild(bench: Bench, signed: list[tuple[Language, bytes | None]]) -> None:
     bench.clear()
     log = changes_of(signed)
     bench.apply(*log, applied=len(log))
     probe = Banded(ENGLISH, SIMHASH, BASE)
     for shared in (1, 2, 3):
         bench.reopen(Banding(shared=shared))
-        assert bench.mark() == Mark("ledger-1", "version-1", len(log))
+        assert bench.position() == IndexPosition("ledger-1", "version-1", len(log))
         assert bench.numbers(probe) == [sharing(log, probe, bench.banding)]
 
 
-def test_a_lookup_of_more_keys_than_one_command_takes(bench: Bench) -> None:
+def test_a_lookup_may_take_more_than_one_command(bench: Bench) -> None:
     values = [bytes([n]) * ROWS for n in range(100)]
     probes = [Banded(language, unlike(n), value) for n, (value, language) in enumerate(product(values, LANGUAGES))]
     log = [Change(n + 1, n, None, probe, n) for n, probe in enumerate(probes)]

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import redis
 from neardup.config import Detection
-from neardup.core.candidates.fingerprint_arrays import Columns
-from neardup.index import packed_buckets
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.documented import INTSET_ENTRIES
-from neardup.insights.plan import redis_size
+from neardup.index.redis.size import EMPTY, PROJECTIONS
 from neardup.insights.plan.profile import TYPICAL
+from neardup.insights.plan.project import Corpus, index_size
 from neardup.languages import LANGUAGES
 from neardup.records import Banded, Change, Language
 
@@ -24,7 +24,7 @@ BUILT = {HINDI: 16_000, TELUGU: 4_000}
 GROWN = {HINDI: 6_000, TELUGU: 1_500}
 
 
-def changes_of(page: Columns, start: int) -> list[Change]:
+def changes_of(page: FingerprintArrays, start: int) -> list[Change]:
     return [
         Change(
             int(page.numbers[n]),
@@ -44,7 +44,7 @@ async def grow(index: RedisIndex, sizes: dict[Language, int]) -> None:
             await index.apply(batch, batch[-1].seq)
 
 
-@pytest.mark.parametrize("layout", redis_size.LAYOUTS)
+@pytest.mark.parametrize("layout", PROJECTIONS)
 @pytest.mark.parametrize(("sizes", "grown"), [(BUILT, False), (GROWN, True)])
 async def test_redis_takes_as_much_as_projected(
     tmp_path: Path, layout: Layout, sizes: dict[Language, int], grown: bool
@@ -64,11 +64,6 @@ async def test_redis_takes_as_much_as_projected(
                 pass
         await index.close()
         used, keys = client.info("memory")["used_memory"] - before, client.dbsize()
-    bits = packed_buckets.bits_for(sizes, LANGUAGES)
-    tiers = [
-        tier
-        for one, n in sizes.items()
-        for tier in redis_size.LAYOUTS[layout](one, n, TYPICAL[one], bandings[one], bits[one], grown=grown).values()
-    ]
-    assert sum(tier.keys for tier in tiers) == pytest.approx(keys, rel=0.1)
-    assert redis_size.total(tiers) - redis_size.EMPTY == pytest.approx(used, rel=0.15)
+    size = index_size(Corpus(sizes, TYPICAL, Detection()), layout, grown=grown)
+    assert sum(tier.keys for each in size.tiers.values() for tier in each.values()) == pytest.approx(keys, rel=0.1)
+    assert size.total - EMPTY == pytest.approx(used, rel=0.15)

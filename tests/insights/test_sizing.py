@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.candidates.banding import MAX_SKETCH_BANDS, Banding
 from neardup.index import packed_buckets
+from neardup.index.backends import SIZE_PROJECTIONS
+from neardup.index.redis import size as redis_size
+from neardup.index.size import LanguageShape, TierSize
+from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
 from neardup.index.sqlite import SqliteIndex
-from neardup.insights.plan import redis_size, sqlite_size
 from neardup.insights.plan.profile import TYPICAL, measured
-from neardup.insights.plan.project import Corpus, days_until_full, lookup, needed, redis_bytes, redis_tiers
-from neardup.insights.plan.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
+from neardup.insights.plan.project import Corpus, days_until_full, index_size, lookup, needed
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect
+from neardup.ledger.size import StoryRow, ledger_bytes
 from neardup.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support import synthetic
@@ -27,7 +30,7 @@ from tests.support.synthetic_stories import FIRST_ID, ID_STEP, PLATFORM, fill
 ROUNDING = 1 + 1e-9
 languages = st.sampled_from(list(SAMPLED))
 counts = st.integers(0, 20_000_000)
-layouts = st.sampled_from(list(redis_size.LAYOUTS))
+backends = st.sampled_from(list(SIZE_PROJECTIONS))
 
 
 def corpus_of(stories: dict[Language, int]) -> Corpus:
@@ -38,9 +41,7 @@ def spreads(skew: float, bits: int) -> list[Spread]:
     return [signature_spread(skew, MAX_SKETCH_BANDS, bits), simhash_spread(skew), even_spread(5, bits)]
 
 
-@given(
-    skew=st.sampled_from([1.0, 2.2, 10.0, 30.0]), bits=st.integers(packed_buckets.FEWEST_BITS, packed_buckets.MOST_BITS)
-)
+@given(skew=st.sampled_from([1.0, 2.2, 10.0, 30.0]), bits=st.integers(packed_buckets.MIN_BITS, packed_buckets.MAX_BITS))
 def test_all_stories_fall_in_some_bucket_of_each_band(skew: float, bits: int) -> None:
     for spread in spreads(skew, bits):
         assert spread.shares @ spread.counts == pytest.approx(len(spread.collisions))
@@ -61,16 +62,19 @@ def test_the_members_of_all_buckets_are_the_stories(stories: int, skew: float) -
         assert spread.filled(stories) == pytest.approx(spread.expected(stories, np.sign), rel=1e-6)
 
 
-@given(stories=counts, more=counts, language=languages, layout=layouts, grown=st.booleans())
-def test_more_stories_take_more_bytes(stories: int, more: int, language: Language, layout: str, grown: bool) -> None:
-    def size(n: int) -> list[redis_size.Tier]:
-        tiers = redis_size.LAYOUTS[layout](language, n, TYPICAL[language], Banding(), 14, grown=grown)
-        return list(tiers.values())
+@given(stories=counts, more=counts, language=languages, backend=backends, grown=st.booleans())
+def test_more_stories_take_more_bytes(stories: int, more: int, language: Language, backend: str, grown: bool) -> None:
+    typical = TYPICAL[language]
+
+    def size(n: int) -> list[TierSize]:
+        skews = (typical.sketch_skew, typical.hash_skew)
+        shape = LanguageShape(language, n, typical.signed, typical.row.highest_id, *skews, Banding(), 14)
+        return list(SIZE_PROJECTIONS[backend]([shape], grown=grown).tiers[language].values())
 
     for few, many in zip(size(stories), size(stories + more), strict=True):
         assert few.bytes <= many.bytes * ROUNDING
         assert few.keys <= many.keys * ROUNDING
-    few_rows, many_rows = (sqlite_size.ledger_bytes(n, 1.0, TYPICAL[language].row) for n in (stories, stories + more))
+    few_rows, many_rows = (ledger_bytes(n, 1.0, TYPICAL[language].row) for n in (stories, stories + more))
     assert few_rows <= many_rows
 
 
@@ -96,19 +100,20 @@ def test_a_table_is_a_power_of_two_that_has_room(keys: int) -> None:
 
 def test_the_whole_is_the_sum_of_its_parts() -> None:
     corpus = corpus_of(PLATFORM)
-    for layout in redis_size.LAYOUTS:
-        tiers = [tier for each in redis_tiers(corpus, layout, grown=True).values() for tier in each.values()]
+    for layout in redis_size.PROJECTIONS:
+        size = index_size(corpus, layout)
+        tiers = [tier for each in size.tiers.values() for tier in each.values()]
         parts = (
             redis_size.EMPTY + sum(tier.bytes for tier in tiers) + redis_size.slots(sum(tier.keys for tier in tiers))
         )
-        assert redis_bytes(corpus, layout) == parts
+        assert size.total == parts
         box = needed(corpus, layout)
         assert box.pop("needed") == sum(box.values())
 
 
 def test_the_compact_layout_is_the_smaller_and_fits_the_box() -> None:
     corpus, box = corpus_of(PLATFORM), 8 << 30
-    assert redis_bytes(corpus, "compact") < redis_bytes(corpus, "documented", grown=False)
+    assert index_size(corpus, "compact").total < index_size(corpus, "documented", grown=False).total
     assert days_until_full(corpus, "documented", 10_000, box) == 0
     days = days_until_full(corpus, "compact", 10_000, box)
     assert days
@@ -159,7 +164,7 @@ def test_a_sample_tells_of_titles_ids_and_unreadable_pages() -> None:
     assert found.sketch_skew == TYPICAL[ODIA].sketch_skew, "thirty are too few"
     assert found.readable == 0.75
     assert (found.row.title, found.row.author_id, found.row.etag, found.row.dates) == (12, 1, 16, 1)
-    assert (found.id_digits, found.id_width) == (2, 2)
+    assert found.row.highest_id == 30
 
 
 def test_the_ledger_is_as_large_as_projected(tmp_path: Path) -> None:
@@ -168,8 +173,8 @@ def test_the_ledger_is_as_large_as_projected(tmp_path: Path) -> None:
         fill(db, ids)
         title = db.execute("SELECT avg(length(CAST(title AS BLOB))) FROM stories").fetchone()[0]
         size = db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()[0]
-    row = sqlite_size.StoryRow(highest_id=ids[-1], title=title)
-    assert sqlite_size.ledger_bytes(len(ids), 1.0, row) == pytest.approx(size, rel=0.05)
+    row = StoryRow(highest_id=ids[-1], title=title)
+    assert ledger_bytes(len(ids), 1.0, row) == pytest.approx(size, rel=0.05)
 
 
 async def test_the_embedded_index_is_as_large_as_projected(tmp_path: Path) -> None:
@@ -179,9 +184,5 @@ async def test_the_embedded_index_is_as_large_as_projected(tmp_path: Path) -> No
     async for _ in index.build(pages_of(sizes), tmp_path):
         pass
     await index.close()
-    bits = packed_buckets.bits_for(sizes, LANGUAGES)
-    projected = sum(
-        sum(sqlite_size.index_bytes(n, 1.0, TYPICAL[one].sketch_skew, Banding(), bits[one]).values())
-        for one, n in sizes.items()
-    )
+    projected = index_size(corpus_of(sizes), "sqlite").total
     assert projected == pytest.approx((tmp_path / "i.db").stat().st_size, rel=0.15)

@@ -5,6 +5,7 @@ no answer lets a browser run or embed anything; nothing that people type or stor
 import re
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -164,16 +165,22 @@ def test_loopback(host: str) -> None:
     assert is_loopback(host)
 
 
-@given(st.text(), st.text(), st.floats(0, 1e10))
-def test_only_a_key_makes_a_login(session: str, token: str, now: float) -> None:
+@given(st.text(), st.text(), st.integers(0, 10**10))
+def test_only_a_key_makes_a_login(session: str, token: str, now: int) -> None:
     keys = Keys.of(token)
-    made = sessions.login(keys, session, now)
-    assert sessions.is_login(Keys.of(token), session, made, now), "also after a restart"
-    assert not sessions.is_login(keys, session, made, now + sessions.LOGIN_SECONDS), "it ends"
-    assert not sessions.is_login(keys, session + "x", made, now)
-    assert not sessions.is_login(Keys.of(token + "x"), session, made, now), "another token logs everybody out"
-    later = f"9{made}"
-    assert not sessions.is_login(keys, session, later, now), "nobody makes it last longer"
+    with patch("time.time", lambda: now):
+        made = sessions.login(keys, session)
+        assert sessions.is_login(Keys.of(token), session, made), "a restart ends no login"
+        assert not sessions.is_login(keys, session + "x", made), "a login is one session's"
+        assert not sessions.is_login(Keys.of(token + "x"), session, made), "another token ends every login"
+        assert not sessions.is_login(keys, session, made[:-1]), "a cut signature is refused"
+    with patch("time.time", lambda: now + sessions.LOGIN_SECONDS + 1):
+        assert not sessions.is_login(keys, session, made), "a login ends"
+        _, signed_at, signature = made.rsplit(".", 2)
+        with patch("time.time", lambda: now + 100):
+            later = sessions.login(keys, session).rsplit(".", 2)[1]
+        assert signed_at != later
+        assert not sessions.is_login(keys, session, f"{session}.{later}.{signature}"), "only a key extends a login"
 
 
 @given(st.text(), st.text(), st.text())

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,6 +14,8 @@ from random import Random
 
 import pytest
 import stamina
+from botocore.exceptions import ClientError
+from neardup import s3_objects
 from neardup.config import Content
 from neardup.config.export import FORMATS, Format
 from neardup.errors import Fatal, Transient
@@ -119,6 +122,25 @@ async def test_what_fails_leaves_the_old_object(aws: Aws, store: Content) -> Non
     with pytest.raises(LookupError):
         await placed("s3://flags/x/flags.csv", store, failing)
     assert held(aws) == {"x/flags.csv": b"old"}
+
+
+@pytest.mark.parametrize("ending", [ClientError({"Error": {"Code": "SlowDown"}}, "UploadPart"), CancelledError()])
+async def test_an_upload_that_ends_midway_leaves_no_parts(
+    aws: Aws, store: Content, monkeypatch: pytest.MonkeyPatch, ending: BaseException
+) -> None:
+    await placed("s3://flags/k", store, lambda file: file.write_bytes(b"old"))
+    read = s3_objects._part
+
+    def part(file: Path, number: int) -> bytes:
+        if number == 1:
+            raise ending
+        return read(file, number)
+
+    monkeypatch.setattr(s3_objects, "_part", part)
+    with stamina.set_testing(True, attempts=1), pytest.raises((Transient, CancelledError)):
+        await placed("s3://flags/k", store, lambda file: file.write_bytes(bytes(LARGE)))
+    assert not aws.client("s3").list_multipart_uploads(Bucket="flags").get("Uploads"), "parts stay and cost money"
+    assert held(aws) == {"k": b"old"}
 
 
 async def test_a_store_that_does_not_take_it_is_told_in_a_line(aws: Aws, store: Content) -> None:

@@ -8,12 +8,13 @@ from functools import partial
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from neardup.core.page import Page
 from neardup.errors import NeardupError
 from neardup.pages import s3
 from neardup.pages.curl_multi import Transfers
 from neardup.pages.local import File
 from neardup.pages.s3 import Get
-from neardup.pages.store import Document, Pages
+from neardup.pages.store import Pages
 
 from tests.support.builders import got
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
@@ -38,7 +39,7 @@ def proxy(server: Server) -> Iterator[Proxy]:
 FAULTS = [fault for fault in Fault if fault is not Fault.WRONG_ETAG]
 
 
-def outcome(take: Callable[[], Document | None]) -> object:
+def outcome(take: Callable[[], Page | None]) -> object:
     try:
         return take()
     except NeardupError as error:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Content
+from neardup.core.page import Page
 from neardup.errors import Fatal, Forbidden, Gone, TooLarge, Transient
-from neardup.pages.store import Document, Pages
+from neardup.pages.store import Pages
 
 from tests.support.builders import got
 
@@ -30,7 +31,7 @@ def test_a_file_is_read_until_it_changes_no_more(folder: Path) -> None:
     pages = pages_of(folder)
     first = got(pages, "1.html")
     assert first is not None and first.etag is not None
-    assert first == Document(b"one", None, first.etag)
+    assert first == Page(b"one", None, first.etag)
     assert got(pages, "1.html", first.etag) is None
     (folder / "1.html").write_bytes(b"two, and longer")
     again = got(pages, "1.html", first.etag)

@@ -17,14 +17,17 @@ import stamina
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.text.html import Extraction, Unreadable
+from neardup.core.page import PageFingerprinted, PageShingled, Unreadable
+from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
-from neardup.errors import Fatal, Gone, NeardupError, TooLarge, Transient
+from neardup.errors import Fatal, NeardupError, Transient
 from neardup.languages import LANGUAGES
-from neardup.pages.reader_pool import PROCESSES, Readers
-from neardup.pages.reader_rpc import linked
+from neardup.pages.reader_pool import PROCESSES, ReaderPool, _refusal
+from neardup.pages.reader_process import FINGERPRINT
+from neardup.pages.reader_rpc import connect_reader
+from neardup.pages.results import NotModified, ReadFailed
 from neardup.pages.watchdog import Record, new_record
-from neardup.records import Language, Skip, Story
+from neardup.records import Dead, Language, Skip, Story
 from neardup.retry import ATTEMPTS
 
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
@@ -32,8 +35,10 @@ from tests.support.languages import HINDI, TAMIL, TEXTS
 from tests.support.s3_server import object_server
 from tests.support.servers import REGION
 
+NOWHERE = Content(url="file:/nowhere"), Extraction()
 
-def pids(readers: Readers) -> list[int]:
+
+def pids(readers: ReaderPool) -> list[int]:
     """The ids of the processes: none is a zombie."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -49,8 +54,8 @@ def told(language: Language, n: int) -> str:
 
 
 @asynccontextmanager
-async def reading(folder: Path, most: int = 8) -> AsyncIterator[Readers]:
-    readers = Readers(Content(url=f"file:{folder}", max_bytes=10_000), Extraction(), most)
+async def reading(folder: Path, most: int = 8) -> AsyncIterator[ReaderPool]:
+    readers = ReaderPool(Content(url=f"file:{folder}", max_bytes=10_000), Extraction(), most)
     try:
         yield readers
     finally:
@@ -73,25 +78,26 @@ async def test_each_is_given_the_fingerprint_of_its_own_page(tmp_path: Path) -> 
     async with reading(tmp_path) as readers:
         read = await asyncio.gather(*(readers.read(story, None) for story in asked))
         seen = zip(asked, read, strict=True)
-        again = await asyncio.gather(*(readers.read(story, one.etag if one else None) for story, one in seen))
+        etags = [(story, one.etag) for story, one in seen if isinstance(one, PageFingerprinted)]
+        again = await asyncio.gather(*(readers.read(story, etag) for story, etag in etags))
+        assert readers.computing_seconds > 0
     for story, one in zip(asked, read, strict=True):
-        assert one is not None
+        assert isinstance(one, PageFingerprinted)
         assert one.fingerprint == fingerprint(tokens(told(story.language, story.id))), story
-        assert min(one.fetch, one.extract, one.fingerprinting) > 0
-    assert again == [None] * len(asked), "an unchanged page was read again"
+    assert again == [NotModified()] * len(asked), "an unchanged page was read again"
 
 
-async def test_errors_come_back_as_they_were_raised(tmp_path: Path) -> None:
+async def test_a_page_without_a_story_has_a_named_reason(tmp_path: Path) -> None:
     (tmp_path / "short.html").write_text("<p>few words</p>")
     (tmp_path / "large.html").write_text("<p>" + "word " * 10_000)
     async with reading(tmp_path) as readers:
-        for name, error in (("short", Unreadable), ("large", TooLarge), ("none", Gone)):
-            with pytest.raises(error) as raised:
-                await readers.read(Story(1, HINDI, f"{name}.html"), None)
-            if isinstance(raised.value, Unreadable):
-                assert raised.value.reason is Skip.TOO_SHORT
-        with pytest.raises(Gone):
-            await readers.read(Story(1, HINDI, "still/there.html"), None)
+        for name, reason in (
+            ("short", Skip.TOO_SHORT),
+            ("large", Skip.TOO_LARGE),
+            ("none", Skip.MISSING),
+            ("still/there", Skip.MISSING),
+        ):
+            assert await readers.read(Story(1, HINDI, f"{name}.html"), None) == Unreadable(reason), name
 
 
 @pytest.fixture
@@ -107,26 +113,27 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 async def test_that_a_known_page_is_gone_must_be_said_twice(proxy: Proxy) -> None:
     content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
-    story, readers = Story(1, TAMIL, "1.html"), Readers(content, Extraction(), 8)
+    story, readers = Story(1, TAMIL, "1.html"), ReaderPool(content, Extraction(), 8)
     with closing(readers):
-        plain, _ = await readers.shingled(story)
+        plain = await readers.shingled(story)
         proxy.plan({"/stories/1.html": [Fault.NOT_FOUND]})
-        assert (await readers.shingled(story))[0] == plain
+        again = await readers.shingled(story)
+        assert isinstance(plain, PageShingled) and isinstance(again, PageShingled)
+        assert again.text_hash == plain.text_hash
         for ask, times in ((readers.shingled(story), 2), (readers.read(story, None), 1)):
             proxy.plan({"/stories/1.html": [Fault.NOT_FOUND] * times})
-            with pytest.raises(Gone):
-                await ask
+            assert await ask == Unreadable(Skip.MISSING)
 
 
 async def test_what_is_here_of_a_page_is_on_record_before_it_is_computed(proxy: Proxy) -> None:
     """Or the page that is computed meanwhile would be blamed for the memory."""
     content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
-    readers = Readers(content, Extraction(), 8)
+    readers = ReaderPool(content, Extraction(), 8)
     proxy.plan({"/stories/large.html": [Fault.STUCK] * 8})
     with closing(readers):
         assert await readers.read(Story(1, TAMIL, "1.html"), None)
         stuck = [asyncio.create_task(readers.read(Story(n, TAMIL, "large.html"), None)) for n in range(4)]
-        while sum(link._record.held for link in readers._links) < 4 * 1_500_000:
+        while sum(one._record.held for one in readers._connections) < 4 * 1_500_000:
             assert await readers.read(Story(1, TAMIL, "1.html"), None), "others are read meanwhile"
         for task in stuck:
             task.cancel()
@@ -144,15 +151,16 @@ async def test_a_process_that_dies_loses_nobody_s_page(tmp_path: Path) -> None:
             await asyncio.sleep(0)
             for pid in doomed:
                 os.kill(pid, signal.SIGKILL)
-            assert all(await asyncio.gather(*tasks))
+            results = await asyncio.gather(*tasks)
+            assert all(isinstance(result, PageFingerprinted) for result in results), results
         assert not set(doomed) & set(pids(readers)), "others took their places"
 
 
 async def test_what_a_process_fails_by_is_told_apart() -> None:
     async def asked_of(*messages: bytes) -> None:
         ours, theirs = socket.socketpair()
-        link = await linked(ours, Record(new_record()), Content(url="file:/nowhere"), Extraction())
-        asking = asyncio.create_task(link.ask("read_page", "HINDI/1.html", None))
+        connection = await connect_reader(ours, Record(new_record()), _refusal, NOWHERE)
+        asking = asyncio.create_task(connection.ask((FINGERPRINT, "HINDI/1.html", None)))
         with Connection(theirs.detach()) as reader:
             for _ in ("what to read, and how", "what is asked"):
                 await asyncio.to_thread(reader.recv)
@@ -161,12 +169,12 @@ async def test_what_a_process_fails_by_is_told_apart() -> None:
         try:
             await asking
         except NeardupError as error:
-            assert link.ended, "pages would go on to a process that is of no use"
+            assert connection.ended, "pages would go on to a process that is of no use"
             with pytest.raises(type(error)):
-                await link.ask("read_page", "HINDI/2.html", None)
+                await connection.ask((FINGERPRINT, "HINDI/2.html", None))
             raise
 
-    ready = pickle.dumps((os.getpid(), fingerprint_version.version(), True))
+    ready = pickle.dumps((os.getpid(), (fingerprint_version.version(), True)))
     with pytest.raises(Transient, match="ended"):
         await asked_of(ready)
     with pytest.raises(Transient, match="ended"):
@@ -174,16 +182,16 @@ async def test_what_a_process_fails_by_is_told_apart() -> None:
     with pytest.raises(Fatal, match="did not start"):
         await asked_of()
     with pytest.raises(Fatal, match="replaced"):
-        await asked_of(pickle.dumps((os.getpid(), "another version", True)))
+        await asked_of(pickle.dumps((os.getpid(), ("another version", True))))
 
 
 async def test_a_process_nobody_wants_before_it_is_ready_has_not_failed() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
-        link = await linked(ours, Record(new_record()), Content(url="file:/nowhere"), Extraction())
-        asking = asyncio.create_task(link.ask("read_page", "HINDI/1.html", None))
+        connection = await connect_reader(ours, Record(new_record()), _refusal, NOWHERE)
+        asking = asyncio.create_task(connection.ask((FINGERPRINT, "HINDI/1.html", None)))
         await asyncio.sleep(0)
-        link.close()
+        connection.close()
         with pytest.raises(Transient, match="no more is read"):
             await asking
 
@@ -204,7 +212,7 @@ async def test_more_errors_than_a_socket_holds_come_back(tmp_path: Path) -> None
     async with reading(tmp_path, most=2000) as readers:
         readers.concurrency.limit = len(asked)
         told = await asyncio.gather(*(readers.read(story, None) for story in asked), return_exceptions=True)
-    assert {type(error) for error in told} == {Gone}
+    assert set(told) == {Unreadable(Skip.MISSING)}
 
 
 async def test_no_process_outlives_its_owner(tmp_path: Path) -> None:
@@ -215,6 +223,6 @@ async def test_no_process_outlives_its_owner(tmp_path: Path) -> None:
         assert len(started) == PROCESSES
         waiting = asyncio.create_task(readers.read(asked[1], None))
         await asyncio.sleep(0)
-    with pytest.raises(Transient), stamina.set_testing(True, attempts=1):
-        await waiting
+    with stamina.set_testing(True, attempts=1):
+        assert await waiting == ReadFailed(Dead.STORE_ERROR, "no more is read")
     assert not pids(readers), f"of {started} some are left"

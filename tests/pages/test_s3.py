@@ -16,9 +16,10 @@ from botocore.exceptions import ClientError
 from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.config import Content
+from neardup.core.page import Page
 from neardup.errors import Fatal, Gone, TooLarge, Transient
 from neardup.pages.s3 import Get
-from neardup.pages.store import Document, Pages
+from neardup.pages.store import Pages
 
 from tests.support.builders import got
 from tests.support.one_body_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
@@ -109,7 +110,7 @@ def test_an_endpoint_is_one_of_http(endpoint: str) -> None:
 
 def test_no_header_is_taken_from_what_came_before_the_answer(server: Server) -> None:
     document = got(pages_of(server), "after-a-hint")
-    assert document == Document(BODY, None, '"e"')
+    assert document == Page(BODY, None, '"e"')
     server.asked.clear()
 
 
@@ -141,7 +142,7 @@ def test_a_request_takes_nothing_over_from_the_one_before(server: Server, monkey
 
 @pytest.mark.parametrize("path", ["with-its-length", "in-chunks"])
 def test_a_large_object_is_not_taken(server: Server, path: str) -> None:
-    assert got(pages_of(server, max_bytes=len(BODY)), path) == Document(BODY, None, '"e"')
+    assert got(pages_of(server, max_bytes=len(BODY)), path) == Page(BODY, None, '"e"')
     with pytest.raises(TooLarge):
         got(pages_of(server, max_bytes=len(BODY) - 1), path)
     server.asked.clear()
@@ -155,4 +156,4 @@ def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(Transient, match="certificate"):
             got(pages_of(server, "https"), "1.html")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-        assert got(pages_of(server, "https"), "1.html") == Document(BODY, None, '"e"')
+        assert got(pages_of(server, "https"), "1.html") == Page(BODY, None, '"e"')

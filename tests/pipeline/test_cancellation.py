@@ -100,7 +100,7 @@ class Scene:
             if committed:
                 await commit(ledger)
             cancelled = await AwaitPoints(cancel_at).run(work(ledger, index))
-            applied, last = (await index.mark()).applied, await ledger.do(changes.last_seq)
+            applied, last = (await index.position()).applied, await ledger.do(changes.last_seq)
             assert applied is None or applied <= last, f"the index is ahead: {applied}, the ledger is at {last}"
             await work(ledger, index)
             assert index_faults(self.path, self.kind, self.url) == []

@@ -18,12 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.core.verify.scores import estimate, kind_of
-from neardup.index.protocol import Bandings, Mark
+from neardup.core.verify.scores import estimate
+from neardup.core.verify.tiers import EXACT, kind_of
+from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, flags, runs
-from neardup.pipeline.index_sync import catch_up, refuse_strangers
+from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
@@ -61,9 +62,9 @@ class Late(SqliteIndex):
         super().__init__(path, bandings)
         self._told: Callable[[], Awaitable[None]] | None = None
 
-    async def mark(self) -> Mark:
+    async def position(self) -> IndexPosition:
         await self._apply_told()
-        return await super().mark()
+        return await super().position()
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         await self._apply_told()
@@ -94,7 +95,7 @@ async def flagged(
     folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
 ) -> Pairs:
     ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings(LANGUAGES))
-    await refuse_strangers(index, ledger, "v")
+    await refuse_mismatch(index, ledger, "v")
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
     run_id = await ledger.do(runs.begin, "backfill")
@@ -116,7 +117,7 @@ async def flagged(
             await writer.write(batch, looked[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
-    assert await ledger.do(changes.last_seq) == (await index.mark()).applied, "the index is in step"
+    assert await ledger.do(changes.last_seq) == (await index.position()).applied, "the index is in step"
     await index.close()
     ledger.close()
     return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}
@@ -138,13 +139,13 @@ def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
     one, other = x.fingerprint, y.fingerprint
     differing = (int.from_bytes(one.simhash) ^ int.from_bytes(other.simhash)).bit_count()
     if one.text_hash == other.text_hash:
-        return Kind.EXACT, differing
+        return EXACT, differing
     signed = one.signature is not None and other.signature is not None
     same = [a == b for a, b in zip(one.signature or b"", other.signature or b"", strict=False)] if signed else []
     nominated = sum(map(all, zip(same[::2], same[1::2], strict=True))) >= 2 and sum(same) >= 10
     if differing > 3 and not nominated:
         return None, differing
-    return kind_of(differing, estimate(Candidate(x.story.language, side(x), side(y))), Detection()), differing
+    return kind_of(estimate(Candidate(x.story.language, side(x), side(y)), differing), Detection()), differing
 
 
 def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
@@ -155,7 +156,7 @@ def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
         kind, differing = kind_by_hand(x, y)
         if kind is not None:
             early, late = sorted((x.story, y.story), key=lambda s: (s.published_at or float("inf"), s.id))
-            found.add((late.id, early.id, kind.value, differing))
+            found.add((late.id, early.id, kind, differing))
     return found
 
 

@@ -11,9 +11,10 @@ from neardup.errors import Fatal
 from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
+from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, runs, stories
-from neardup.pipeline.index_sync import catch_up, ledger_id, rebuild, refuse_strangers, start_anew
+from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, rebuild, refuse_mismatch
 from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
 
@@ -39,11 +40,12 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
 
 async def assert_in_step(ledger: Ledger, index: Index) -> None:
     held = await ledger.do(held_as_changes)
-    assert (await index.mark()).applied == await ledger.do(changes.last_seq)
+    assert (await index.position()).applied == await ledger.do(changes.last_seq)
     _, found = await index.lookup([change.new for change in held if change.new])
     for change, one in zip(held, found, strict=True):
         assert change.number in one.numbers, f"story {change.story_id} is not in its buckets"
-    assert sum((await index.sizes()).values()) == len(held)
+    assert isinstance(index, BucketStatistics)
+    assert sum((await index.story_counts()).values()) == len(held)
 
 
 async def behind(ledger: Ledger, index: Index) -> None:
@@ -96,7 +98,7 @@ def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
         await catch_up(index, ledger, "v")
         with pytest.raises(KeyboardInterrupt):
             await rebuild(index, ledger, "v", interrupt)
-        assert (await index.mark()).applied is None
+        assert (await index.position()).applied is None
         told: list[int] = []
         assert await rebuild(index, ledger, "v", told.append) == 3
         assert told == sorted(told) and told[-1] == 3
@@ -140,7 +142,7 @@ def test_a_strangers_index_is_refused(tmp_path: Path, theirs: tuple[str | None, 
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await index.clear(theirs[0] or await ledger_id(ledger), theirs[1])
         try:
-            await refuse_strangers(index, ledger, "v")
+            await refuse_mismatch(index, ledger, "v")
         finally:
             await index.close()
             ledger.close()
@@ -157,7 +159,7 @@ def test_catching_up_spares_a_strangers_index(tmp_path: Path) -> None:
         try:
             with pytest.raises(Fatal, match="another ledger"):
                 await catch_up(index, ledger, "v")
-            assert (await index.mark()).applied == 7, "nothing was written to it"
+            assert (await index.position()).applied == 7, "nothing was written to it"
         finally:
             await index.close()
             ledger.close()
@@ -172,13 +174,13 @@ def test_a_refingerprinting_cut_short_is_not_begun_again(tmp_path: Path) -> None
         await commit(ledger, (1, 1))
         await catch_up(index, ledger, "v")
         await ledger.do(stories.restart, "v", "whole pages")  # and killed before the index was cleared
-        await start_anew(index, ledger, "v", "whole pages")
+        await forget_fingerprints(index, ledger, "v", "whole pages")
         await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
         await commit(ledger, (1, 1))
-        await start_anew(index, ledger, "v", "whole pages")
+        await forget_fingerprints(index, ledger, "v", "whole pages")
         assert 1 in await ledger.do(stories.known_many, [1]), "it goes on where it was"
-        await start_anew(index, ledger, "v", "their <article>")
+        await forget_fingerprints(index, ledger, "v", "their <article>")
         assert await ledger.do(stories.known_many, [1]) == {}, "texts are taken from pages in another way"
         await index.close()
         ledger.close()
@@ -206,7 +208,7 @@ def test_fingerprints_of_another_version_are_refused_and_the_way_out_is_named(tm
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await ledger.do(runs.put, "fingerprint_version", "older")
         try:
-            await refuse_strangers(index, ledger, "v")
+            await refuse_mismatch(index, ledger, "v")
         finally:
             await index.close()
             ledger.close()

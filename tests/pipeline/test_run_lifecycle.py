@@ -1,6 +1,7 @@
 """One life cycle for run and sweep: what is on record after each way in which work or a hook can end."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -219,6 +220,26 @@ async def test_a_run_cancelled_in_its_work_is_failed(ledger: Ledger) -> None:
         await living
     assert (await latest(ledger))["status"] == "failed"
     assert await ledger.do(runs.watermark) is None
+
+
+async def test_a_run_cancelled_in_its_last_commit_stays_done(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, begun, proceed, finish = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), runs.finish
+
+    def slow(*args: Any, **kwargs: Any) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        proceed.wait()
+        finish(*args, **kwargs)
+
+    monkeypatch.setattr(runs, "finish", slow)
+    living = asyncio.create_task(live(ledger, done))
+    await begun.wait()
+    living.cancel()
+    proceed.set()
+    with pytest.raises(asyncio.CancelledError):
+        await living
+    run = await latest(ledger)
+    assert (run["status"], run["error"]) == ("done", None), "the commit could not be cancelled, so it counts"
+    assert await ledger.do(runs.watermark) == MARK
 
 
 async def test_a_held_lock_leaves_no_record(ledger: Ledger) -> None:

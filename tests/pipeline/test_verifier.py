@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from neardup.config import Content, Detection
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.page import shingle_story, text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import Shingled
-from neardup.errors import Transient
+from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, flags, stories
-from neardup.pages.reader_process import page_shingled
+from neardup.pages.results import ReadFailed, ShingledResult, failure_of
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import verifier
 from neardup.pipeline.verifier import Verifier
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Dead, Fingerprinted, Language, Story
 
 from tests.support.builders import got, matches
 from tests.support.languages import BENGALI, HINDI, ODIA, TAMIL, TEXTS
@@ -38,15 +38,19 @@ class Store:
         self.asked, self.answering = asyncio.Event(), asyncio.Event()
         self.answering.set()
 
-    async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
+    async def shingled(self, story: Story) -> ShingledResult:
         self.reads[story.id] += 1
         self.asked.set()
         await self.answering.wait()
         if story.id in self.silent:
-            raise Transient("no answer")
-        document = got(self._pages, f"{story.language}/{story.id}.html")
-        assert document is not None
-        return page_shingled(document, Extraction())
+            return ReadFailed(Dead.STORE_ERROR, "no answer")
+        try:
+            page = got(self._pages, f"{story.language}/{story.id}.html")
+        except NeardupError as error:
+            return failure_of(error)
+        assert page is not None
+        text = text_of(page, Extraction())
+        return shingle_story(text) if isinstance(text, str) else text
 
     def write(self, language: Language, story_id: int, words: list[str]) -> None:
         path = self.folder / language / f"{story_id}.html"
@@ -116,14 +120,14 @@ async def test_texts_that_are_too_large_together_are_judged_one_pair_after_the_o
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[int] = []
-    decide = flags.decide
+    record = flags.record
 
     def counted(db: sqlite3.Connection, pairs: Sequence[Any], version: str) -> Any:
         judged.append(len(pairs))
-        return decide(db, pairs, version)
+        return record(db, pairs, version)
 
     monkeypatch.setattr(verifier, "HELD_BYTES", 1)
-    monkeypatch.setattr(flags, "decide", counted)
+    monkeypatch.setattr(flags, "record", counted)
     language, story = TAMIL, told(TAMIL, "a")
     await desk.add(language, *((n, [*story[:-n], *told(language, f"b{n}", n)]) for n in range(1, 5)))
     await desk.verifier.drain()

@@ -8,7 +8,7 @@ import pytest
 from neardup.config import Content
 from neardup.core.text.html import Extraction
 from neardup.errors import Transient
-from neardup.pages.reader_process import Read
+from neardup.pages.results import PageResult
 from neardup.pages.store import Pages
 from neardup.pipeline.worker import Worker
 from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Outcome, Skip, Skipped, Story
@@ -69,7 +69,7 @@ async def test_a_bad_row_keeps_its_reason(tmp_path: Path) -> None:
 
 
 async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
-    async def broken(story: Story, etag: str | None) -> Read | None:
+    async def broken(story: Story, etag: str | None) -> PageResult:
         raise ZeroDivisionError("oh")
 
     async def unknown(_: int) -> Known | None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
+from neardup.core.verify.tiers import PARTIAL, SIMILAR
 from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
-from neardup.query.compare import CONTEXT_WORDS, Told, evidence
-from neardup.records import Kind, Language
+from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, Side, WithText, evidence
+from neardup.records import Language
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -29,28 +30,28 @@ from tests.support.compared_stories import (
 from tests.support.graphemes import boundaries
 from tests.support.languages import ODIA, TAMIL, TEXTS
 
-PAIR = ("a", "b")
+PAIR: tuple[Side, Side] = ("a", "b")
 
 
-def assert_evidence(facts: dict[str, Any], stories: tuple[Told, Told]) -> None:
-    covered = sum(passage["words"] for passage in facts["passages"])
+def assert_evidence(facts: Evidence, stories: tuple[WithText, WithText]) -> None:
+    covered = sum(passage.words for passage in facts.passages)
     for side, story in zip(PAIR, stories, strict=True):
-        assert facts[f"share_{side}"] == covered / len(story.words)
+        assert facts.shares[side] == covered / len(story.words)
         whole = located(story.text)
-        for passage in facts["passages"]:
-            found = passage[side]
-            first, end = found["word"], found["word"] + passage["words"]
-            excerpt = found["before"] + found["text"] + found["after"]
+        for passage in facts.passages:
+            found: Excerpt = getattr(passage, side)
+            first, end = found.word, found.word + passage.words
+            excerpt = found.before + found.text + found.after
             start = whole.span(max(first - CONTEXT_WORDS, 0), end)[0]
             assert whole.text[start : start + len(excerpt)] == excerpt
             edges = {
                 start,
-                start + len(found["before"]),
-                start + len(found["before"] + found["text"]),
+                start + len(found.before),
+                start + len(found.before + found.text),
                 start + len(excerpt),
             }
-            assert edges <= boundaries(whole.text), f"{found['text']!r} is torn"
-            assert b" ".join(story.words[first:end]) in b" ".join(tokens(found["text"]))
+            assert edges <= boundaries(whole.text), f"{found.text!r} is torn"
+            assert b" ".join(story.words[first:end]) in b" ".join(tokens(found.text))
 
 
 @every_planted_pair
@@ -58,16 +59,16 @@ def test_the_passages_of_planted_copies_read_the_same_in_both(pair: dict[str, An
     a, b = sample(pair["a"]), sample(pair["b"])
     facts = evidence(a, b, LIMITS)
     assert_evidence(facts, (a, b))
-    assert facts["share_a"] > 0.4
-    for passage in facts["passages"]:
-        assert tokens(passage["a"]["text"]) == tokens(passage["b"]["text"])
-        for side, story in ((passage["a"], a), (passage["b"], b)):
-            first, end = side["word"], side["word"] + passage["words"]
-            assert tokens(side["before"]) == story.words[max(first - CONTEXT_WORDS, 0) : first]
-            assert tokens(side["text"]) == story.words[first:end]
-            assert tokens(side["after"]) == story.words[end : end + CONTEXT_WORDS]
-    assert facts["longest_run_words"] == facts["passages"][0]["words"]
-    assert facts["kind"] == pair["kind"]
+    assert facts.share_a is not None and facts.share_a > 0.4
+    for passage in facts.passages:
+        assert tokens(passage.a.text) == tokens(passage.b.text)
+        for side, story in ((passage.a, a), (passage.b, b)):
+            first, end = side.word, side.word + passage.words
+            assert tokens(side.before) == story.words[max(first - CONTEXT_WORDS, 0) : first]
+            assert tokens(side.text) == story.words[first:end]
+            assert tokens(side.after) == story.words[end : end + CONTEXT_WORDS]
+    assert facts.longest_run_words == facts.passages[0].words
+    assert facts.kind == pair["kind"]
 
 
 @settings(deadline=None)
@@ -79,7 +80,7 @@ def test_a_passage_among_anything_is_found_and_torn_nowhere(
     a, b = told(f"{before}{copied}{after} x"), told(f"{after}{copied}{before} y")
     facts = evidence(a, b, LIMITS)
     assert_evidence(facts, (a, b))
-    assert facts["passages"][0]["words"] >= len(tokens(TEXTS[language])) - 2, "whatever grew on at its ends"
+    assert facts.passages[0].words >= len(tokens(TEXTS[language])) - 2, "whatever grew on at its ends"
 
 
 @every_language
@@ -87,13 +88,13 @@ def test_a_word_replaced_parts_a_passage(language: Language) -> None:
     words = TEXTS[language].split() * 3
     other = [*words[:6], "another", *words[7:]]
     facts = evidence(told(" ".join(words)), told(" ".join(other)), LIMITS)
-    assert len(facts["passages"]) == 2
-    assert 0.8 < facts["share_a"] < 1
+    assert len(facts.passages) == 2
+    assert facts.share_a is not None and 0.8 < facts.share_a < 1
 
 
 def test_unrelated_stories_share_nothing() -> None:
     facts = evidence(sample(4107000), sample(4107001), LIMITS)
-    assert (facts["kind"], facts["passages"], facts["share_a"], facts["share_b"]) == (None, [], 0, 0)
+    assert (facts.kind, facts.passages, facts.share_a, facts.share_b) == (None, (), 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -101,23 +102,23 @@ def test_unrelated_stories_share_nothing() -> None:
 )
 def test_who_was_first_is_said_where_it_is_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
     a, b = (told(TEXTS[ODIA], published_at=time) for time in times)
-    assert evidence(a, b, LIMITS)["earlier"] == earlier
+    assert evidence(a, b, LIMITS).earlier == earlier
 
 
 @pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
 def test_whether_one_author_wrote_both(authors: tuple[str | None, str | None], same: bool | None) -> None:
     a, b = (told(TEXTS[TAMIL], author_id=author) for author in authors)
-    assert evidence(a, b, LIMITS)["same_author"] is same
+    assert evidence(a, b, LIMITS).same_author is same
 
 
 def test_the_kind_is_by_the_given_limits() -> None:
     a, b = sample(4103000), sample(4103005)
-    assert evidence(a, b, LIMITS)["kind"] == Kind.SIMILAR
-    assert evidence(a, b, Thresholds(jaccard=0.9))["kind"] == Kind.PARTIAL
-    assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9))["kind"] is None
+    assert evidence(a, b, LIMITS).kind == SIMILAR
+    assert evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
+    assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind is None
 
 
-def shown(facts: dict[str, Any], width: int = 120, *, terminal: bool = False) -> str:
+def shown(facts: Evidence, width: int = 120, *, terminal: bool = False) -> str:
     out = io.StringIO()
     console = Console(width=width, file=out, force_terminal=terminal, color_system="standard" if terminal else None)
     console.print(side_by_side(facts))
@@ -131,7 +132,7 @@ def test_it_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int) -> No
     text = shown(facts, width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert "\x1b" not in text
-    assert text.count("«") == text.count("»") == 2 * min(len(facts["passages"]), SHOWN_PASSAGES)
+    assert text.count("«") == text.count("»") == 2 * min(len(facts.passages), SHOWN_PASSAGES)
     assert shown(facts, width, terminal=True).count("\x1b[") > text.count("«"), "copied words stand out by colour"
 
 
@@ -152,7 +153,7 @@ def test_few_passages_are_shown_and_the_rest_is_counted() -> None:
     a = " ".join(f"{' '.join(words)} a{n}" for n, words in enumerate(copied))
     b = " ".join(f"{' '.join(words)} b{n}" for n, words in enumerate(copied))
     facts = evidence(told(a), told(b), LIMITS)
-    assert len(facts["passages"]) == len(copied)
+    assert len(facts.passages) == len(copied)
     text = shown(facts)
     assert text.count("from word") == SHOWN_PASSAGES
     assert f"and 3 more, of {3 * MIN_PASSAGE} words together" in text

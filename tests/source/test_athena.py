@@ -1,7 +1,7 @@
-"""An Athena listing yields every row of its query once, from where it was left, or ends with Athena's own reason.
+"""Laws: an Athena listing yields every row of its query once, from its checkpoint on, or ends with Athena's reason.
 
-moto runs no SQL, so these run against a stub of what Athena itself does: a query is queued, runs,
-and leaves a CSV with a quoted header in S3; strings among the parameters need their quotes.
+moto runs no SQL, so a stub stands for Athena: a query is queued, runs, and writes a CSV with a quoted header to S3;
+string parameters need their quotes.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -70,11 +70,11 @@ async def test_every_row_is_listed_once_with_its_values(stub: AthenaStub, source
     assert [story.id for story in found if isinstance(story, Story)] == list(range(500))
     first = found[0]
     assert isinstance(first, Story) and first.title == ROWS[0]["title"] and first.updated_at == 1793527200000
-    assert [checkpoint.position for checkpoint in begun] == [0], "the query is on record before its result is read"
+    assert [checkpoint.position for checkpoint in begun] == [0], "the checkpoint is stored before the result is read"
     assert stub.queries["query-0"]["QueryExecutionContext"] == {"Database": "db"}
 
 
-async def test_a_listing_cut_short_goes_on_in_the_same_result(stub: AthenaStub, source: Make) -> None:
+async def test_an_interrupted_listing_continues_in_the_same_result(stub: AthenaStub, source: Make) -> None:
     first, begun = source()
     some = await stories(first, limit=200)
     again, _ = source()
@@ -83,14 +83,14 @@ async def test_a_listing_cut_short_goes_on_in_the_same_result(stub: AthenaStub, 
     assert len(stub.queries) == 1, "no new query"
 
 
-async def test_a_result_that_is_gone_or_of_another_query_is_asked_for_anew(stub: AthenaStub, source: Make) -> None:
+async def test_a_result_gone_or_of_another_query_is_queried_again(stub: AthenaStub, source: Make) -> None:
     for listing in ("query-77:" + source()[0]._digest(BACKFILL), "query-0:of-another-sql"):
         athena, _ = source()
         found = await stories(athena, resume=Checkpoint(listing, 1000))
         assert len(found) == 500, listing
 
 
-async def test_daily_gives_the_watermark_as_a_quoted_string(stub: AthenaStub, source: Make) -> None:
+async def test_daily_passes_the_watermark_as_a_quoted_string(stub: AthenaStub, source: Make) -> None:
     athena, _ = source()
     found = await stories(athena, since=1795600800000)  # 2026-11-25T10:00Z
     assert stub.queries["query-0"]["ExecutionParameters"] == ["'2026-11-25T10:00:00.000+00:00'"]
@@ -101,7 +101,7 @@ async def test_daily_gives_the_watermark_as_a_quoted_string(stub: AthenaStub, so
 @pytest.mark.parametrize(
     ("ends", "retryable", "error"), [("FAILED", False, Fatal), ("CANCELLED", False, Fatal), ("FAILED", True, Transient)]
 )
-async def test_a_query_that_ends_badly_says_why(
+async def test_a_failed_query_reports_its_reason(
     stub: AthenaStub, source: Make, ends: str, retryable: bool, error: type[Exception]
 ) -> None:
     stub.ends, stub.reason, stub.retryable = ends, "SYNTAX_ERROR: line 1:8: no such column", retryable
@@ -109,7 +109,7 @@ async def test_a_query_that_ends_badly_says_why(
         await stories(source()[0])
 
 
-async def test_a_query_that_failed_is_not_waited_for_again(stub: AthenaStub, source: Make) -> None:
+async def test_a_failed_query_is_replaced_by_a_new_one(stub: AthenaStub, source: Make) -> None:
     stub.ends, stub.retryable = "FAILED", True
     first, begun = source()
     with pytest.raises(Transient):
@@ -117,15 +117,15 @@ async def test_a_query_that_failed_is_not_waited_for_again(stub: AthenaStub, sou
     stub.ends = "SUCCEEDED"
     stub.failed.add("query-0")
     assert len(await stories(source()[0], resume=begun[0])) == 500
-    assert len(stub.queries) == 2, "a query that failed for good is asked anew"
+    assert len(stub.queries) == 2, "a failed query is replaced"
 
 
-async def test_throttling_is_waited_out(stub: AthenaStub, source: Make) -> None:
+async def test_throttling_is_retried(stub: AthenaStub, source: Make) -> None:
     stub.throttled = 2
     assert len(await stories(source()[0])) == 500
 
 
-async def test_a_result_without_a_required_column_is_refused(stub: AthenaStub, source: Make) -> None:
+async def test_a_result_that_lacks_a_column_is_refused(stub: AthenaStub, source: Make) -> None:
     stub.columns = ["id", "title"]
     with pytest.raises(Misuse, match="no column language"):
         await stories(source()[0])

@@ -1,5 +1,5 @@
-"""Laws: a row is a story or a bad row with its reason, never an error, and either can be put on record; a time is the
-same millisecond in every way it may be written.
+"""Laws: every row is a story or a bad row with a reason, never an exception, and SQLite can store both; a time is the
+same millisecond in every notation.
 """
 
 import json
@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import BadRow, Dead, Language, Story
-from neardup.source.parse import MAX_ID, listed, moment
+from neardup.source.parse import MAX_ID, listed, parse_time
 from neardup.source.rows import Row
 from neardup.timestamps import rfc3339
 
@@ -20,7 +20,7 @@ from tests.support.languages import CODES, HINDI, TEXTS
 COLUMNS = ["id", "language", "path", "author_id", "title", "published_at", "updated_at"]
 GOOD: dict[str, object] = {"id": "17", "language": "HINDI"}
 TWO = 1_795_140_000_000  # 2026-11-20T02:00:00Z
-anything = st.text(st.characters(exclude_categories=()))  # JSON may hold half of a surrogate pair
+anything = st.text(st.characters(exclude_categories=()))  # JSON may hold a lone surrogate
 written = st.one_of(anything, st.sampled_from(["17", "hi", "HINDI", "a/b", "2026-11-19", "", " ", "1e3", "٣", "NaN"]))
 values = st.one_of(st.none(), written, st.integers(), st.floats(), st.booleans(), st.lists(written, max_size=2))
 zones = st.just(UTC) | st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -46,8 +46,8 @@ def test_any_row_is_a_story_or_a_bad_row(row: dict[str, object], raw: str, error
 
 @given(st.sampled_from(["path", "author_id", "title", "id", "language", "updated_at"]), anything)
 @example("title", "\ud83d")
-def test_what_is_listed_can_be_put_on_record(column: str, value: str) -> None:
-    """Neither SQLite nor a file takes half of a surrogate pair."""
+def test_every_listed_value_can_be_stored(column: str, value: str) -> None:
+    """Neither SQLite nor a file accepts a lone surrogate."""
     made = listed(Row(0, json.loads(json.dumps(GOOD | {column: value})), ""), SHIPPED)
     held = made.error if isinstance(made, BadRow) else f"{made.path} {made.author_id} {made.title}"
     assert not any("\ud800" <= c <= "\udfff" for c in held), ascii(held)
@@ -55,8 +55,8 @@ def test_what_is_listed_can_be_put_on_record(column: str, value: str) -> None:
 
 @given(st.sampled_from(["author_id", "title"]), anything)
 @example("title", "a\0b\x1b[2J")
-def test_what_people_read_holds_what_every_file_can_hold(column: str, value: str) -> None:
-    """XML, and with it a spreadsheet, takes few controls; a terminal does what they say."""
+def test_text_shown_to_people_fits_every_file_format(column: str, value: str) -> None:
+    """XML, and so a spreadsheet, allows few control characters; a terminal executes them."""
     made = listed(Row(0, GOOD | {column: value}, ""), SHIPPED)
     assert isinstance(made, Story)
     for character in getattr(made, column) or "":
@@ -65,19 +65,19 @@ def test_what_people_read_holds_what_every_file_can_hold(column: str, value: str
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_title_stays_as_it_is(language: Language) -> None:
+def test_a_title_in_any_script_is_unchanged(language: Language) -> None:
     title = f"{TEXTS[language]}\u200d\u200c\t\r\n\u202e{TEXTS[language]}"
     assert read(title=title) == Story(17, HINDI, title=title, position=5)
 
 
 @given(times)
-def test_a_time_is_the_same_millisecond_however_written(at: datetime) -> None:
+def test_a_time_is_the_same_millisecond_in_every_notation(at: datetime) -> None:
     at = at.replace(microsecond=at.microsecond // 1000 * 1000)
     want = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     utc = at.astimezone(UTC)
     athena = f"{utc.replace(tzinfo=None).isoformat(' ', 'milliseconds')}"
     forms = [at.isoformat(), utc.isoformat().replace("+00:00", "Z"), athena, f"{athena} UTC", rfc3339(want) or ""]
-    assert {form: moment(form) for form in forms} == dict.fromkeys(forms, want)
+    assert {form: parse_time(form) for form in forms} == dict.fromkeys(forms, want)
 
 
 @pytest.mark.parametrize(("changes", "reason"), [
@@ -92,15 +92,15 @@ def test_a_time_is_the_same_millisecond_however_written(at: datetime) -> None:
     )),
     ({"published_at": "soon"}, Dead.BAD_TIME),
 ])  # fmt: skip
-def test_what_is_wrong_has_its_reason(changes: dict[str, object], reason: Dead) -> None:
+def test_a_bad_row_names_its_reason(changes: dict[str, object], reason: Dead) -> None:
     bad = read(**changes)
     assert isinstance(bad, BadRow), bad
     assert (bad.reason, bad.position) == (reason, 5)
     assert "in the row" in bad.error
-    assert bad.key == getattr(read(**changes), "key"), "the same row, the same dead letter"  # noqa: B009
+    assert bad.key == getattr(read(**changes), "key"), "the same row makes the same dead letter"  # noqa: B009
 
 
-def test_a_row_that_could_not_be_read_is_a_bad_row() -> None:
+def test_an_unparsable_row_is_a_bad_row() -> None:
     bad = listed(Row(9, {}, "1,HINDI", "2 values for 3 columns"), SHIPPED)
     assert isinstance(bad, BadRow)
     assert (bad.reason, bad.position) == (Dead.BAD_ROW, 9)
@@ -134,6 +134,6 @@ def test_a_time_is_milliseconds_since_1970(at: str, milliseconds: int) -> None:
     assert (made.updated_at, made.published_at) == (milliseconds, milliseconds)
 
 
-def test_an_empty_cell_is_nothing_and_a_relative_path_stays() -> None:
+def test_an_empty_cell_is_none_and_a_relative_path_stays() -> None:
     assert read(path="", author_id=" ", title=None, published_at="", updated_at="  ") == Story(17, HINDI, position=5)
     assert read(path="hi/17..html", author_id=7) == Story(17, HINDI, "hi/17..html", "7", position=5)

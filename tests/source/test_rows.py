@@ -1,5 +1,5 @@
-"""Laws: rows come back as they were written, however small the chunks they are read in; reading again from where a row
-begins gives that row and the rest; a bad line costs itself only; no more is held than a few rows.
+"""Laws: rows are read as they were written, in chunks of any size; reading from a row's offset returns that row and the
+rest; a bad line loses only itself; memory holds a few rows at most.
 """
 
 import csv
@@ -31,25 +31,25 @@ styles: st.SearchStrategy[tuple[str, Literal[0, 1]]] = st.sampled_from(
 unhurried = settings(deadline=None)
 
 
-class Held:
-    """A file in memory; `asked` are the lengths of the ranges it was read by."""
+class InMemory:
+    """A file in memory; `asked` are the lengths of the ranges read."""
 
-    def __init__(self, held: bytes) -> None:
-        self._held = held
-        self.size = len(held)
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
         self.asked: list[int] = []
 
     async def __call__(self, start: int, end: int) -> bytes:
         assert 0 <= start < end <= self.size
         self.asked.append(end - start)
-        return self._held[start:end]
+        return self._data[start:end]
 
 
-def from_csv(held: Held, start: int = 0) -> AsyncIterator[Row]:
+def from_csv(held: InMemory, start: int = 0) -> AsyncIterator[Row]:
     return csv_rows(held, "list.csv", start)
 
 
-def read(held: Held, of: Callable[[Held, int], AsyncIterator[Row]], chunk: int, start: int = 0) -> list[Row]:
+def read(held: InMemory, of: Callable[[InMemory, int], AsyncIterator[Row]], chunk: int, start: int = 0) -> list[Row]:
     async def all_rows() -> list[Row]:
         return [row async for row in of(held, start)]
 
@@ -59,12 +59,12 @@ def read(held: Held, of: Callable[[Held, int], AsyncIterator[Row]], chunk: int, 
 
 
 def run(work: Coroutine[None, None, list[Row]]) -> list[Row]:
-    """Drive a coroutine that never waits."""
+    """The result of a coroutine that never suspends."""
     try:
         work.send(None)
     except StopIteration as ended:
         return list(ended.value)
-    raise AssertionError("it waits")
+    raise AssertionError("it suspends")
 
 
 def as_csv(listing: Iterable[Iterable[object]], end: str, quoting: Literal[0, 1]) -> bytes:
@@ -73,13 +73,15 @@ def as_csv(listing: Iterable[Iterable[object]], end: str, quoting: Literal[0, 1]
     return out.getvalue().encode()
 
 
-def check(held: Held, of: Callable[[Held, int], AsyncIterator[Row]], chunk: int, want: list[dict[str, object]]) -> None:
-    """The rows are those wanted, and each is a place to begin."""
+def check(
+    held: InMemory, of: Callable[[InMemory, int], AsyncIterator[Row]], chunk: int, want: list[dict[str, object]]
+) -> None:
+    """Assert that the rows are those wanted, and that reading can start at each."""
     found = read(held, of, chunk)
     assert [(dict(row.values), row.error) for row in found] == [(values, None) for values in want]
     edges = [*(row.position for row in found), held.size]
     longest = max((b - a for a, b in pairwise(edges)), default=0)
-    assert max(held.asked[1:], default=0) <= max(chunk, 4 * longest), "more was held than a few rows"
+    assert max(held.asked[1:], default=0) <= max(chunk, 4 * longest), "memory held more than a few rows"
     for n, row in enumerate(found):
         assert read(held, of, chunk, row.position) == found[n:]
     assert read(held, of, chunk, held.size) == []
@@ -87,28 +89,28 @@ def check(held: Held, of: Callable[[Held, int], AsyncIterator[Row]], chunk: int,
 
 @unhurried
 @given(listings, styles, chunks)
-def test_csv_rows_come_back_as_they_were_written(
+def test_csv_rows_are_read_as_they_were_written(
     listing: list[tuple[str, ...]], style: tuple[str, Literal[0, 1]], chunk: int
 ) -> None:
-    check(Held(as_csv(listing, *style)), from_csv, chunk, [dict(zip(HEADER, row, strict=True)) for row in listing])
+    check(InMemory(as_csv(listing, *style)), from_csv, chunk, [dict(zip(HEADER, row, strict=True)) for row in listing])
 
 
 @unhurried
 @given(objects, st.sampled_from(["\n", "\r\n", "\n \n"]), chunks, st.booleans())
-def test_jsonl_rows_come_back_as_they_were_written(
+def test_jsonl_rows_are_read_as_they_were_written(
     listing: list[dict[str, object]],
     end: str,
     chunk: int,
     ascii_only: bool,
 ) -> None:
     lines = [json.dumps(one, ensure_ascii=ascii_only) + end for one in listing]
-    check(Held("".join(lines).encode()), jsonl_rows, chunk, listing)
+    check(InMemory("".join(lines).encode()), jsonl_rows, chunk, listing)
 
 
 @unhurried
 @given(st.binary(), chunks)
-def test_any_bytes_are_rows_good_or_bad(noise: bytes, chunk: int) -> None:
-    for held, of in ((Held(b"id,language\n" + noise), from_csv), (Held(noise), jsonl_rows)):
+def test_any_bytes_parse_to_good_or_bad_rows(noise: bytes, chunk: int) -> None:
+    for held, of in ((InMemory(b"id,language\n" + noise), from_csv), (InMemory(noise), jsonl_rows)):
         found = read(held, of, chunk)
         positions = [row.position for row in found]
         assert positions == sorted(set(positions))
@@ -116,41 +118,39 @@ def test_any_bytes_are_rows_good_or_bad(noise: bytes, chunk: int) -> None:
 
 
 @pytest.mark.parametrize("chunk", [16, 40, 4096])
-def test_the_samples_are_read_alike_in_chunks_of_any_size(chunk: int) -> None:
+def test_chunk_size_does_not_change_the_rows(chunk: int) -> None:
     path = SAMPLES / "manifest.csv"
     with path.open(encoding="utf-8", newline="") as file:
         want: list[dict[str, object]] = [dict(row) for row in csv.DictReader(file)]
-    check(Held(path.read_bytes()), from_csv, chunk, want)
+    check(InMemory(path.read_bytes()), from_csv, chunk, want)
 
 
 @pytest.mark.parametrize("chunk", [16, 48, 4096])
 @pytest.mark.parametrize("quoted", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL], ids=["plain", "quoted"])
 @pytest.mark.parametrize("column", range(3), ids=HEADER)
 @pytest.mark.parametrize("line", [0, 3, 8])
-def test_a_stray_opening_quote_costs_its_own_line_only(
-    chunk: int, quoted: Literal[0, 1], column: int, line: int
-) -> None:
+def test_a_stray_quote_loses_only_its_own_line(chunk: int, quoted: Literal[0, 1], column: int, line: int) -> None:
     listing = [[n, "HINDI", "कथा"] for n in range(10)]
     lines = as_csv(listing, "\n", quoted).decode().splitlines(keepends=True)
     stray = [f"{line}", "HINDI", "कथा\n"]
     stray[column] = f'"{stray[column]}'
     lines[line + 1] = ",".join(stray)
-    found = read(Held("".join(lines).encode()), from_csv, chunk)
+    found = read(InMemory("".join(lines).encode()), from_csv, chunk)
     assert [row.values.get("id") for row in found] == [None if n == line else str(n) for n in range(10)]
     assert [bool(row.error) for row in found] == [n == line for n in range(10)]
 
 
 @pytest.mark.parametrize("chunk", [16, 48, 4096])
 @pytest.mark.parametrize("opened", ['"2,HINDI,कथा', '2,"HINDI,कथा'])
-def test_a_quote_that_closes_lines_later_costs_the_line_where_it_opens(chunk: int, opened: str) -> None:
+def test_a_quote_closed_lines_later_loses_the_line_it_opens(chunk: int, opened: str) -> None:
     lines = [",".join(HEADER), "1,HINDI,कथा", opened, "3,HINDI,कथा", '4,HINDI,कथा"', "5,HINDI,कथा\n"]
-    found = read(Held("\n".join(lines).encode()), from_csv, chunk)
+    found = read(InMemory("\n".join(lines).encode()), from_csv, chunk)
     assert [row.values.get("id") for row in found] == ["1", None, "3", "4", "5"]
 
 
 @pytest.mark.parametrize("bad", ["1", "1,hi", "1,hi,a,b", ",,,", '1,"hi"'])
-def test_a_row_of_too_few_or_too_many_values_is_an_error(bad: str) -> None:
-    found = read(Held(f"id,language,title\n7,hi,a\n{bad}\n8,hi,b\n".encode()), from_csv, 4096)
+def test_a_wrong_number_of_values_is_an_error(bad: str) -> None:
+    found = read(InMemory(f"id,language,title\n7,hi,a\n{bad}\n8,hi,b\n".encode()), from_csv, 4096)
     assert [row.values.get("id") for row in found] == ["7", None, "8"]
     assert found[1] == Row(25, {}, bad, f"{bad.count(',') + 1} values for 3 columns")
 
@@ -158,23 +158,23 @@ def test_a_row_of_too_few_or_too_many_values_is_an_error(bad: str) -> None:
 @pytest.mark.parametrize(
     "bad", ["[1]", "17", '"x"', "null", "{", '{"id": 1', "{'id': 1}", "x", "[" * 100_000, "9" * 5000]
 )
-def test_a_line_that_is_no_object_is_an_error(bad: str) -> None:
-    found = read(Held(f'{{"id": 7}}\n{bad}\n\n{{"id": 8}}'.encode()), jsonl_rows, 4096)
+def test_a_line_without_an_object_is_an_error(bad: str) -> None:
+    found = read(InMemory(f'{{"id": 7}}\n{bad}\n\n{{"id": 8}}'.encode()), jsonl_rows, 4096)
     assert [row.values.get("id") for row in found] == [7, None, 8]
     assert (found[1].error or "").startswith("not JSON: ")
     assert found[1].raw == bad[:500]
 
 
 @pytest.mark.parametrize("header", ["\ufeffid,language\r\n", '"id","language"\n', " ID , Language \n", "language,id\n"])
-def test_a_header_is_read_whatever_stands_around_its_names(header: str) -> None:
+def test_header_names_may_be_quoted_padded_or_marked(header: str) -> None:
     first = "7,hi" if not header.startswith("language") else "hi,7"
-    found = read(Held(f"{header}{first}".encode()), from_csv, 16)
+    found = read(InMemory(f"{header}{first}".encode()), from_csv, 16)
     assert [dict(row.values) for row in found] == [{"id": "7", "language": "hi"}]
     assert found[0].position == len(header.encode())
 
 
-def test_a_mark_before_the_first_object_says_nothing() -> None:
-    assert read(Held('\ufeff{"id": 7}\n'.encode()), jsonl_rows, 16)[0].values == {"id": 7}
+def test_a_byte_order_mark_is_ignored() -> None:
+    assert read(InMemory('\ufeff{"id": 7}\n'.encode()), jsonl_rows, 16)[0].values == {"id": 7}
 
 
 @pytest.mark.parametrize(("held", "said"), [
@@ -182,17 +182,17 @@ def test_a_mark_before_the_first_object_says_nothing() -> None:
     ("id,title\n", "no column language"), ("language,ids\n", "no column id"), ("1,HINDI\n", "no column id"),
     ('{"id": 1}', "no column id"),
 ])  # fmt: skip
-def test_a_listing_without_its_columns_is_refused(held: str, said: str) -> None:
+def test_a_listing_that_lacks_a_column_is_refused(held: str, said: str) -> None:
     with pytest.raises(Misuse, match=rf"^list\.csv: {said}.* in its first line$"):
-        read(Held(held.encode()), from_csv, 16)
+        read(InMemory(held.encode()), from_csv, 16)
 
 
-def test_after_a_long_row_chunks_are_small_again() -> None:
-    held = Held(as_csv([[n, "HINDI", "कथा" * (500 if n == 3 else 1)] for n in range(900)], "\n", csv.QUOTE_MINIMAL))
+def test_chunks_shrink_again_after_a_long_row() -> None:
+    held = InMemory(as_csv([[n, "HINDI", "कथा" * (500 if n == 3 else 1)] for n in range(900)], "\n", csv.QUOTE_MINIMAL))
     assert len(read(held, from_csv, 64)) == 900
     assert max(held.asked[1:]) > 4500
     assert max(held.asked[-5:]) <= 64
 
 
 def test_a_header_alone_lists_nothing() -> None:
-    assert read(Held(b"id,language"), from_csv, 16) == read(Held(b""), jsonl_rows, 16) == []
+    assert read(InMemory(b"id,language"), from_csv, 16) == read(InMemory(b""), jsonl_rows, 16) == []

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
-from neardup.query.compare import Told
+from neardup.query.evidence import WithText
 
 from tests.support.graphemes import TORN
 from tests.support.languages import SAMPLED, TEXTS
@@ -20,10 +20,10 @@ signs = [*TORN, *(word for text in TEXTS.values() for word in text.split())]
 told_wildly = st.lists(st.sampled_from(signs), max_size=8).map("".join)
 
 
-def told(text: str, **known: object) -> Told:
-    return Told(text, tokens(text), known)
+def told(text: str, **known: object) -> WithText:
+    return WithText(text, tokens(text), known)
 
 
-def sample(story_id: int) -> Told:
+def sample(story_id: int) -> WithText:
     [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
     return told(page_text(page.read_bytes(), None, STORY))

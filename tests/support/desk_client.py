@@ -1,4 +1,4 @@
-"""A desk served in the test's own process, and a browser without scripts in front of it."""
+"""A desk served in the test's own process, and an HTTP client that uses it as a browser without scripts does."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aiohttp import CookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
+from neardup.app import open_readers
 from neardup.config import Config, Content, Ledger, Source
 from neardup.config.review import Review
 from neardup.ledger import connect
@@ -27,7 +28,7 @@ async def desk(folder: Path, listen: str = LOOPBACK, token: str = "") -> AsyncIt
         ledger=Ledger(path=folder / "neardup.db"),
         review=Review(token=token),
     )
-    async with open_desk(config, listen) as parts:
+    async with open_desk(config, lambda: open_readers(config), listen) as parts:
         server = TestServer(application(parts))
         async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
             yield client
@@ -39,7 +40,7 @@ def origin(client: Client) -> dict[str, str]:
 
 async def form_token(client: Client, path: str = "/name") -> str:
     async with client.get(path) as answer:
-        found = re.search(r'name="token" value="(\w+)"', await answer.text())
+        found = re.search(r'name="token" value="([\w-]+)"', await answer.text())
     assert found, f"{path} has no form"
     return found[1]
 

@@ -1,4 +1,4 @@
-"""What a title could hold to harm whoever looks at it."""
+"""Titles that attack the program that shows them: markup, templates, formulas and control characters."""
 
 TITLES = (
     "<script>alert(1)</script>",

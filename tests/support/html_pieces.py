@@ -1,4 +1,4 @@
-"""Pieces of HTML pages: tags, words, broken markup and bytes that are no text."""
+"""Pieces of HTML pages: tags, words, broken markup and noise characters."""
 
 from tests.support.languages import TEXTS
 

@@ -1,17 +1,20 @@
-"""An index under test, of any kind, and the loop it lives on."""
+"""An index under test, of any kind, with its own event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Protocol
 
 import fakeredis
 import uvloop
 from neardup.core.candidates.banding import Banding
-from neardup.core.candidates.fingerprint_arrays import Columns
-from neardup.index.protocol import Bandings, Found, Index, Mark
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.index.health import ServerHealth
+from neardup.index.protocol import Bandings, Bucket, Index, IndexPosition, LookupResult
 from neardup.index.redis import LAYOUTS, Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
+from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
 from neardup.records import Banded, Change, Language
 
@@ -21,10 +24,14 @@ SERVERS = ("redis", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))
 
 
-class Bench:
-    """An index of one of the KINDS; `where` is a Redis's URL, `folder` holds SQLite's file.
+class FullIndex(Index, BucketStatistics, ServerHealth, Protocol):
+    """An index with all optional protocols."""
 
-    `current` is what a ledger would know: the story that has a number, if that version is its last.
+
+class Bench:
+    """An index of one of the KINDS; `where` is the URL of a Redis, `folder` holds SQLite's file.
+
+    `current` is what a ledger would know: the story of each number that belongs to its latest version.
     """
 
     def __init__(self, kind: str, where: str, folder: Path) -> None:
@@ -38,14 +45,14 @@ class Bench:
 
     @property
     def packed(self) -> bool:
-        """Whether the SimHashes stand in packed buckets, which nobody leaves."""
+        """Whether SimHashes have packed buckets, from which no number is ever removed."""
         return self.kind == "sqlite" or self.kind.startswith("compact")
 
     @property
     def banding(self) -> Banding:
         return self._bandings[HINDI]
 
-    def _open(self, bandings: Bandings) -> Index:
+    def _open(self, bandings: Bandings) -> FullIndex:
         if self.kind == "sqlite":
             return SqliteIndex(self._folder / "ledger.db", bandings)
         layout: Layout = "compact" if self.kind.startswith("compact") else "documented"
@@ -54,7 +61,7 @@ class Bench:
         return self.runner.run(open_redis(self._where, bandings, CODES, layout))
 
     def reopen(self, banding: Banding, others: Bandings | None = None) -> None:
-        """The same data under other settings, and under others yet for some languages."""
+        """Open the same data under other settings, `others` for some languages."""
         bandings = dict.fromkeys(LANGUAGES, banding) | dict(others or {})
         if bandings != self._bandings:
             self.runner.run(self.index.close())
@@ -69,17 +76,15 @@ class Bench:
         self.runner.run(self.index.clear("ledger-1", "version-1", sizes or {}))
 
     def build(self, stories: Sequence[tuple[int, int, Banded]], page: int) -> int:
-        """Build from stories of a number and an id, so many a page; how many are in."""
+        """Build from stories (number, id, fingerprints), `page` at a time; returns the number of stories built."""
 
-        async def pages() -> AsyncIterator[Columns]:
+        async def pages() -> AsyncIterator[FingerprintArrays]:
             for start in range(0, len(stories), page):
-                yield Columns.of(
-                    (
-                        (number, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
-                        for number, story_id, one in stories[start : start + page]
-                    ),
-                    NAMES,
+                rows = (
+                    (number, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
+                    for number, story_id, one in stories[start : start + page]
                 )
+                yield FingerprintArrays.of(rows, NAMES)
 
         async def build() -> int:
             with TemporaryDirectory(dir=self._folder) as scratch:
@@ -87,8 +92,8 @@ class Bench:
 
         return self.runner.run(build())
 
-    def mark(self) -> Mark:
-        return self.runner.run(self.index.mark())
+    def position(self) -> IndexPosition:
+        return self.runner.run(self.index.position())
 
     def apply(self, *changes: Change, applied: int | None = None) -> None:
         self.runner.run(self.index.apply(changes, applied))
@@ -98,11 +103,11 @@ class Bench:
             if change.new:
                 self.current[change.number] = change.story_id
 
-    def lookup(self, *probes: Banded) -> list[Found]:
+    def lookup(self, *probes: Banded) -> list[LookupResult]:
         return self.runner.run(self.index.lookup(probes))[1]
 
     def ids(self, *probes: Banded) -> list[set[int]]:
-        """The stories that were found, by either tier."""
+        """The ids of the current candidates of each probe, by SimHash or signature."""
         return [
             found.ids | {self.current[n] for n in found.numbers.tolist() if n in self.current}
             for found in self.lookup(*probes)
@@ -111,10 +116,10 @@ class Bench:
     def numbers(self, *probes: Banded) -> list[list[int]]:
         return [found.numbers.tolist() for found in self.lookup(*probes)]
 
-    def bucket_sizes(self, *sample: Banded) -> dict[str, int]:
+    def bucket_sizes(self, *sample: Banded) -> dict[Bucket, int]:
         return self.runner.run(self.index.bucket_sizes(sample))
 
 
 def insert(story_id: int, simhash: bytes, language: Language = HINDI, number: int | None = None) -> Change:
-    """A story without a signature, as a rebuild puts it in; its number is its id, if no other is given."""
+    """The insert of a story without a signature; its number is its id unless another is given."""
     return Change(0, story_id, None, Banded(language, simhash), story_id if number is None else number)

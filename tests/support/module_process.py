@@ -1,4 +1,4 @@
-"""A module of the bench in a process of its own, and the machine that it runs on."""
+"""Runs a benchmark module in a process of its own, and describes the machine."""
 
 import json
 import os

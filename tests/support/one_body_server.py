@@ -1,4 +1,4 @@
-"""A real HTTP server that gives every object the same body, and what asks it as S3 is asked."""
+"""An HTTP server that answers every request with the same body, and S3 settings that use it."""
 
 import ssl
 import threading

@@ -1,4 +1,4 @@
-"""What a flow is measured by: the CPU time and the memory of the process that it has to itself, and of its children."""
+"""Measures CPU time and memory of a process and its children."""
 
 import os
 import resource

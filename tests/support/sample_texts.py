@@ -1,4 +1,4 @@
-"""The sample stories to be copied, and what stands around them."""
+"""Texts of the sample stories, and the page text around them."""
 
 import random
 

@@ -25,7 +25,7 @@ class Systemd:
         self.heard: list[str] = []
 
     def wait_for(self, word: str) -> str:
-        """The first line that holds `word`; what came before is kept in `heard`."""
+        """Returns the first line that contains `word`; all lines received are in `heard`."""
         while True:
             for line in self._socket.recv(4096).decode().splitlines():
                 self.heard.append(line)

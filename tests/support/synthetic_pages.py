@@ -1,9 +1,9 @@
-"""Pages of a ledger with stories that were never written, as uneven as prose."""
+"""Pages of synthetic stories, with bucket sizes as uneven as those of prose."""
 
 from collections.abc import AsyncIterator, Mapping
 
 import numpy as np
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.records import Language
 
 from tests.support import synthetic
@@ -11,13 +11,13 @@ from tests.support.languages import NAMES, NUMBER_OF
 from tests.support.synthetic_stories import FIRST_ID, ID_STEP
 
 
-async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[Columns]:
-    """So many stories of each language, numbered from 1."""
+async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintArrays]:
+    """Pages of as many stories of each language as `sizes` says, numbered from 1."""
     number = 1
     for language, count in sizes.items():
         for part in synthetic.drawn(np.random.default_rng(1), synthetic.prose(language), count):
             numbers = np.arange(number, number := number + len(part))
-            yield Columns(
+            yield FingerprintArrays(
                 numbers.astype(np.uint32),
                 FIRST_ID + ID_STEP * numbers,
                 np.full(len(part), NUMBER_OF[language], np.uint8),

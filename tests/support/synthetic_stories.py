@@ -1,4 +1,4 @@
-"""Stories that were never written, as rows of a ledger, and how many the platform has."""
+"""Synthetic stories as rows of a ledger, and the number of stories of each language on the platform."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 import numpy as np
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.index.redis.base import parts
+from neardup.index.redis.commands import batches
 from neardup.languages import LANGUAGES
 from neardup.ledger import changes, stories
 from neardup.records import Banded, Fingerprint, Fingerprinted, Outcome, Story
@@ -55,7 +55,7 @@ PLATFORM = {
 
 
 def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
-    """Stories of these ids, whose texts nobody else has."""
+    """Synthetic stories with these ids and distinct texts."""
     rng = np.random.default_rng(seed)
     hashes = rng.integers(0, 256, (len(ids), HASH_BYTES + ROWS), np.uint8)
     spoken = rng.integers(0, len(LANGUAGES), len(ids)).tolist()
@@ -64,7 +64,7 @@ def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
 
 
 def told(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Banded]) -> list[Fingerprinted]:
-    """Stories of these ids and fingerprints; what is told of them beside is drawn."""
+    """Synthetic stories with these ids and fingerprints; author, title and times are drawn at random."""
     hashes = iter(rng.integers(0, 256, (len(ids), 2 * HASH_BYTES), np.uint8))
     words = iter(rng.integers(0, len(WORDS), (len(ids), 6)).tolist())
     lengths = rng.integers(2, 7, len(ids)).tolist()
@@ -93,7 +93,7 @@ def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
 
 def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     spent = 0.0
-    for seed, portion in enumerate(parts(ids, FILL_BATCH)):
+    for seed, portion in enumerate(batches(ids, FILL_BATCH)):
         outcomes = draw(portion, seed)
         spent -= cpu_seconds()
         commit(db, outcomes)

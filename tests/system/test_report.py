@@ -1,9 +1,10 @@
 """The report for operators, over the bundled samples: it shows what the ledger holds, and needs nothing but itself."""
 
+import os
 import re
 
 import pytest
-from neardup.records import Kind
+from neardup.core.verify.tiers import kinds
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.command import Neardup
@@ -40,10 +41,10 @@ def test_a_report_shows_what_there_is(neardup: Neardup) -> None:
     assert len(ids) == len(set(ids)), "plots that share a page share no ids"
     counted = rows_of(tree, "language")
     flagged = neardup("status", "--json").facts["flags"]
-    for language, kinds in flagged.items():
-        assert counted[language] == [*(str(kinds.get(kind, 0)) for kind in Kind), str(sum(kinds.values()))]
+    for language, counts in flagged.items():
+        assert counted[language] == [*(str(counts.get(kind, 0)) for kind in kinds()), str(sum(counts.values()))]
     assert len(counted) == 1 + len(flagged)
-    assert counted["all"][-1] == str(sum(sum(kinds.values()) for kinds in flagged.values()))
+    assert counted["all"][-1] == str(sum(sum(counts.values()) for counts in flagged.values()))
     times = {stage: row[0] for stage, row in rows_of(tree, "stage").items()}
     assert times.keys() == STAGES
     assert times["fingerprint"] == "61", "of a story each"
@@ -56,6 +57,18 @@ def test_what_is_not_there_is_not_drawn(neardup: Neardup) -> None:
     told = neardup("report", "-o", str(neardup.folder / "new" / "page.html"))
     assert told.code == 0, told.err
     assert "<svg" not in (neardup.folder / "new" / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_report_without_matplotlib_keeps_its_tables(neardup: Neardup) -> None:
+    (neardup.folder / "without").mkdir()
+    (neardup.folder / "without" / "matplotlib.py").write_text("raise ImportError('absent')", encoding="utf-8")
+    assert neardup("backfill").code == 0
+    ended = neardup("report", PYTHONPATH=f"{neardup.folder / 'without'}{os.pathsep}{neardup.env.get('PYTHONPATH', '')}")
+    assert ended.code == 0, ended.err
+    assert "pip install matplotlib" in ended.err
+    text = (neardup.folder / "report.html").read_text(encoding="utf-8")
+    assert "<svg" not in text
+    assert {"all"} <= rows_of(LexborHTMLParser(text), "language").keys()
 
 
 @pytest.mark.parametrize("path", ["config.toml/page.html", "/proc/page.html"])

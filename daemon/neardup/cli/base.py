@@ -1,4 +1,4 @@
-"""What all commands share: the group, the configuration, the exit codes."""
+"""The command group, the configuration and the exit codes, which all commands share."""
 
 import asyncio
 import sys
@@ -16,18 +16,18 @@ from neardup.cli import console
 from neardup.config import load
 from neardup.config.exposed_secrets import exposed
 from neardup.errors import Misuse, NeardupError
-from neardup.source.parse import moment
+from neardup.source.parse import parse_time
 
 log = structlog.get_logger()
 
 config_option = click.option(
     "--config",
     "config_path",
-    type=click.Path(path_type=Path, readable=False),  # what cannot be read is told by who reads it
+    type=click.Path(path_type=Path, readable=False),  # load() explains a file that cannot be read
     metavar="PATH",
-    help="The configuration.  [config.toml]",
+    help="The configuration file.  [config.toml]",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Facts as JSON on stdout.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -35,13 +35,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Facts as JSO
 @config_option
 @click.pass_context
 def main(context: click.Context, config_path: Path | None) -> None:
-    """Finds copied stories among millions, in nine Indian languages and English."""
+    """Find copied stories among millions, in Indian languages and English."""
     context.obj = config_path
     console.set_up_logging()
 
 
 def command(function: Callable[..., None]) -> click.Command:
-    """A command that is given its configuration, with `--config` after its name too."""
+    """Make a command whose function receives the configuration; `--config` may also follow its name."""
 
     @wraps(function)
     def with_config(config_path: Path | None, **options: Any) -> None:
@@ -70,6 +70,6 @@ def command(function: Callable[..., None]) -> click.Command:
 def time_of(option: str, value: str | None) -> int | None:
     """An option's RFC 3339 time -> milliseconds; None where it was not given.  Raises Misuse."""
     try:
-        return moment(value) if value else None
+        return parse_time(value) if value else None
     except (ValueError, OverflowError):
         raise Misuse(f"{option}: {value!r} is not an RFC 3339 time") from None

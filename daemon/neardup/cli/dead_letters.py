@@ -17,16 +17,18 @@ from neardup.timestamps import rfc3339
 SHOWN = 50
 
 keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
-reason_option = click.option("--reason", type=click.Choice(dead_letters.REASONS), help="Only those of this reason.")
+reason_option = click.option(
+    "--reason", type=click.Choice(dead_letters.REASONS), help="Only dead letters with this reason."
+)
 
 
 @command
 @keys_argument
 @reason_option
-@click.option("--drop", is_flag=True, help="Drop them: nobody is going to retry them.")
+@click.option("--drop", is_flag=True, help="Delete them instead; they will not be retried.")
 @json_option
 def dead_letters_(config: Config, *, keys: tuple[str, ...], reason: str | None, drop: bool, as_json: bool) -> None:
-    """The stories and rows that could not be processed, or those of some KEYs (a story's is its id)."""
+    """List the stories and rows that could not be processed, or those with the given KEYs (a story's key is its id)."""
     choice = Choice(reason, keys)
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         counts = dead_letters.counted(db, choice)
@@ -51,7 +53,7 @@ def dead_letters_(config: Config, *, keys: tuple[str, ...], reason: str | None, 
 @reason_option
 @json_option
 def retry(config: Config, *, keys: tuple[str, ...], reason: str | None, as_json: bool) -> None:
-    """Process the stories of dead letters again: all that name one but those in quarantine, or those chosen."""
+    """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         dead_letters.refuse_unknown(db, keys)
     run_and_tell(config, "retry", as_json, letters=Choice(reason, keys))

@@ -1,4 +1,4 @@
-"""The options that choose flags."""
+"""The options that select flags."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -8,32 +8,40 @@ import click
 
 from neardup.cli.base import time_of
 from neardup.config import Config
+from neardup.core.verify import tiers
 from neardup.errors import Misuse
 from neardup.languages import Languages
 from neardup.ledger.selection import Selection
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Language, Verdict
 from neardup.source.parse import MAX_ID
 
-KINDS = [kind.value for kind in Kind]  # click takes enumerations by the names of their members
 STATUSES = ["open", "withdrawn", *(verdict.value for verdict in Verdict)]
 story_id = click.IntRange(0, MAX_ID)
 
 OPTIONS = (
-    click.option("--language", "languages", multiple=True, metavar="L", help="HINDI, hi, ...; may be repeated."),
-    click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="May be repeated."),
+    click.option(
+        "--language",
+        "languages",
+        multiple=True,
+        metavar="L",
+        help="A name or an ISO code, such as HINDI or hi; may be repeated.",
+    ),
+    click.option("--kind", "kinds", multiple=True, type=click.Choice(tiers.kinds()), help="May be repeated."),
     click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="May be repeated.  [open]"),
-    click.option("--min-score", type=click.FloatRange(0, 1), help="Jaccard or a containment at least so large."),
-    click.option("--author", metavar="ID", help="Who wrote either story."),
-    click.option("--story", type=story_id, metavar="ID", help="Either story."),
-    click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that this story stands in."),
+    click.option(
+        "--min-score", type=click.FloatRange(0, 1), help="Jaccard similarity or a containment is at least this."
+    ),
+    click.option("--author", metavar="ID", help="This author wrote one of the two stories."),
+    click.option("--story", type=story_id, metavar="ID", help="Pairs of this story."),
+    click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that contains this story."),
     click.option("--since", metavar="TIME", help="Flagged at or after this RFC 3339 time."),
     click.option("--until", metavar="TIME", help="Flagged before this time."),
-    click.option("--new", "only_new", is_flag=True, help="Only flags that no export has given before."),
+    click.option("--new", "only_new", is_flag=True, help="Only flags that no export has written before."),
 )
 
 
 def selects(function: Callable[..., None]) -> Callable[..., None]:
-    """A command that is given the flags to choose as `selection`; without an option, all that are open."""
+    """Make a command whose function receives the selected flags as `selection`; by default all open flags."""
 
     @wraps(function)
     def with_selection(
@@ -56,7 +64,7 @@ def selects(function: Callable[..., None]) -> Callable[..., None]:
             raise Misuse("--since: nothing lies between it and --until")
         selection = Selection(
             languages=tuple(_language(config.registry, name) for name in languages),
-            kinds=tuple(map(Kind, kinds)),
+            kinds=kinds,
             statuses=statuses or ("open",),
             score=min_score,
             author=author,

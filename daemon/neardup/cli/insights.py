@@ -37,11 +37,11 @@ MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
 @click.option("--hamming", type=click.IntRange(0, 7), help="Instead of detection.hamming.")
 @click.option("--jaccard", type=score, help="Instead of detection.jaccard.")
 @click.option("--containment", type=score, help="Instead of detection.containment.")
-@click.option("--since", metavar="TIME", help="Only pairs judged at or after this RFC 3339 time.")
-@click.option("--until", metavar="TIME", help="Only pairs judged before this time.")
+@click.option("--since", metavar="TIME", help="Only pairs verified at or after this RFC 3339 time.")
+@click.option("--until", metavar="TIME", help="Only pairs verified before this time.")
 @json_option
 def replay(config: Config, since: str | None, until: str | None, as_json: bool, **thresholds: float | None) -> None:
-    """What other thresholds would have flagged of the candidates on record, by kind and language."""
+    """Show what other thresholds would flag among the candidates on record, by kind and language."""
     given = {name: value for name, value in thresholds.items() if value is not None}
     if not given or any(value != value for value in given.values()):  # noqa: PLR0124 - click lets nan through
         raise Misuse("say what to change: --hamming, --jaccard or --containment, with a number")
@@ -63,9 +63,11 @@ def replay(config: Config, since: str | None, until: str | None, as_json: bool, 
 
 @command
 @click.option("--sample", type=click.IntRange(2), default=300, show_default=True, help="Stories of each language.")
-@click.option("--min-words", type=click.IntRange(20), default=300, show_default=True, help="Shorter ones are left out.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Another one draws other stories and edits.")
-@click.option("--html", type=click.Path(path_type=Path), help="The page.  [evaluation.html beside the ledger]")
+@click.option("--min-words", type=click.IntRange(20), default=300, show_default=True, help="Leave out shorter stories.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random choice of stories and edits.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), help="Where to write the report.  [evaluation.html beside the ledger]"
+)
 @click.option(
     "--truth", type=click.Path(path_type=Path), metavar="PAIRS.jsonl", help="Score the flags on record instead."
 )
@@ -73,13 +75,13 @@ def replay(config: Config, since: str | None, until: str | None, as_json: bool, 
 def evaluate(
     config: Config, *, sample: int, min_words: int, seed: int, html: Path | None, truth: Path | None, as_json: bool
 ) -> None:
-    """How much is found: of copies made of the corpus's own stories, or of pairs that you labelled.
+    """Measure recall: of copies made from your own stories, or of pairs that you labelled.
 
-    Without --truth, stories of the configured source are copied by stated edits into a temporary
-    folder, and the real pipeline is run on it with the thresholds of [detection]; ledger and index
-    are not touched.  With --truth, the flags of the ledger are scored against lines of JSON that
-    name two stories, a and b, and may give their kind, and j and c, their Jaccard similarity and
-    containment.
+    Without --truth, this command copies stories of the configured source, with known edits, into a
+    temporary folder, and runs the real pipeline on it with the thresholds of [detection].  It does
+    not touch ledger or index.  With --truth, it scores the flags of the ledger against a file of
+    JSON lines.  Each line names two stories, a and b, and may give their kind, their Jaccard
+    similarity j and their containment c.
     """
     if truth is not None:
         labels = read_labels(truth)
@@ -105,19 +107,23 @@ def evaluate(
 @command
 @click.option("--stories", "counts", multiple=True, metavar="LANGUAGE=N", help="Instead of a sample; may be repeated.")
 @click.option(
-    "--sample", type=click.IntRange(1, 100_000), default=3000, show_default=True, help="Stories to read, in all."
+    "--sample",
+    type=click.IntRange(1, 100_000),
+    default=3000,
+    show_default=True,
+    help="Total number of stories to read.",
 )
 @click.option(
     "--daily", type=click.IntRange(0, MOST_STORIES), default=10_000, show_default=True, help="New stories a day."
 )
-@click.option("--memory", default="8GiB", show_default=True, help="Of the box.")
+@click.option("--memory", default="8GiB", show_default=True, help="Memory of the box.")
 @json_option
 def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, memory: str, as_json: bool) -> None:
-    """What the corpus will take: memory, disk and time, and when the box will be full.
+    """Project what the corpus needs: memory, disk and time, and when the box will be full.
 
-    Lists the configured source once, and reads a sample of its pages; neither ledger nor index is
-    touched.  With --stories nothing is read, and the stories are taken to be like typical prose of
-    their language.
+    Lists the configured source once and reads a sample of its pages.  Does not touch ledger or
+    index.  With --stories it reads nothing, and takes the stories to be typical prose of their
+    language.
     """
     room = _bytes_of(memory)
     given, drawn = _counts_of(config.registry, counts), None
@@ -136,10 +142,14 @@ def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, me
 
 @command
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="The page.  [report.html beside the ledger]"
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Where to write the page.  [report.html beside the ledger]",
 )
 def report_(config: Config, output: Path | None) -> None:
-    """How flags, scores, buckets and stages are distributed: one HTML page of plots, for operators."""
+    """Write an HTML page of plots for operators: flags, scores, buckets, latencies."""
     page = output or config.ledger.path.parent / "report.html"
     write_report(page, run_async(lambda _: facts_of(config)), config)
     click.echo(f"The report: {page}")

@@ -25,18 +25,18 @@ from neardup.source.parse import id_of
 @command
 @json_option
 def status(config: Config, as_json: bool) -> None:
-    """How neardup stands: stories, flags, runs, dead letters, the index."""
-    facts = run_async(lambda _: read_status(config))
+    """Show stories, flags, runs, dead letters and the index."""
+    found = run_async(lambda _: read_status(config))
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        click.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:
-        printing.show_status(facts)
+        printing.show_status(found)
 
 
 @command
 @json_option
 def doctor(config: Config, as_json: bool) -> None:
-    """Probe config, ledger, index, source, object store, clock and fingerprints."""
+    """Test config, ledger, index, source, object store, clock and fingerprints."""
 
     async def probe(_: asyncio.Event) -> bool:
         good = True
@@ -56,7 +56,7 @@ def doctor(config: Config, as_json: bool) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
 def backup(config: Config, path: Path, as_json: bool) -> None:
-    """Copy the ledger to PATH, whole and checked, whoever is at work on it; a copy that is there is replaced."""
+    """Write a checked copy of the ledger to PATH, also during a run; replaces an existing copy."""
     size = back_up(config.ledger.path, path)
     click.echo(json.dumps({"bytes": size}) if as_json else f"{path}, {size:,} bytes, checked")
 
@@ -64,7 +64,7 @@ def backup(config: Config, path: Path, as_json: bool) -> None:
 @command
 @json_option
 def reindex(config: Config, as_json: bool) -> None:
-    """Rebuild the index from the ledger; reads no page."""
+    """Rebuild the index from the ledger, without reading a page."""
 
     async def go(_: asyncio.Event) -> int:
         with only_one(config.ledger.path, "reindex"):
@@ -80,7 +80,7 @@ def reindex(config: Config, as_json: bool) -> None:
 @click.argument("listed_id", metavar="ID")
 @json_option
 def forget(config: Config, listed_id: str, as_json: bool) -> None:
-    """Remove a story everywhere: ledger, index, flags, dead letters."""
+    """Remove a story from ledger, index, flags and dead letters."""
     try:
         story_id = id_of(listed_id)
     except ValueError as error:

@@ -3,12 +3,13 @@
 import asyncio
 import json
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
-from neardup.app import open_app
+from neardup.app import comparer, extraction, open_checker, open_readers
 from neardup.cli import printing
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
@@ -16,7 +17,7 @@ from neardup.cli.flag_options import selects
 from neardup.config import Config
 from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, target_of
-from neardup.core.text.html import Unreadable
+from neardup.core.page import Unreadable, read_file
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import connect, flags, read, translated
 from neardup.ledger.selection import Selection
@@ -25,33 +26,33 @@ from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
 from neardup.moderation.export.write import Order
 from neardup.moderation.export.write import export as write_export
-from neardup.query.check import check as check_text
+from neardup.pages.results import why
+from neardup.query.check import Match
 from neardup.query.compare import compare as compare_texts
 
 
 @command
 @click.argument("file", type=click.File("rb"))
-@click.option("--language", required=True, metavar="L", help="HINDI, ENGLISH, ... or hi, en, ...")
+@click.option("--language", required=True, metavar="L", help="A name or an ISO code, such as HINDI or hi.")
 @json_option
 def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None:
-    """What FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
+    """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
     try:
         spoken = config.registry.find(language)
     except ValueError:
         raise Misuse(f"--language: unknown language {language!r}") from None
-    body = file.read()
+    read(config.ledger.path).close()
+    story = read_file(file.read(), extraction(config))
+    if isinstance(story, Unreadable):
+        raise Fatal(f"{file.name}: {why(story)}")
 
-    async def look(_: asyncio.Event) -> list[dict[str, Any]]:
-        read(config.ledger.path).close()
-        async with open_app(config) as app:
-            return await check_text(app, body, spoken)
+    async def look(_: asyncio.Event) -> list[Match]:
+        async with open_checker(config) as checker:
+            return await checker.check(story, spoken)
 
-    try:
-        matches = run_async(look)
-    except Unreadable as error:
-        raise Fatal(f"{file.name}: nothing to compare: {error.reason}") from None
+    matches = run_async(look)
     if as_json:
-        click.echo(json.dumps(matches, ensure_ascii=False))
+        click.echo(json.dumps([match.as_dict() for match in matches], ensure_ascii=False))
     else:
         printing.show_matches(matches)
 
@@ -59,28 +60,32 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
 @command
 @click.argument("a")
 @click.argument("b")
-@click.option("--html", type=click.Path(path_type=Path), metavar="PATH", help="Write a page that shows it.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="PATH", help="Write the comparison as an HTML page instead."
+)
 @json_option
 def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) -> None:
-    """What A and B share: each a story's id, or a file (a page or plain text)."""
+    """Show the passages that A and B share; each is a story's id or a file (a page or plain text)."""
     if html is not None:
-        run_async(lambda _: write_evidence(config, a, b, html))
+        run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry))
         click.echo(f"{html}", err=True)
         return
-    facts = run_async(lambda _: compare_texts(config, a, b))
+    facts = run_async(lambda _: compare_texts(comparer(config), a, b))
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        click.echo(json.dumps(asdict(facts), ensure_ascii=False))
     else:
         printing.out.print(side_by_side(facts))
 
 
 @command
-@click.option("--format", "file_format", type=click.Choice(FORMATS), help="[by the output's ending, or export.format]")
+@click.option(
+    "--format", "file_format", type=click.Choice(FORMATS), help="Format.  [by the output's ending, or export.format]"
+)
 @click.option("-o", "--output", default="-", metavar="PATH", help="A file, or s3://BUCKET/KEY; - is stdout.")
-@click.option("--bom", is_flag=True, help="CSV with a byte order mark, by which Excel knows UTF-8.")
+@click.option("--bom", is_flag=True, help="Begin a CSV file with a byte order mark, so that Excel reads it as UTF-8.")
 @selects
 def export(config: Config, file_format: Format | None, output: str, selection: Selection, *, bom: bool) -> None:
-    """The flagged pairs, worst first, for review."""
+    """Write the flagged pairs, the most severe first."""
     try:
         target = None if output == "-" else target_of(output)
     except ValueError as error:
@@ -89,7 +94,7 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
     if bom and chosen != "csv":
         raise Misuse(f"--bom: {chosen} takes none")
     order = Order(chosen, selection, bom=bom)
-    given = run_async(lambda _: write_export(config, target, order))
+    given = run_async(lambda _: write_export(config, lambda: open_readers(config), target, order))
     if target is not None:
         click.echo(f"{len(given):,} flags: {target}", err=True)
     with translated(config.ledger.path), closing(connect(config.ledger.path)) as db:
@@ -97,11 +102,11 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
 
 
 @command
-@click.option("--listen", metavar="HOST:PORT", help="Where to serve it.  [review.listen]")
+@click.option("--listen", metavar="HOST:PORT", help="Address to listen on.  [review.listen]")
 def review(config: Config, listen: str | None) -> None:
-    """The review desk: a local web page where moderators judge the flagged pairs, until SIGTERM."""
+    """Serve the review desk, a web page where moderators decide the flagged pairs, until SIGTERM."""
     try:
         at = address(listen) if listen else config.review.listen
     except ValueError as error:
         raise Misuse(f"--listen: {error}") from None
-    run_async(lambda stop: serve(config, at, stop), drains=True)
+    run_async(lambda stop: serve(config, lambda: open_readers(config), at, stop), drains=True)

@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from neardup.ops.status import ClusterStatus, Status
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+from neardup.query.check import Match
 
 SHOWN_FLAGS = 25
 
@@ -93,7 +96,7 @@ def share(pair: dict[str, Any]) -> str:
     return f"{'~' if pair['estimated'] else ''}{max(pair['containment'], pair['matched_containment']):.0%}"
 
 
-def show_matches(matches: list[dict[str, Any]]) -> None:
+def show_matches(matches: list[Match]) -> None:
     """What a checked text would be flagged against."""
     if not matches:
         out.print("No match.")
@@ -102,7 +105,8 @@ def show_matches(matches: list[dict[str, Any]]) -> None:
     for column in ("kind", "bits", "alike", "story", "title", "author"):
         table.add_column(column, overflow="fold")
     for match in matches:
-        cells = (match["kind"], match["hamming"], share(match), match["story_id"], match["title"], match["author_id"])
+        alike = share(match.as_dict())
+        cells = (match.kind, match.hamming, alike, match.story_id, match.title, match.author_id)
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
     out.print(table)
 
@@ -142,51 +146,51 @@ def show_replay(facts: dict[str, Any]) -> None:
         )
 
 
-def show_status(facts: dict[str, Any]) -> None:
-    """How neardup stands."""
-    for name, lines in _status_sections(facts):
+def show_status(status: Status) -> None:
+    """The state of ledger and index, section by section."""
+    for name, lines in _status_sections(status):
         out.print(f"[bold]{name}[/]")
         for line in lines:
             out.print(f"  {line}", markup=False)
 
 
-def _cluster_line(cluster: dict[str, Any]) -> str:
-    weakest = cluster["weakest_edge"]
-    chain = "a chain: {a} and {b} have little in common".format(**cluster["furthest_apart"]) if cluster["chain"] else ""
+def _cluster_line(cluster: ClusterStatus) -> str:
+    weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
+    chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
     return (
-        f"{cluster['size']:,} stories, likely original {cluster['likely_original']}, "
-        f"weakest edge {weakest['a']} - {weakest['b']} ({weakest['score']:.0%})" + (f", {chain}" if chain else "")
+        f"{cluster.size:,} stories, likely original {cluster.likely_original}, "
+        f"weakest edge {weakest.a} - {weakest.b} ({weakest.score:.0%})" + (f", {chain}" if chain else "")
     )
 
 
-def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
-    running = facts["running"]
+def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
+    running = status.running
     yield (
         "running",
         [f"{running['command']}, process {running.get('pid')}, since {running.get('since')}" if running else "nothing"],
     )
-    if waiting := facts["waiting"]:
-        yield "waiting", [f"for the {waiting['what']} since {waiting['since']}: {waiting['why']}"]
-    yield "stories", [f"{language:10} {n:>12,}" for language, n in facts["stories"].items()] or ["none"]
+    if waiting := status.waiting:
+        yield "waiting", [f"for the {waiting.what} since {waiting.since}: {waiting.why}"]
+    yield "stories", [f"{language:10} {n:>12,}" for language, n in status.stories.items()] or ["none"]
     yield (
         "open flags",
         [
             f"{language:10} " + ", ".join(f"{kind} {n:,}" for kind, n in kinds.items())
-            for language, kinds in facts["flags"].items()
+            for language, kinds in status.flags.items()
         ]
         or ["none"],
     )
-    said = facts["verdicts"]
-    yield "verdicts", [by_reason(Counter(said["judged"]))]
-    yield "kept from being flagged", [by_reason(Counter(said["kept"]))]
-    yield "open flags near a judged pair", [by_reason(Counter(said["in_context"]))]
-    yield "clusters", [str(facts["clusters"]["count"]), *map(_cluster_line, facts["clusters"]["largest"])]
-    yield "candidates", [f"{facts['candidates_pending']:,} pending, {facts['near_misses']:,} near misses kept"]
-    if facts["sweep_owed"]:
+    verdicts = status.verdicts
+    yield "verdicts", [by_reason(Counter(verdicts.judged))]
+    yield "kept from being flagged", [by_reason(Counter(verdicts.kept))]
+    yield "open flags near a judged pair", [by_reason(Counter(verdicts.in_context))]
+    yield "clusters", [str(status.clusters.count), *map(_cluster_line, status.clusters.largest)]
+    yield "candidates", [f"{status.candidates_pending:,} pending, {status.near_misses:,} near misses kept"]
+    if status.sweep_owed:
         yield "owed", ["a sweep: pairs were not looked for in all that is there; run `neardup sweep`"]
-    yield "dead letters", [f"{reason:14} {n:,}" for reason, n in facts["dead_letters"].items()] or ["none"]
-    yield "watermark", [str(facts["watermark"] or "none yet")]
-    index = dict(facts["index"])
+    yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
+    yield "watermark", [str(status.watermark or "none yet")]
+    index = asdict(status.index)
     hottest = index.pop("hottest_buckets", {})
     yield "index", [f"{name}: {value}" for name, value in index.items()]
     yield "hottest buckets", [f"{name:30} {n:>12,}" for name, n in hottest.items()] or ["none"]
@@ -197,7 +201,7 @@ def _status_sections(facts: dict[str, Any]) -> Iterable[tuple[str, list[str]]]:
             + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
             + (f"  {run['error']}" if run["error"] else "")
             + "".join(f"  {hook} failed: {why}" for hook, why in run["counts"].get("warnings", {}).items())
-            for run in facts["runs"]
+            for run in status.runs
         ]
         or ["none"],
     )

@@ -25,7 +25,7 @@ from neardup.telemetry.http import serve_if_free
 
 @command
 def run(config: Config) -> None:
-    """The daemon: daily runs on the schedule of [run], /metrics and /healthz, until SIGTERM."""
+    """Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz."""
 
     async def serve(stop: asyncio.Event) -> None:
         await Service(
@@ -37,20 +37,20 @@ def run(config: Config) -> None:
 
 @command
 @click.option(
-    "--since", metavar="TIME", help="List what was updated at or after this RFC 3339 time, not the watermark."
+    "--since", metavar="TIME", help="List the stories updated since this RFC 3339 time, instead of the watermark."
 )
 @json_option
 def daily(config: Config, since: str | None, as_json: bool) -> None:
-    """One incremental run: what was updated since the watermark."""
+    """Run over the stories updated since the watermark."""
     run_and_tell(config, "daily", as_json, since=time_of("--since", since))
 
 
 @command
-@click.option("--refingerprint", is_flag=True, help="Forget every fingerprint first, and make them all anew.")
-@click.option("--fresh", is_flag=True, help="Build the index at the end, then sweep: the fastest first backfill.")
+@click.option("--refingerprint", is_flag=True, help="Delete every fingerprint first and make them again.")
+@click.option("--fresh", is_flag=True, help="Build the index at the end, then sweep; the fastest first backfill.")
 @json_option
 def backfill(config: Config, refingerprint: bool, fresh: bool, as_json: bool) -> None:
-    """Every story, once; a backfill that was cut short goes on where it was."""
+    """Run over every story; an interrupted backfill resumes."""
     run_and_tell(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
 
 
@@ -82,7 +82,7 @@ def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> No
 @command
 @json_option
 def sweep(config: Config, as_json: bool) -> None:
-    """Flag the pairs inside what is already fingerprinted; one that was cut short goes on where it was."""
+    """Flag the pairs among fingerprinted stories; an interrupted sweep resumes."""
 
     async def go(stop: asyncio.Event) -> tuple[SweepSummary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:

@@ -1,38 +1,71 @@
-"""The LSH index: who stands in the same bands.  Derived from the ledger, and rebuilt from it."""
+"""The candidate index: it nominates the stories that may be copies of a story.
+
+An index is derived from the ledger.  It applies the ledger's numbered changes in order and remembers the number of the
+last one, so an index that is behind replays the changes it lacks, and an index that lost data is rebuilt.
+
+A backend implements `Index`.  It may also implement `BucketStatistics` (neardup.index.statistics), `ServerHealth`
+(neardup.index.health) and a `SizeProjection` (neardup.index.size); every caller works without them.
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from neardup.core.candidates.banding import Banding, Numbers
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.records import Banded, Change, Language
 
 Bandings = Mapping[Language, Banding]
 Codes = Mapping[Language, str]  # the ISO 639 code of each language
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a lookup brought up, by story id or by number, for no index knows both.
+class BucketKind(StrEnum):
+    """The fingerprint whose bands a bucket belongs to."""
 
-    Of the stories within the Hamming distance and those that share enough bands of the signature none is
-    missing; some are there by chance, and some numbers are of versions edited or removed since.
-    `numbers` are distinct and ascend.  `capped` names the buckets of which no more than `max_bucket`
-    members were looked at, with their sizes.
+    SIMHASH = "SimHash"
+    SIGNATURE = "signature"
+
+
+class Bucket(NamedTuple):
+    """The stories of a language that have the value `values[0]` in band `band`.
+
+    With more than one value it is the intersection of the buckets of adjacent bands, `band` and those after it.
+    `str()` gives the documented key, `HINDI:0:28D3` for a SimHash and `sketch:HINDI:31:0AF1` for a signature; the keys
+    of an intersection are joined by `+`.
+    """
+
+    kind: BucketKind
+    language: Language
+    band: int
+    values: tuple[int, ...]
+
+    def __str__(self) -> str:
+        prefix = "sketch:" if self.kind is BucketKind.SIGNATURE else ""
+        keys = (f"{prefix}{self.language}:{band}:{value:04X}" for band, value in enumerate(self.values, self.band))
+        return "+".join(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupResult:
+    """The candidates for one story, by story id or by story number: no backend knows both.
+
+    No story is missing that lies within the Hamming distance or shares enough bands of the signature.  Some candidates
+    are there by chance, and some numbers belong to versions that were since edited or removed.  `numbers` are distinct
+    and ascending.  `capped` gives the sizes of the buckets of which only `max_bucket` members were read.
     """
 
     ids: set[int]
     numbers: Numbers
-    capped: dict[str, int]
+    capped: dict[Bucket, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What an index says of itself: whose it is, which fingerprints it holds, and up to where.
+class IndexPosition:
+    """What an index records about itself: its ledger, the version of its fingerprints, and its last change.
 
-    `applied` is the number of the last change applied; None where the index is empty or has lost it.
+    `applied` is the number of the last change applied; None for an index that is empty or has lost it.
     """
 
     ledger_id: str | None
@@ -41,65 +74,51 @@ class Mark:
 
 
 class Index(Protocol):
-    """The contract of every index.  Each method raises Transient where a later call may work."""
+    """The contract of every index.  Each method raises Transient where a later call may succeed."""
 
-    async def mark(self) -> Mark:
-        """The index's account of itself."""
+    async def position(self) -> IndexPosition:
+        """What the index records about itself."""
         ...
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        """The last change applied, and what each probe's bands hold, with all changes up to that one, at least.
+    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+        """The last change applied, and one result per probe that includes every change up to that one.
 
-        Of a bucket with more than `max_bucket` members those of the lowest ids, or of the latest
-        numbers, are taken: the numbers of versions edited or removed since are the older ones.
+        Of a bucket with more than `max_bucket` members, those with the lowest ids or the latest numbers are read:
+        the older numbers are more often those of edited or removed versions.
         """
         ...
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
-        """Move stories between bands and set `applied`, all in one transaction.
+        """Apply changes to the buckets and set the position to `applied`, all in one transaction.
 
-        Changes up to the mark are left out, and the mark never goes back, so that a replay changes
-        nothing; those without a number (0) are always applied.  None leaves `applied` as it is.  `since` is the
-        mark that the changes go on from: raises Transient where it is gone by now, or an older one.
+        Changes up to the position are skipped and the position never goes back, so a replay changes nothing; changes
+        numbered 0 are always applied.  None leaves the position as it is.  `since` is the position that the changes
+        follow: raises Transient if the index has fallen behind it.
         """
         ...
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
-        """Drop everything, and begin anew for this ledger and these fingerprints; `applied` is None.
+        """Drop all data and record this ledger and this version of the fingerprints; `applied` becomes None.
 
-        `sizes` are the stories of each language that are about to come, as far as that is known.
+        `sizes` are the numbers of stories by language that the index is about to hold, as far as they are known.
         """
         ...
 
     async def admit(self, version: str) -> None:
-        """Put on record, beside what is there, the version and the settings of languages that were added since."""
+        """Record this version, and the settings of the languages that were added since the index was cleared.
+
+        The recorded settings stay as they are.
+        """
         ...
 
-    def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
+    def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill an index that was just cleared; `applied` stays None.
 
-        Yields now and then how many more stories are in.  `scratch` is an empty folder with room for a
-        hundred bytes a story.
+        Yields from time to time how many more stories the index holds.  `scratch` is an empty folder with room for a
+        hundred bytes per story.
         """
         ...
 
-    async def sizes(self) -> dict[Language, int]:
-        """Stories by language."""
+    async def close(self) -> None:
+        """Release connections and threads."""
         ...
-
-    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
-        """Members of the buckets that the sample falls into, by name.
-
-        `<LANGUAGE>:<n>:<value>` is a bucket of SimHashes, `sketch:<LANGUAGE>:<n>:<value>` one of signatures.
-        """
-        ...
-
-    async def trouble(self) -> str | None:
-        """What is wrong with the way the index's server is set up, in one line, or None."""
-        ...
-
-    async def touch(self) -> None:
-        """Write, and change nothing; raises where an insert would be refused."""
-        ...
-
-    async def close(self) -> None: ...

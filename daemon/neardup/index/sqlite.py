@@ -1,29 +1,33 @@
-"""The embedded index, packed (see neardup.index.packed_buckets): tables in the ledger's file, on a connection
-and a thread of its own.
+"""The embedded index: packed buckets (see neardup.index.packed_buckets) in tables of the ledger's file.
 
-The distances, bands and widths that decide where a story stands are on record; others need a rebuild.
+It has its own connection, on its own thread.  It records the Hamming distances, bands and widths that decide which
+buckets a story falls into; a change of these needs a rebuild.
 """
 
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from neardup.core.candidates.banding import BAND_BITS
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.errors import Fatal
 from neardup.index import packed_buckets
-from neardup.index.bulk import Part, Spool, parts_of, put_aside
-from neardup.index.marks import agrees, by_name, extended, layout, refuse_gap, strange
-from neardup.index.protocol import Bandings, Found, Mark
+from neardup.index.bulk import Spool, SpooledColumn, spool_page, spooled_columns
+from neardup.index.positions import (
+    extended_record,
+    record_by_language,
+    refuse_gap,
+    same_setting,
+    setting_record,
+    with_other_settings,
+)
+from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
 from neardup.records import Banded, Change, Language
-from neardup.sqlite import failure
+from neardup.sqlite import ThreadedConnection, failure
 
-T = TypeVar("T")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS index_marks (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS index_languages
@@ -31,73 +35,74 @@ CREATE TABLE IF NOT EXISTS index_languages
 CREATE TABLE IF NOT EXISTS index_buckets (bucket INTEGER PRIMARY KEY, numbers BLOB NOT NULL);
 """
 APPEND = (
-    "INSERT INTO index_buckets VALUES (?, ?)"  # || makes a text of them
+    "INSERT INTO index_buckets VALUES (?, ?)"  # || yields text, hence the cast
     " ON CONFLICT DO UPDATE SET numbers = CAST(numbers || excluded.numbers AS BLOB)"
 )
-COLUMN_BITS = 6  # a row's bucket is the language's number here, column and value side by side
+COLUMN_BITS = 6  # a row's key consists of the language's number in this index, column and value
 BUSY_SECONDS = 30
 
 
 class SqliteIndex:
-    """The `Index` in the file at `path`."""
+    """The `Index` in the SQLite file at `path`, with its optional protocols.  Raises Fatal or Transient on opening."""
 
     def __init__(self, path: Path, bandings: Bandings) -> None:
         self._bandings = bandings
         self._layout = {
-            "hamming": layout(bandings, lambda banding: banding.hamming),
-            "bands": layout(bandings, lambda banding: banding.bands),
+            "hamming": setting_record(bandings, lambda banding: banding.hamming),
+            "bands": setting_record(bandings, lambda banding: banding.bands),
         }
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="index")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes, the ledger replays
-            self._db.executescript(SCHEMA)
-            _register(self._db, bandings)
+            db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")  # the ledger replays what a power cut loses
+            db.executescript(SCHEMA)
+            _register(db, bandings)
         except sqlite3.Error as error:
             raise failure(error, f"cannot open the index in {path}") from error
         except OSError as error:
             raise Fatal(f"cannot open the index in {path}: {error}") from error
+        self._connection = ThreadedConnection(db, "the index failed")
 
-    async def mark(self) -> Mark:
-        marks = dict(await self._do(lambda db: db.execute("SELECT key, value FROM index_marks").fetchall()))
-        mark = Mark(marks.get("ledger"), marks.get("version"), marks.get("applied"))
-        other = [f"detection.{key}" for key, value in self._layout.items() if not agrees(marks.get(key), value)]
-        return strange(mark, other if "bits" in marks else ["layout"])
+    async def position(self) -> IndexPosition:
+        marks = dict(await self._connection.do(lambda db: db.execute("SELECT key, value FROM index_marks").fetchall()))
+        position = IndexPosition(marks.get("ledger"), marks.get("version"), marks.get("applied"))
+        other = [f"detection.{key}" for key, value in self._layout.items() if not same_setting(marks.get(key), value)]
+        return with_other_settings(position, other if "bits" in marks else ["layout"])
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        def read(db: sqlite3.Connection) -> tuple[int | None, list[Found]]:
-            db.execute("BEGIN")  # the mark and the members are of one moment
-            applied, bits, numbers = _applied(db), self._bits(db), _numbers(db)
-            each: dict[int, Found] = {}
-            for language, places in packed_buckets.by_language(probes).items():
-                banding = self._bandings[language]
-                asked = packed_buckets.asked(language, [probes[place] for place in places], banding, bits[language])
-                values, lengths = _read(db, _rows(numbers, asked), packed_buckets.NUMBER_BYTES * banding.max_bucket)
-                each.update(zip(places, packed_buckets.found(asked, values, lengths, banding), strict=True))
+    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+        def look_up(db: sqlite3.Connection) -> tuple[int | None, list[LookupResult]]:
+            db.execute("BEGIN")  # one snapshot of the position and the buckets
+            applied, bits, language_numbers = _applied(db), self._bits(db), _numbers(db)
+            results: dict[int, LookupResult] = {}
+            for language, positions in packed_buckets.positions_by_language(probes).items():
+                banding, stories = self._bandings[language], [probes[position] for position in positions]
+                request = packed_buckets.lookup_request(language, stories, banding, bits[language])
+                rows = _rows(language_numbers, request)
+                values, lengths = _read(db, rows, packed_buckets.NUMBER_BYTES * banding.max_bucket)
+                found = packed_buckets.lookup_results(request, values, lengths, banding)
+                results.update(zip(positions, found, strict=True))
             db.execute("COMMIT")
-            return applied, [each[place] for place in range(len(probes))]
+            return applied, [results[position] for position in range(len(probes))]
 
-        return await self._do(read)
+        return await self._connection.do(look_up)
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
-            mark, bits, number_of = _applied(db), self._bits(db), _numbers(db)
-            refuse_gap(mark, since)
-            fresh = [change for change in changes if change.seq == 0 or mark is None or change.seq > mark]
-            for language in self._bandings:
-                entering = packed_buckets.entering(language, fresh, self._bandings[language], bits[language])
-                db.executemany(
-                    APPEND, ((_row(number_of[language], bucket), numbers) for bucket, numbers in entering.each())
-                )
-            _grow(db, packed_buckets.gained(fresh))
-            if applied is not None and (mark is None or applied > mark):
+            before, bits, language_numbers = _applied(db), self._bits(db), _numbers(db)
+            refuse_gap(before, since)
+            new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
+            for language, banding in self._bandings.items():
+                additions = packed_buckets.additions(language, new, banding, bits[language])
+                number = language_numbers[language]
+                db.executemany(APPEND, ((_row(number, bucket), numbers) for bucket, numbers in additions.by_bucket()))
+            _grow(db, packed_buckets.growth(new))
+            if applied is not None and (before is None or applied > before):
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
             db.execute("COMMIT")
 
-        await self._do(write)
+        await self._connection.do(write)
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
         def wipe(db: sqlite3.Connection) -> None:
@@ -105,84 +110,68 @@ class SqliteIndex:
             for table in ("index_buckets", "index_marks"):
                 db.execute(f"DELETE FROM {table}")
             db.execute("UPDATE index_languages SET stories = 0")
-            bits = by_name(packed_buckets.bits_for(sizes, self._bandings))
+            bits = record_by_language(packed_buckets.bits_for(sizes, self._bandings))
             marks = {"ledger": ledger_id, "version": version, **self._layout, "bits": bits}
             db.executemany("INSERT INTO index_marks VALUES (?, ?)", marks.items())
             db.execute("COMMIT")
 
-        await self._do(wipe)
+        await self._connection.do(wipe)
 
     async def admit(self, version: str) -> None:
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
-            record = {key: extended(marks[key], value) for key, value in self._layout.items()}
-            record |= {"version": version, "bits": by_name(self._bits(db))}
+            record = {key: extended_record(marks.get(key), value) for key, value in self._layout.items()}
+            record |= {"version": version, "bits": record_by_language(self._bits(db))}
             db.executemany("INSERT OR REPLACE INTO index_marks VALUES (?, ?)", record.items())
             db.execute("COMMIT")
 
-        await self._do(write)
+        await self._connection.do(write)
 
-    async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
-        """Fill the empty index, a transaction for each column, its rows in order."""
-        bits, spool = await self._do(self._bits), Spool(scratch)
+    async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
+        """Fill the empty index in one transaction per column, its rows in ascending order."""
+        bits, spool = await self._connection.do(self._bits), Spool(scratch)
         async for page in pages:
-            await asyncio.to_thread(put_aside, spool, page, self._bandings, bits)
-        for part in parts_of(spool, self._bandings):
-            await self._do(partial(_fill, spool=spool, part=part))
-            yield part.stories
+            await asyncio.to_thread(spool_page, spool, page, self._bandings, bits)
+        for column in spooled_columns(spool, self._bandings):
+            await self._connection.do(partial(_fill, spool=spool, column=column))
+            yield column.stories
 
-    async def sizes(self) -> dict[Language, int]:
-        rows = await self._do(lambda db: db.execute("SELECT language, stories FROM index_languages").fetchall())
+    async def story_counts(self) -> dict[Language, int]:
+        query = "SELECT language, stories FROM index_languages"
+        rows = await self._connection.do(lambda db: db.execute(query).fetchall())
         return {Language(language): n for language, n in rows if n}
 
-    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
-        def read(db: sqlite3.Connection) -> dict[str, int]:
-            bits, numbers, sizes = self._bits(db), _numbers(db), {}
-            for language, places in packed_buckets.by_language(sample).items():
-                stories = [sample[place] for place in places]
-                asked = packed_buckets.asked(language, stories, self._bandings[language], bits[language])
-                for bucket, length in zip(asked.buckets.tolist(), _lengths(db, _rows(numbers, asked)), strict=True):
-                    sizes[packed_buckets.name(language, bucket)] = length // packed_buckets.NUMBER_BYTES
-            return {name: n for name, n in sizes.items() if n}
+    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
+        def read(db: sqlite3.Connection) -> dict[Bucket, int]:
+            bits, language_numbers, sizes = self._bits(db), _numbers(db), {}
+            for language, positions in packed_buckets.positions_by_language(sample).items():
+                stories = [sample[position] for position in positions]
+                request = packed_buckets.lookup_request(language, stories, self._bandings[language], bits[language])
+                lengths = _lengths(db, _rows(language_numbers, request))
+                for bucket, length in zip(request.buckets.tolist(), lengths, strict=True):
+                    if length:
+                        record = packed_buckets.bucket_record(language, bucket)
+                        sizes[record] = length // packed_buckets.NUMBER_BYTES
+            return sizes
 
-        return await self._do(read)
+        return await self._connection.do(read)
 
-    async def trouble(self) -> str | None:
-        said = await self._do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
-        if said != "ok":
-            return str(said)
-        return packed_buckets.crowded(await self.sizes(), await self._do(self._bits))
+    async def problem(self) -> str | None:
+        checked = await self._connection.do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
+        if checked != "ok":
+            return str(checked)
+        return packed_buckets.overfull(await self.story_counts(), await self._connection.do(self._bits))
 
-    async def touch(self) -> None:
-        await self._do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))
+    async def check_writable(self) -> None:
+        await self._connection.do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))
 
     async def close(self) -> None:
-        self._thread.shutdown(wait=True)
-        self._db.close()
+        self._connection.close()
 
     def _bits(self, db: sqlite3.Connection) -> packed_buckets.Bits:
         row = db.execute("SELECT value FROM index_marks WHERE key = 'bits'").fetchone()
-        return packed_buckets.recorded(row and row[0], self._bandings)
-
-    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def call() -> T:
-            try:
-                return _whole(self._db, work)
-            except sqlite3.Error as error:
-                raise failure(error, "the index failed") from error
-
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-
-def _whole(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    """What `work` gives; whatever it raises, the transaction that it began is undone."""
-    try:
-        return work(db)
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
+        return packed_buckets.recorded_bits(row and row[0], self._bandings)
 
 
 def _applied(db: sqlite3.Connection) -> int | None:
@@ -192,10 +181,9 @@ def _applied(db: sqlite3.Connection) -> int | None:
 
 
 def _register(db: sqlite3.Connection, languages: Iterable[Language]) -> None:
-    """Give the languages that are new the next numbers; numbers stay."""
+    """Give each new language the next number; numbers never change."""
     known = _numbers(db)
-    new = [language for language in languages if language not in known]
-    if new:
+    if new := [language for language in languages if language not in known]:
         numbered = enumerate(new, max(known.values(), default=-1) + 1)
         db.executemany("INSERT OR IGNORE INTO index_languages (number, language) VALUES (?, ?)", numbered)
 
@@ -204,47 +192,48 @@ def _numbers(db: sqlite3.Connection) -> dict[Language, int]:
     return dict(db.execute("SELECT language, number FROM index_languages"))
 
 
-def _fill(db: sqlite3.Connection, spool: Spool, part: Part) -> None:
+def _fill(db: sqlite3.Connection, spool: Spool, column: SpooledColumn) -> None:
     db.execute("BEGIN IMMEDIATE")
-    number = _numbers(db)[part.language]
-    rows = ((_row(number, bucket), numbers) for bucket, numbers in part.buckets(spool))
-    db.executemany(APPEND, rows)  # a probe of the doctor's may be there
-    _grow(db, {part.language: part.stories})
+    number = _numbers(db)[column.language]
+    rows = ((_row(number, bucket), numbers) for bucket, numbers in column.buckets(spool))
+    db.executemany(APPEND, rows)  # appended, since the buckets may hold a probe of `neardup doctor`
+    _grow(db, {column.language: column.stories})
     db.execute("COMMIT")
 
 
-def _grow(db: sqlite3.Connection, gained: Mapping[Language, int]) -> None:
-    db.executemany("UPDATE index_languages SET stories = stories + ?2 WHERE language = ?1", gained.items())
+def _grow(db: sqlite3.Connection, growth: Mapping[Language, int]) -> None:
+    db.executemany("UPDATE index_languages SET stories = stories + ?2 WHERE language = ?1", growth.items())
 
 
-def _row(language: int, bucket: int) -> int:
-    return language << COLUMN_BITS + BAND_BITS | bucket
+def _row(language_number: int, bucket: int) -> int:
+    return language_number << COLUMN_BITS + BAND_BITS | bucket
 
 
-def _rows(numbers: Mapping[Language, int], asked: packed_buckets.Asked) -> list[int]:
-    return [_row(numbers[asked.language], bucket) for bucket in asked.buckets.tolist()]
+def _rows(language_numbers: Mapping[Language, int], request: packed_buckets.LookupRequest) -> list[int]:
+    number = language_numbers[request.language]
+    return [_row(number, bucket) for bucket in request.buckets.tolist()]
 
 
-def _lengths(db: sqlite3.Connection, buckets: Sequence[int]) -> list[int]:
-    rows = db.execute(
+def _lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
+    lengths = db.execute(
         "SELECT coalesce(length(numbers), 0) FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (json.dumps(buckets),),
+        (json.dumps(rows),),
     )
-    return [length for (length,) in rows]
+    return [length for (length,) in lengths]
 
 
-def _read(db: sqlite3.Connection, buckets: Sequence[int], most: int) -> tuple[list[bytes], list[int]]:
-    """What the buckets hold, the last `most` bytes of it, and how long it is."""
-    rows = db.execute(
+def _read(db: sqlite3.Connection, rows: Sequence[int], most: int) -> tuple[list[bytes], list[int]]:
+    """The last `most` bytes of each bucket that is not empty, and the whole length of each bucket."""
+    buckets = db.execute(
         "SELECT coalesce(length(numbers), 0), CASE WHEN length(numbers) <= ? THEN numbers END"
         " FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (most, json.dumps(buckets)),
+        (most, json.dumps(rows)),
     )
     values, lengths = [], []
-    for bucket, (length, numbers) in zip(buckets, rows.fetchall(), strict=True):
+    for row, (length, numbers) in zip(rows, buckets.fetchall(), strict=True):
         lengths.append(length)
-        if length > most:  # SQL would read it whole, whatever part was asked for
-            with db.blobopen("index_buckets", "numbers", bucket, readonly=True) as blob:
+        if length > most:  # substr() would read the whole blob
+            with db.blobopen("index_buckets", "numbers", row, readonly=True) as blob:
                 blob.seek(length - most)
                 values.append(blob.read())
         elif length:

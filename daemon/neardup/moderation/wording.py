@@ -1,17 +1,13 @@
-"""The figures of a pair in words; what they are of is in `compare.evidence` and `compare.remembered`."""
+"""The figures of a pair in words; what they are of is in `query.evidence`."""
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-Facts = Mapping[str, Any]
+from neardup.core.verify.tiers import tier_of
+from neardup.query.evidence import Evidence, Side
 
-KINDS = {
-    "exact": "Exact copy",
-    "near": "Near copy",
-    "similar": "Similar stories",
-    "partial": "Partial copy",
-}
 DAY = timedelta(days=1)
 UNITS = {
     "years": 365 * DAY,
@@ -36,37 +32,50 @@ def span(length: timedelta) -> str:
     return "a second" if length >= UNITS["seconds"] else "less than a second"
 
 
-def kind(facts: Facts) -> str:
+def kind(facts: Evidence) -> str:
     """How the two are alike."""
-    if facts["kind"] is None:
-        return "Not flagged" if facts["share_a"] is None else "No copy by the configured thresholds"
-    return KINDS[facts["kind"]]
+    if facts.kind is None:
+        return "Not flagged" if facts.share_a is None else "No copy by the configured thresholds"
+    return tier_of(facts.kind).label
 
 
-def headline(facts: Facts) -> str:
+def evidence(row: Mapping[str, Any]) -> str:
+    """Why a flag, a row of `pairs`, is of its kind: the signals that decided it, in words."""
+    containments = row["containment"], row["matched_containment"]
+    signals = {
+        "hamming": row["hamming"],
+        "jaccard": row["jaccard"],
+        "containment": max(containments) if None not in containments else None,
+        "longest_run_words": row["longest_run_words"],
+    } | json.loads(row["signals"] or "{}")
+    shown = {name: percent(value) if isinstance(value, float) else value for name, value in signals.items()}
+    return tier_of(row["kind"]).evidence.format_map(shown)
+
+
+def headline(facts: Evidence) -> str:
     """How much of either stands in the other."""
-    if facts["share_a"] is not None:
-        if facts["share_a"] == facts["share_b"] == 1:
+    if facts.share_a is not None and facts.share_b is not None:
+        if facts.share_a == facts.share_b == 1:
             return "Every word of either story stands in the other"
-        return f"{percent(facts['share_a'])} of A stands in B; {percent(facts['share_b'])} of B stands in A"
-    if facts["containment"] is not None:
-        a, b = percent(facts["containment"]), percent(facts["matched_containment"])
-        return f"{'About ' if facts['estimated'] else ''}{a} of A's word pairs stand in B; {b} of B's in A"
+        return f"{percent(facts.share_a)} of A stands in B; {percent(facts.share_b)} of B stands in A"
+    if facts.containment is not None and facts.matched_containment is not None:
+        a, b = percent(facts.containment), percent(facts.matched_containment)
+        return f"{'About ' if facts.estimated else ''}{a} of A's word pairs stand in B; {b} of B's in A"
     return "How much of either stands in the other is not known"
 
 
-def share(facts: Facts, side: str) -> str | None:
+def share(facts: Evidence, side: Side) -> str | None:
     """How much of one story stands in the other, said of that story."""
-    part = facts[f"share_{side}"]
+    part = facts.shares[side]
     return None if part is None else f"{percent(part)} of this story stands in the other"
 
 
-def findings(facts: Facts) -> list[str]:
+def findings(facts: Evidence) -> list[str]:
     """What else there is to know, a sentence each."""
     return [_sentence(words) for words in _found(facts)]
 
 
-def warnings(facts: Facts) -> list[str]:
+def warnings(facts: Evidence) -> list[str]:
     """What a reader has to know before trusting the rest."""
     return [_sentence(words) for words in _doubts(facts)]
 
@@ -75,40 +84,40 @@ def _sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def _found(facts: Facts) -> Iterator[str]:
-    times = [datetime.fromisoformat(facts[side]["published_at"] or "9999-12-31T00:00Z") for side in "ab"]
-    if facts["earlier"]:
-        later = "b" if facts["earlier"] == "a" else "a"
-        yield f"{facts['earlier'].upper()} was published {span(abs(times[1] - times[0]))} before {later.upper()}"
+def _found(facts: Evidence) -> Iterator[str]:
+    times = [datetime.fromisoformat(about.published_at or "9999-12-31T00:00Z") for about in (facts.a, facts.b)]
+    if facts.earlier:
+        later = "b" if facts.earlier == "a" else "a"
+        yield f"{facts.earlier.upper()} was published {span(abs(times[1] - times[0]))} before {later.upper()}"
     else:
-        both = facts["a"]["published_at"] and facts["b"]["published_at"]
+        both = facts.a.published_at and facts.b.published_at
         yield "both were published at the same time" if both else "which was published first is not known"
-    if facts["same_author"] is None:
+    if facts.same_author is None:
         yield "whether one author wrote both is not known"
     else:
-        yield "the same author wrote both" if facts["same_author"] else "two different authors wrote them"
-    if facts["longest_run_words"]:
-        yield f"the longest run of the same words has {facts['longest_run_words']:,}"
+        yield "the same author wrote both" if facts.same_author else "two different authors wrote them"
+    if facts.longest_run_words:
+        yield f"the longest run of the same words has {facts.longest_run_words:,}"
 
 
-def _doubts(facts: Facts) -> Iterator[str]:
-    if facts["estimated"]:
+def _doubts(facts: Evidence) -> Iterator[str]:
+    if facts.estimated:
         yield "the scores are estimates: a text was not to be had when they were made"
-    for side in "ab":
-        if facts[side]["changed"]:
+    for side, about in facts.sides.items():
+        if about.changed:
             yield f"the page of {side.upper()} has changed since it was fingerprinted: its text here is today's"
-        if facts[side]["gone"]:
-            yield f"the text of {side.upper()} is not to be had any more ({facts[side]['gone']})"
+        if about.gone:
+            yield f"the text of {side.upper()} is not to be had any more ({about.gone})"
 
 
-def scores(facts: Facts) -> list[tuple[str, str]]:
+def scores(facts: Evidence) -> list[tuple[str, str]]:
     """The scores by name, of those that are known."""
     named: list[tuple[str, str]] = []
-    if facts["hamming"] is not None:
-        named.append(("SimHash", f"{facts['hamming']} of 128 bits differ"))
-    if facts["jaccard"] is not None:
-        named.append(("Jaccard similarity", f"{facts['jaccard']:.2f}"))
-    if facts["containment"] is not None:
-        named.append(("Containment, A in B", f"{facts['containment']:.2f}"))
-        named.append(("Containment, B in A", f"{facts['matched_containment']:.2f}"))
+    if facts.hamming is not None:
+        named.append(("SimHash", f"{facts.hamming} of 128 bits differ"))
+    if facts.jaccard is not None:
+        named.append(("Jaccard similarity", f"{facts.jaccard:.2f}"))
+    if facts.containment is not None:
+        named.append(("Containment, A in B", f"{facts.containment:.2f}"))
+        named.append(("Containment, B in A", f"{facts.matched_containment:.2f}"))
     return named

@@ -11,14 +11,17 @@ import xxhash
 from neardup.app import open_index, open_readers, open_source
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.text.html import Unreadable
-from neardup.errors import Fatal, Gone, NeardupError
-from neardup.index.protocol import Found, Index
+from neardup.core.page import PageFingerprinted, Unreadable
+from neardup.errors import Fatal, NeardupError
+from neardup.index.health import ServerHealth
+from neardup.index.protocol import Index, LookupResult
+from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import connect, damage, files, fingerprint_arrays, now_ms, runs, stories, transaction, translated
+from neardup.pages.results import NotModified, ReadFailed
 from neardup.pages.store import path_of
-from neardup.pipeline.index_sync import refuse
-from neardup.records import Banded, Change, Checkpoint, Language, Story
+from neardup.pipeline.index_sync import refuse_index_mismatch
+from neardup.records import Banded, Change, Checkpoint, Language, Skip, Story
 from neardup.source.athena import Athena
 from neardup.source.rows import REQUIRED
 from neardup.timestamps import rfc3339
@@ -78,28 +81,33 @@ async def _index(config: Config) -> str:
     connect(config.ledger.path).close()  # refuses what must not be written to, as an index in the same file would be
     index = await open_index(config)
     try:
-        await _refuse_strangers(config, index)
+        await _check_index(config, index)
         await _round_trip(index)
-        trouble = await index.trouble()
-        if trouble:
-            raise Fatal(trouble)
-        return f"{sum((await index.sizes()).values())} stories; writes are taken, a probe is found"
+        if isinstance(index, ServerHealth) and (problem := await index.problem()):
+            raise Fatal(problem)
+        held = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
+        return f"{held}writes are taken, a probe is found"
     finally:
         await index.close()
 
 
-async def _refuse_strangers(config: Config, index: Index) -> None:
+async def _check_index(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
         made, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
-        refuse(await index.mark(), runs.get(db, "ledger_id") or "", made, held)
+        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", made, held)
     finally:
         db.close()
 
 
 async def _round_trip(index: Index) -> None:
-    """What stays behind of a probe is written once: a bucket that took it each time would forget its stories."""
-    await index.touch()
+    """Write a probe and find it; raises Fatal if it is not found.
+
+    The number that a probe leaves in packed buckets is written once only: a probe with every call would push the
+    stories out of a bucket's last max_bucket members.
+    """
+    if isinstance(index, ServerHealth):
+        await index.check_writable()
     near, either = await _probed(index)
     if PROBE_NUMBER in near.numbers:
         return
@@ -113,7 +121,7 @@ async def _round_trip(index: Index) -> None:
         raise Fatal("a probe was written and not found again")
 
 
-async def _probed(index: Index) -> tuple[Found, Found]:
+async def _probed(index: Index) -> tuple[LookupResult, LookupResult]:
     _, [near, either] = await index.lookup([UNSIGNED, PROBE])
     return near, either
 
@@ -134,17 +142,21 @@ async def _store(config: Config) -> str:
     known = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
     story = known or Story(0, LANGUAGES[0])
     path = f"{config.content.url}/{path_of(config.content, story)}"
-    with closing(open_readers(config)) as readers:
-        try:
-            read = await readers.read(story, None)
-        except Gone:
-            if known:
-                raise Fatal(f"answers, but has no object {path}") from None
+    with closing(open_readers(config)) as pool:
+        result = await pool.read(story, None)
+    match result:
+        case PageFingerprinted(made, _, size):
+            return f"{path}, {size} bytes, a story of {made.words} words"
+        case Unreadable(Skip.MISSING) if known is None:
             return f"answers; no story is known yet, so there was no page to read at {path}"
-        except Unreadable as unreadable:
-            raise Fatal(f"{path}: {unreadable.reason}; is extract.body right?") from None
-    assert read is not None  # without an ETag a page is always read
-    return f"{path}, {read.size} bytes, a story of {read.fingerprint.words} words"
+        case Unreadable(Skip.MISSING):
+            raise Fatal(f"answers, but has no object {path}")
+        case Unreadable(reason):
+            raise Fatal(f"{path}: {reason}; is extract.body right?")
+        case ReadFailed(error=error):
+            raise Fatal(error)
+        case NotModified():
+            raise AssertionError("without an ETag a page is always read")
 
 
 async def _first_listed(config: Config) -> Story | None:

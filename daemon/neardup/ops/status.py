@@ -1,23 +1,25 @@
-"""How neardup stands, read off the ledger and the index."""
+"""The state of the ledger and the index, for operators."""
 
 import asyncio
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from neardup.app import open_index
 from neardup.config import Config
 from neardup.core.candidates.select import worth_comparing
 from neardup.errors import NeardupError
+from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
+    active_verdicts,
     candidates,
     changes,
     clusters,
     flags,
     lock,
     read,
-    remembered_verdicts,
     runs,
     snapshot,
     stories,
@@ -34,47 +36,139 @@ BUCKETS = 10
 ANSWER_SECONDS = 5
 
 
-async def status(config: Config) -> dict[str, Any]:
-    """Everything an operator asks first, as one JSON-able object; an index that is away is said to be."""
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a run waits for, the error that it waits out, and since when (RFC 3339)."""
+
+    what: str
+    why: str
+    since: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCounts:
+    """By verdict: judged pairs, pairs kept from being flagged, and open flags that have one for context."""
+
+    judged: dict[str, int]
+    kept: dict[str, int]
+    in_context: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two stories of a cluster, and the higher of their scores."""
+
+    a: int
+    b: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Two stories of a cluster that are this many flags apart."""
+
+    a: int
+    b: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A cluster; `chain` says that its two stories furthest apart have little in common."""
+
+    likely_original: int
+    size: int
+    weakest_edge: Edge
+    furthest_apart: Distance
+    chain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCounts:
+    """The number of clusters, and the largest of them."""
+
+    count: int
+    largest: list[ClusterStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """Stories in the index, changes it has yet to apply (None: it was never filled), members of its largest buckets.
+
+    `stories` is None for a backend without statistics.
+    """
+
+    kind: str
+    stories: int | None
+    lag: int | None
+    hottest_buckets: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class UnavailableIndex:
+    """Why the index gives no status."""
+
+    kind: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What `neardup status` shows; its fields are the keys of its JSON object, times are RFC 3339."""
+
+    running: dict[str, Any] | None
+    waiting: Waiting | None
+    stories: dict[str, int]
+    flags: dict[str, dict[str, int]]
+    verdicts: VerdictCounts
+    clusters: ClusterCounts
+    candidates_pending: int
+    near_misses: int
+    dead_letters: dict[str, int]
+    sweep_owed: bool
+    watermark: str | None
+    fingerprint_version: str | None
+    runs: list[dict[str, Any]]
+    index: IndexStatus | UnavailableIndex
+
+
+async def status(config: Config) -> Status:
+    """The state of ledger and index; an index that fails is part of it.  Raises Fatal where there is no ledger."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
-        return _ledger_facts(db, config) | {"index": await _index_facts(db, config)}
+        running = lock.holder(config.ledger.path)
+        return Status(
+            running=running,
+            waiting=_waiting(db, running),
+            stories=runs.stories_by_language(db),
+            flags=flags.counts(db),
+            verdicts=_verdict_counts(db),
+            clusters=_cluster_counts(db, config),
+            candidates_pending=candidates.pending_count(db),
+            near_misses=candidates.near_miss_count(db),
+            dead_letters=runs.dead_letters(db),
+            sweep_owed=runs.owes_sweep(db),
+            watermark=rfc3339(runs.watermark(db)),
+            fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
+            runs=[
+                {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
+                for run in runs.latest(db, RUNS)
+            ],
+            index=await _index_status(db, config),
+        )
 
 
-def _ledger_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
-    running = lock.holder(config.ledger.path)
-    return {
-        "running": running,
-        "waiting": _waiting_facts(db, running),
-        "stories": runs.stories_by_language(db),
-        "flags": flags.counts(db),
-        "verdicts": _verdict_facts(db),
-        "clusters": _cluster_facts(db, config),
-        "candidates_pending": candidates.pending_count(db),
-        "near_misses": candidates.near_miss_count(db),
-        "dead_letters": runs.dead_letters(db),
-        "sweep_owed": runs.owes_sweep(db),
-        "watermark": rfc3339(runs.watermark(db)),
-        "fingerprint_version": (runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
-        "runs": [
-            {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
-            for run in runs.latest(db, RUNS)
-        ],
-    }
-
-
-def _waiting_facts(db: sqlite3.Connection, running: dict[str, Any] | None) -> dict[str, Any] | None:
+def _waiting(db: sqlite3.Connection, running: dict[str, Any] | None) -> Waiting | None:
     waiting = running and runs.waiting(db, running.get("pid", 0))
-    return waiting and {"what": waiting["what"], "why": waiting["why"], "since": rfc3339(waiting["since"])}
+    return Waiting(waiting["what"], waiting["why"], rfc3339(waiting["since"])) if waiting else None
 
 
-def _verdict_facts(db: sqlite3.Connection) -> dict[str, Any]:
-    """Pairs by the verdict that stands; those that one keeps from being flagged; open flags with one for context."""
+def _verdict_counts(db: sqlite3.Connection) -> VerdictCounts:
     judged = verdicts.precision(db)
-    return {
-        "judged": {verdict: n for verdict in Verdict if (n := sum(row[verdict] for row in judged))},
-        "kept": _by_verdict(remembered_verdicts.kept_counts(db)),
-        "in_context": _by_verdict(remembered_verdicts.context_counts(db)),
-    }
+    return VerdictCounts(
+        judged={verdict: n for verdict in Verdict if (n := sum(row[verdict] for row in judged))},
+        kept=_by_verdict(active_verdicts.suppressed_counts(db)),
+        in_context=_by_verdict(active_verdicts.context_counts(db)),
+    )
 
 
 def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
@@ -84,52 +178,52 @@ def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
     return dict(tally)
 
 
-def _cluster_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
+def _cluster_counts(db: sqlite3.Connection, config: Config) -> ClusterCounts:
     with snapshot(db):
         found = clusters.of_flags(db)
-        return {
-            "count": len(found),
-            "largest": [
-                {
-                    "likely_original": cluster.stories[0],
-                    "size": len(cluster.stories),
-                    "weakest_edge": {"a": a, "b": b, "score": round(score, 4)},
-                    "furthest_apart": {"a": cluster.ends[0], "b": cluster.ends[1], "steps": cluster.steps},
-                    "chain": cluster.steps > 1 and not _alike(db, config, *cluster.ends),
-                }
-                for cluster in found[:CLUSTERS]
-                for a, b, score in [cluster.weakest]
-            ],
-        }
+        largest = [
+            ClusterStatus(
+                likely_original=cluster.stories[0],
+                size=len(cluster.stories),
+                weakest_edge=Edge(a, b, round(score, 4)),
+                furthest_apart=Distance(*cluster.ends, cluster.steps),
+                chain=cluster.steps > 1 and not _are_alike(db, config, *cluster.ends),
+            )
+            for cluster in found[:CLUSTERS]
+            for a, b, score in [cluster.weakest]
+        ]
+        return ClusterCounts(len(found), largest)
 
 
-def _alike(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
-    """Whether two stories would have been nominated, had their bands met."""
+def _are_alike(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
+    """Whether two stories would be candidates if they shared buckets."""
     found = stories.fingerprints(db, [a, b])
     one, other = found[a], found[b]
     return worth_comparing(one, other, config.detection.of(one.language))
 
 
-async def _index_facts(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
+async def _index_status(db: sqlite3.Connection, config: Config) -> IndexStatus | UnavailableIndex:
     kind = config.index.url.partition(":")[0]
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            return {"kind": kind, **await _asked(db, config)}
+            return await _read_index(db, config, kind)
     except TimeoutError:
-        return {"kind": kind, "error": f"no answer for {ANSWER_SECONDS} seconds"}
+        return UnavailableIndex(kind, f"no answer for {ANSWER_SECONDS} seconds")
     except NeardupError as error:
-        return {"kind": kind, "error": str(error)}
+        return UnavailableIndex(kind, str(error))
 
 
-async def _asked(db: sqlite3.Connection, config: Config) -> dict[str, Any]:
+async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> IndexStatus:
     index = await open_index(config)
     try:
-        mark = await index.mark()
-        sizes = await index.bucket_sizes(changes.recent(db, SAMPLE))
-        return {
-            "stories": sum((await index.sizes()).values()),
-            "lag": None if mark.applied is None else changes.last_seq(db) - mark.applied,
-            "hottest_buckets": dict(sorted(sizes.items(), key=lambda bucket: (-bucket[1], bucket[0]))[:BUCKETS]),
-        }
+        position = await index.position()
+        sizes = await bucket_sizes(index, changes.recent(db, SAMPLE))
+        hottest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
+        return IndexStatus(
+            kind,
+            stories=sum((await index.story_counts()).values()) if isinstance(index, BucketStatistics) else None,
+            lag=None if position.applied is None else changes.last_seq(db) - position.applied,
+            hottest_buckets={bucket: -n for n, bucket in hottest},
+        )
     finally:
         await index.close()

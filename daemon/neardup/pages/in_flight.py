@@ -14,7 +14,7 @@ from pathlib import Path
 from neardup.errors import Fatal
 
 WORD_BYTES = 8
-# A page takes milliseconds, and one that is the end of a parser is the end of a reading process.  What takes the
+# A page takes milliseconds, and one that is the end of a parser is the end of a reader process.  What takes the
 # daemon along is memory that runs out, or a watchdog that nobody feeds, and they take their time: whoever came just
 # before a kill had no part in it.
 SUSPICIOUS_NS = 1_000_000_000

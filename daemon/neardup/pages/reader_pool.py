@@ -1,4 +1,4 @@
-"""The processes that read pages, as the pipeline uses them."""
+"""A pool of processes that read pages, and what it yields of each."""
 
 import asyncio
 import os
@@ -9,24 +9,28 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
+
+import structlog
 
 from neardup.config import Content
+from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
-from neardup.core.verify.scores import Shingled
-from neardup.errors import Crashed, Fatal, Interrupted
+from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied
 from neardup.pages.adaptive_limit import Concurrency
-from neardup.pages.reader_process import Read, page_shingled, page_story, read_page
-from neardup.pages.reader_rpc import Link, linked
+from neardup.pages.reader_process import FINGERPRINT, SHINGLE, SPLIT, Answer, Greeting, Seconds
+from neardup.pages.reader_rpc import ReaderConnection, connect_reader
+from neardup.pages.results import PageResult, ReadFailed, ShingledResult, TextResult, failure_of
 from neardup.pages.store import path_of
 from neardup.pages.watchdog import LOOK_SECONDS, Record, new_record
-from neardup.records import Story
+from neardup.records import Dead, Story
 from neardup.retry import retried
 from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
-FETCH, EXTRACT, FINGERPRINT = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
-STRIKES = 2  # processes that die over a page, before it is given up: the first may have died of something else
+FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
+STRIKES = 2  # processes that die over a page, before it is given up: the first may have died of another cause
 GRACE_SECONDS = 1.0  # for native code to give the interpreter back
 # Arrays are small here; a pool of threads for large ones only takes memory, and is nothing to fork with.
 # And what a large page took is given back, not kept for another: memory is how a page is judged.
@@ -34,16 +38,23 @@ ALONE = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "1000000", "MALL
 
 OnRecord = Callable[[int], AbstractContextManager[None]]
 
+log = structlog.get_logger()
 
-def _off_the_record(_: int) -> AbstractContextManager[None]:
+
+def _not_recorded(_: int) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-class Readers:
-    """Reads pages, at most `most` at a time, as many of them as `concurrency` finds good."""
+class ReaderPool:
+    """Reads pages, at most `most` at a time, as many of them as `concurrency` finds good.
+
+    Its processes start with the first page.  What is of one page alone is a result; an error that it raises ends the
+    whole run: Fatal where no process can read, or where the store refuses everything.
+    """
 
     def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
         self.concurrency = Concurrency(most)
+        self.computing_seconds = 0.0  # that extracting and fingerprinting took, of all pages together
         self._content = content
         self._setting = (content, extraction)
         self._processes = min(PROCESSES, most)
@@ -53,8 +64,8 @@ class Readers:
 
     @property
     def cpu_seconds(self) -> float:
-        """What the processes have used of the processor, as far as they have told."""
-        return sum(link.cpu_seconds for link in self._links)
+        """What the processes have used of the processor, by their last answers."""
+        return sum(connection.cpu_seconds for connection in self._connections)
 
     @property
     def groups(self) -> list[int]:
@@ -62,49 +73,58 @@ class Readers:
         return [group.first.pid for group in self._groups]
 
     @property
-    def _links(self) -> list[Link]:
-        return [link for group in self._groups for link in group.links if not link.ended]
+    def _connections(self) -> list[ReaderConnection]:
+        return [one for group in self._groups for one in group.connections if not one.ended]
 
     async def _complete(self) -> None:
         """Start processes in the place of those that ended."""
         async with self._starting:
-            for group in [group for group in self._groups if all(link.ended for link in group.links)]:
+            for group in [group for group in self._groups if all(one.ended for one in group.connections)]:
                 group.end()
                 self._groups.remove(group)
-            if missing := self._processes - len(self._links):
+            if missing := self._processes - len(self._connections):
                 self._groups.append(await _started(*self._setting, missing))
                 self._watching = self._watching or asyncio.create_task(self._watch(), name="budgets")
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            for link in self._links:
-                link.look()
+            for connection in self._connections:
+                connection.enforce_budget()
+
+    def path_of(self, story: Story) -> str:
+        """Where a story's page is, below content.url."""
+        return path_of(self._content, story)
 
     async def read(
-        self, story: Story, etag: str | None, *, alone: bool = False, record: OnRecord = _off_the_record
-    ) -> Read | None:
-        """A story's page, read, on `record` while it is in flight; None where it still has this ETag.
+        self, story: Story, etag: str | None, *, alone: bool = False, record: OnRecord = _not_recorded
+    ) -> PageResult:
+        """A story's page, fingerprinted, on `record` while it is in flight; NotModified where it still has this ETag.
 
-        A page is read `alone` when nothing else may be in flight.  Raises Unreadable, Gone, TooLarge, Forbidden,
-        Crashed, and Transient when the attempts are used up; Fatal where no process can read.
+        A page is read `alone` when nothing else may be in flight.
         """
-        read: Read | None = await self._read(read_page.__name__, story, etag, alone=alone, record=record)
-        if read is not None:
-            FETCH.observe(read.fetch)
-            EXTRACT.observe(read.extract)
-            FINGERPRINT.observe(read.fingerprinting)
-        return read
+        result, seconds = await self._read(FINGERPRINT, story, etag, alone=alone, record=record)
+        if isinstance(result, PageFingerprinted):
+            assert seconds is not None
+            self._observe(seconds)
+        return cast("PageResult", result)
 
-    async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
-        """The hash of a story's text, and the text to be compared.  Raises as `read` does."""
-        told: tuple[bytes, Shingled] = await self._read(page_shingled.__name__, story)
-        return told
+    async def shingled(self, story: Story) -> ShingledResult:
+        """A story's text as it is compared with others."""
+        result, _ = await self._read(SHINGLE, story)
+        return cast("ShingledResult", result)
 
-    async def story(self, story: Story) -> tuple[str, list[bytes]]:
-        """A story's text, and the words of that.  Raises as `read` does."""
-        told: tuple[str, list[bytes]] = await self._read(page_story.__name__, story)
-        return told
+    async def text(self, story: Story) -> TextResult:
+        """A story's text, and its words."""
+        result, _ = await self._read(SPLIT, story)
+        return cast("TextResult", result)
+
+    def _observe(self, seconds: Seconds) -> None:
+        fetching, extracting, fingerprinting = seconds
+        FETCHING.observe(fetching)
+        EXTRACTING.observe(extracting)
+        FINGERPRINTING.observe(fingerprinting)
+        self.computing_seconds += extracting + fingerprinting
 
     async def _read(
         self,
@@ -113,31 +133,45 @@ class Readers:
         etag: str | None = None,
         *,
         alone: bool = False,
-        record: OnRecord = _off_the_record,
-    ) -> Any:
-        """What `work` gives of a story's page; the end of a process is counted against the page it was over."""
-        path, strikes = path_of(self._content, story), 0
+        record: OnRecord = _not_recorded,
+    ) -> Answer:
+        """What `work` gives of a story's page, or the failure that an error of this page alone is."""
+        path = self.path_of(story)
+        try:
+            return await self._answer((work, path, etag), story, alone=alone, record=record)
+        except NeardupError as error:
+            if isinstance(error, OverBudget):
+                log.warning("a page takes too much to be read", page=path, over=error.resource)
+            return failure_of(error), None
 
-        async def ask() -> Any:
+    async def _answer(
+        self, request: tuple[str, str, str | None], story: Story, *, alone: bool, record: OnRecord
+    ) -> Answer:
+        """The answer to a request; the end of a process is counted against the page that it was computing."""
+        strikes = 0
+
+        async def ask() -> Answer:
             async with self.concurrency.alone() if alone else self.concurrency.slot():
                 with record(story.id):
-                    return await self._ask(work, path, etag)
+                    answer: Answer = await (await self._connection()).ask(request)
+                    return answer
 
         while True:
             try:
                 return await retried("fetch", ask, story=story.id)
-            except Interrupted as interrupted:
-                strikes += interrupted.over_it
+            except ReaderDied as death:
+                strikes += death.computing
                 if strikes == STRIKES:
-                    raise Crashed(f"{strikes} reading processes died of it") from None
+                    return ReadFailed(Dead.QUARANTINED, f"{strikes} reader processes died of it"), None
                 RETRIES.labels("fetch", "crashed").inc()
 
-    async def _ask(self, work: str, path: str, etag: str | None) -> Any:
-        links = self._links
-        if len(links) < self._processes:
+    async def _connection(self) -> ReaderConnection:
+        """The one with the fewest requests under way."""
+        connections = self._connections
+        if len(connections) < self._processes:
             await self._complete()
-            links = self._links or self._groups[-1].links  # which tell why they ended
-        return await min(links, key=lambda link: link.under_way).ask(work, path, etag)
+            connections = self._connections or self._groups[-1].connections  # which say why they ended
+        return min(connections, key=lambda connection: connection.under_way)
 
     def close(self) -> None:
         """End the processes; what they have under way is lost."""
@@ -148,22 +182,35 @@ class Readers:
             self._groups.pop().end()
 
 
+OpenReaderPool = Callable[[], ReaderPool]  # raises Fatal for a store that is not there
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """Processes that were started as one, and forked when that was ready: they share most of their memory."""
 
     first: subprocess.Popen[bytes]
-    links: list[Link]
+    connections: list[ReaderConnection]
 
     def end(self) -> None:
-        """Close the links, by which they end; kill those that don't."""
-        for link in self.links:
-            link.close()
+        """Close the connections, by which the processes end; kill those that don't."""
+        for connection in self.connections:
+            connection.close()
         with suppress(subprocess.TimeoutExpired):
             self.first.wait(GRACE_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(self.first.pid, signal.SIGKILL)
         self.first.wait()
+
+
+def _refusal(greeting: Greeting) -> Fatal | None:
+    """Why a process with this greeting is of no use, or None."""
+    version, compiled = greeting
+    if version != fingerprint_version.version():
+        return Fatal("the program was replaced while it ran; start it again")
+    if not compiled:
+        log.warning("this system forbids code compiled here: fingerprints take several times as long")
+    return None
 
 
 async def _started(content: Content, extraction: Extraction, size: int) -> _Group:
@@ -174,12 +221,12 @@ async def _started(content: Content, extraction: Extraction, size: int) -> _Grou
         for _, record in theirs:
             stack.callback(os.close, record)
         # not -m: what that module defines would be sent under the name of __main__
-        # -P: the working directory is nobody's to import from
+        # -P: nothing is imported from the working directory
         command = [sys.executable, "-P", "-c", f"from neardup.pages.reader_process import main; main({theirs})"]
         try:
             first = subprocess.Popen(  # noqa: ASYNC220, S603 - this program, and it takes a millisecond
                 command,
-                pass_fds=[descriptor for link in theirs for descriptor in link],
+                pass_fds=[descriptor for owner in theirs for descriptor in owner],
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr,
                 env=os.environ | ALONE,
@@ -188,5 +235,8 @@ async def _started(content: Content, extraction: Extraction, size: int) -> _Grou
         except OSError as error:
             raise Fatal(f"no process to read pages can be started: {error.strerror}") from error
         records = [Record(record) for _, record in theirs]
-    links = [await linked(ours, record, content, extraction) for (ours, _), record in zip(pairs, records, strict=True)]
-    return _Group(first, links)
+    setting = content, extraction
+    connections = [
+        await connect_reader(ours, record, _refusal, setting) for (ours, _), record in zip(pairs, records, strict=True)
+    ]
+    return _Group(first, connections)

@@ -1,10 +1,10 @@
 """Pages by their stories: from S3 or from files, whole, and unzipped."""
 
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from neardup.config import Content
+from neardup.core.page import Page
 from neardup.errors import Gone, TooLarge
 from neardup.pages.local import File, Folder
 from neardup.pages.s3 import Bucket, Get
@@ -12,15 +12,6 @@ from neardup.records import Story
 
 STEPS = {".", ".."}  # would lead elsewhere
 GUNZIP_STEP = 16_384  # bytes: each member costs a copy of what is left of its step, so never of the whole
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A fetched page: its bytes, and what the store says of it."""
-
-    body: bytes
-    content_type: str | None
-    etag: str | None
 
 
 def open_place(content: Content) -> Bucket | Folder:
@@ -52,7 +43,7 @@ class Pages:
             raise Gone(f"content.url has nothing at {path!r}")
         return self._place.begin(path, etag)
 
-    def taken(self, get: Get | File) -> Document | None:
+    def taken(self, get: Get | File) -> Page | None:
         """The page that a GET gave; None where it still has the ETag.
 
         Raises Gone, TooLarge, Forbidden, StoreDown, Fatal, Transient.
@@ -63,7 +54,7 @@ class Pages:
         body, headers = found
         if headers.get("content-encoding", "").lower() == "gzip":
             body = _gunzip(body, self._max_bytes)
-        return Document(body, headers.get("content-type"), headers.get("etag"))
+        return Page(body, headers.get("content-type"), headers.get("etag"))
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:

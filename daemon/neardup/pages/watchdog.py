@@ -1,7 +1,7 @@
 """What one page may cost the process that reads it, and how its owner sees that.
 
 A parser cannot be interrupted, and markup can make it work for hours: 32 KB of unclosed formatting take 2.3 GB,
-1 MB of nested blocks more than a minute.  So a reading process computes one page at a time and keeps on record, in
+1 MB of nested blocks more than a minute.  So a reader process computes one page at a time and keeps on record, in
 memory that its owner sees, which; the owner looks, and ends a process whose page takes too much.
 """
 
@@ -16,7 +16,7 @@ CPU_SECONDS = 10.0  # twenty times what the costliest 5 MB of prose take, on a s
 PAGE_BYTES = 300_000_000  # three times what 5 MB of prose take
 LOOK_SECONDS = 0.05  # in which 30 MB are built up at most
 
-NOBODY = -1
+NONE_COMPUTED = -1
 WORD = struct.Struct("q")
 NUMBER_AT, HELD_AT, RECORD_BYTES = 0, 8, 16
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
@@ -34,7 +34,7 @@ class Record:
 
     def end(self) -> None:
         """The page is computed."""
-        WORD.pack_into(self._shared, NUMBER_AT, NOBODY)
+        WORD.pack_into(self._shared, NUMBER_AT, NONE_COMPUTED)
 
     def hold(self, size: int) -> None:
         """Its process holds so many bytes of pages, fetched or being fetched."""
@@ -42,7 +42,7 @@ class Record:
 
     @property
     def number(self) -> int:
-        """The page that is computed, or was when the process died; NOBODY between two."""
+        """The page that is computed, or was when the process died; NONE_COMPUTED between two."""
         return int(WORD.unpack_from(self._shared, NUMBER_AT)[0])
 
     @property
@@ -54,7 +54,7 @@ class Record:
 def new_record() -> int:
     """The descriptor of a record of nobody."""
     descriptor = os.memfd_create("neardup")
-    os.pwrite(descriptor, WORD.pack(NOBODY), 0)
+    os.pwrite(descriptor, WORD.pack(NONE_COMPUTED), 0)
     os.ftruncate(descriptor, RECORD_BYTES)
     return descriptor
 
@@ -66,7 +66,7 @@ class Watched:
     pid: int
     record: Record
     idle: int
-    number: int = NOBODY  # of the page that the last look saw, and when it was first seen:
+    number: int = NONE_COMPUTED  # of the page that the last look saw, and when it was first seen:
     memory: int = 0
     seconds: float = 0.0
 
@@ -77,12 +77,12 @@ class Watched:
             self.number, self.memory, self.seconds = number, memory, seconds
         if memory - self.idle > PAGE_BYTES:
             return "memory"
-        return "time" if number != NOBODY and seconds - self.seconds > CPU_SECONDS else None
+        return "time" if number != NONE_COMPUTED and seconds - self.seconds > CPU_SECONDS else None
 
     @property
     def to_blame(self) -> int:
-        """The page that made its memory grow; NOBODY where most of it was there before."""
-        return self.number if self._own() - self.memory > PAGE_BYTES / 2 else NOBODY
+        """The page that made its memory grow; NONE_COMPUTED where most of it was there before."""
+        return self.number if self._own() - self.memory > PAGE_BYTES / 2 else NONE_COMPUTED
 
     def _own(self) -> int:
         """The process's memory but for the pages that it holds."""

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from neardup.errors import NeardupError
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, candidates, changes, remembered_verdicts, runs, verdicts
-from neardup.records import Verdict
+from neardup.index.statistics import BucketStatistics, bucket_sizes
+from neardup.ledger import Ledger, active_verdicts, candidates, changes, runs, verdicts
+from neardup.records import Language, Verdict
 from neardup.telemetry.metrics import (
     CANDIDATES_PENDING,
     DEAD_LETTERS,
@@ -35,11 +36,12 @@ async def refresh_gauges(ledger: Ledger, index: Index) -> None:
     disk = shutil.disk_usage(ledger.path.parent)
     DISK_FREE.set(disk.free)
     DISK_SIZE.set(disk.total)
-    for language, n in (await index.sizes()).items():
-        INDEX_STORIES.labels(language).set(n)
-    for name, n in (await _largest_buckets(ledger, index)).items():
-        LARGEST_BUCKET.labels(name).set(n)
-    applied = (await index.mark()).applied or 0
+    if isinstance(index, BucketStatistics):
+        for language, n in (await index.story_counts()).items():
+            INDEX_STORIES.labels(language).set(n)
+    for language, n in (await _largest_buckets(ledger, index)).items():
+        LARGEST_BUCKET.labels(language).set(n)
+    applied = (await index.position()).applied or 0
     INDEX_LAG.set(await ledger.do(changes.last_seq) - applied)
     CANDIDATES_PENDING.set(await ledger.do(candidates.pending_count))
     dead_letters = await ledger.do(runs.dead_letters)
@@ -58,9 +60,9 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
         PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
         for verdict in Verdict:
             VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
-    for labels, n in remembered_verdicts.kept_counts(db).items():
+    for labels, n in active_verdicts.suppressed_counts(db).items():
         KEPT_PAIRS.labels(*labels).set(n)
-    for labels, n in remembered_verdicts.context_counts(db).items():
+    for labels, n in active_verdicts.context_counts(db).items():
         IN_CONTEXT.labels(*labels).set(n)
 
 
@@ -72,10 +74,10 @@ async def keep_gauges(ledger: Ledger, index: Index) -> None:
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def _largest_buckets(ledger: Ledger, index: Index) -> dict[str, int]:
-    """Language -> members of the fullest bucket that the stories that changed last fall into."""
-    largest: dict[str, int] = {}
-    for name, n in (await index.bucket_sizes(await ledger.do(changes.recent, SAMPLE))).items():
-        language = name.removeprefix("sketch:").partition(":")[0]
-        largest[language] = max(n, largest.get(language, 0))
+async def _largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
+    """Members of the fullest bucket of each language that one of the latest changed stories falls into."""
+    largest: dict[Language, int] = {}
+    sample = await ledger.do(changes.recent, SAMPLE)
+    for bucket, n in (await bucket_sizes(index, sample)).items():
+        largest[bucket.language] = max(n, largest.get(bucket.language, 0))
     return largest

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One thing to do after a run; its name is what warnings say.  One that is not `vital` is left out of a stop."""
+    """One thing to do after a run, named as in warnings.  After the signal to stop, only `vital` ones begin."""
 
     name: str
     call: Callable[[Summary], Awaitable[None]]
@@ -41,4 +41,4 @@ async def run_hooks(hooks: Sequence[Hook], summary: Summary, stop: asyncio.Event
         else:
             continue
         summary.warnings[hook.name] = why
-        log.warning("the run is done, but a hook failed", hook=hook.name, why=why)
+        log.warning("a hook failed after the run", hook=hook.name, why=why)

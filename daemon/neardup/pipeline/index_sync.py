@@ -1,9 +1,9 @@
-"""Keeps the index in step with the ledger: one mechanism for every way in which it can fall behind.
+"""Keeps the index in step with the ledger, by one mechanism however the index fell behind.
 
-The ledger numbers its changes; the index remembers the last one it applied.  An index that is
-behind is replayed the changes it lacks: after each batch, after a crash between the two, after a
-Redis that went back to an older snapshot.  An index that knows of no change, of one the ledger never
-made, or of one so old that its successors are gone, is cleared and rebuilt from the stories.
+The ledger numbers its changes, and the index remembers the last one it applied.  An index that is behind replays the
+changes it lacks: after each batch, after a crash between ledger and index, after a Redis restored from an older
+snapshot.  An index is cleared and rebuilt from the stories if it has no position, if the ledger never made the change
+at its position, or if the ledger no longer keeps the changes that follow it.
 """
 
 import shutil
@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 
 import structlog
 
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.fingerprint.version import difference
 from neardup.errors import Fatal
-from neardup.index.protocol import Index, Mark
+from neardup.index.protocol import Index, IndexPosition
 from neardup.ledger import Ledger, changes, fingerprint_arrays, runs, stories
 from neardup.records import Change, Language
 from neardup.telemetry.metrics import INDEX_LAG
@@ -30,121 +30,130 @@ KEEP_CHANGES = 100_000
 log = structlog.get_logger()
 
 
-async def refuse_strangers(index: Index, ledger: Ledger, version: str) -> None:
-    """Make sure that ledger, index and this program speak of the same fingerprints.
+async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:
+    """Raise Fatal, naming the remedy, unless ledger and index hold fingerprints of this version.
 
-    Raises Fatal, naming the way out, where they don't.
+    A ledger without a version takes this one.
     """
-    await refuse_other_fingerprints(ledger, version)
-    mark = await index.mark()
-    refuse(mark, await ledger_id(ledger), version, await ledger.do(runs.stories_by_language))
-    if mark.version not in (None, version):
+    await refuse_ledger_mismatch(ledger, version)
+    position = await index.position()
+    refuse_index_mismatch(position, await ledger_id(ledger), version, await ledger.do(runs.stories_by_language))
+    if position.version not in (None, version):
         await index.admit(version)
 
 
-async def refuse_other_fingerprints(ledger: Ledger, version: str) -> None:
-    """The same of the ledger alone."""
+async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
+    """Raise Fatal unless the ledger's fingerprints can be compared with those of this version, which it then records.
+
+    Versions that differ only in languages of which the ledger has no stories can be compared.
+    """
     held = await ledger.do(runs.stories_by_language)
-    written = await ledger.do(runs.get, "fingerprint_version")
-    if written is not None and (why := difference(written, version, held)):
+    recorded = await ledger.do(runs.get, "fingerprint_version")
+    if recorded is not None and (why := difference(recorded, version, held)):
         raise Fatal(
-            f"the ledger holds {why}: they cannot be compared; `neardup backfill --refingerprint` makes them all anew"
+            f"the ledger holds {why}: they cannot be compared; `neardup backfill --refingerprint` makes them again"
         )
-    if written != version:
+    if recorded != version:
         await ledger.do(runs.put, "fingerprint_version", version)
 
 
-def refuse(mark: Mark, ledger: str, version: str, held: Collection[str]) -> None:
-    """Raise Fatal for an index of another ledger (known by its id), or of other fingerprints.
+def refuse_index_mismatch(position: IndexPosition, ledger: str, version: str, held: Collection[str]) -> None:
+    """Raise Fatal for the index of a ledger with another id, or with fingerprints of another version.
 
-    `held` are the languages that the ledger has stories of.
+    `held` are the languages of which the ledger has stories.
     """
-    if mark.ledger_id not in (None, ledger):
-        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
-    if mark.version is None:
+    _refuse_foreign_index(position, ledger)
+    if position.version is None:
         return
-    recorded, _, other = mark.version.partition(", ")
+    recorded, _, other_settings = position.version.partition(", ")
     if why := difference(recorded, version, held):
         raise Fatal(f"the index holds {why}; `neardup reindex` rebuilds it")
-    if other:
-        raise Fatal(f"the index is {other}; `neardup reindex` rebuilds it")
+    if other_settings:
+        raise Fatal(f"the index is {other_settings}; `neardup reindex` rebuilds it")
 
 
-async def start_anew(index: Index, ledger: Ledger, version: str, extraction: str) -> None:
-    """Forget every fingerprint, in the ledger and then in the index; a backfill makes them again.
+def _refuse_foreign_index(position: IndexPosition, ledger: str) -> None:
+    if position.ledger_id not in (None, ledger):
+        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
 
-    Once begun it is not begun again before a backfill has ended well, but for another `extraction`, the
-    settings by which texts are taken from pages.  Raises Fatal where the index belongs to another ledger.
+
+async def forget_fingerprints(index: Index, ledger: Ledger, version: str, extraction: str) -> None:
+    """Delete all fingerprints from the ledger and then from the index, so that a backfill makes them again.
+
+    Until a backfill has succeeded, another call deletes nothing, unless `extraction`, the settings by which text is
+    extracted from pages, has changed.  Raises Fatal if the index belongs to another ledger.
     """
-    mark = await index.mark()
-    refuse(mark, await ledger_id(ledger), (mark.version or version).partition(", ")[0], ())
+    position = await index.position()
+    _refuse_foreign_index(position, await ledger_id(ledger))
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
         await ledger.do(stories.restart, version, extraction)
         await index.clear(await ledger_id(ledger), version)
-    elif mark.version != version:
+    elif position.version != version:
         await index.clear(await ledger_id(ledger), version)
 
 
 async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
-    """Bring the index to the ledger's last change, by replay where that can do, else by a rebuild.
+    """Bring the index to the ledger's last change, by replay if possible and else by a rebuild.
 
-    Raises Fatal for an index that is not this ledger's, before anything is written to it.
+    Raises Fatal, before anything is written, for the index of another ledger or of other fingerprints.
     """
     if await replay(index, ledger, version):
         return
-    if (applied := (await index.mark()).applied) is not None or len(await ledger.do(fingerprint_arrays.after, 0, 1)):
+    applied = (await index.position()).applied
+    if applied is not None or len(await ledger.do(fingerprint_arrays.after, 0, 1)):
         last = await ledger.do(changes.last_seq)
         log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last)
     await rebuild(index, ledger, version)
 
 
 async def replay(index: Index, ledger: Ledger, version: str) -> bool:
-    """Tell the index the changes that it lacks; False where these are gone, or it is not known which they are.
+    """Apply the changes that the index lacks; False if the ledger does not have them, or they cannot be determined.
 
-    Stories may be looked up meanwhile.  Raises as `catch_up`.
+    Stories may be looked up at the same time.  Raises as `catch_up`.
     """
-    mark = await index.mark()
-    applied = mark.applied
+    position = await index.position()
+    applied = position.applied
     while True:
-        owner, held, last, behind = await ledger.do(_lacking, applied)
-        refuse(mark, owner, version, held)
-        if applied is None or behind is None:
+        owner, held, last, missing = await ledger.do(_missing_changes, applied)
+        refuse_index_mismatch(position, owner, version, held)
+        if applied is None or missing is None:
             return False
         INDEX_LAG.set(last - applied)
-        if not behind:
+        if not missing:
             return True
-        await index.apply(behind, behind[-1].seq, since=applied)
-        applied = behind[-1].seq
+        await index.apply(missing, missing[-1].seq, since=applied)
+        applied = missing[-1].seq
 
 
-def _lacking(db: sqlite3.Connection, applied: int | None) -> tuple[str, Collection[str], int, list[Change] | None]:
-    """The ledger's id, its languages with stories, its last change, and the next that an index so far lacks.
+def _missing_changes(
+    db: sqlite3.Connection, applied: int | None
+) -> tuple[str, Collection[str], int, list[Change] | None]:
+    """The ledger's id, the languages of its stories, its last change, and the next changes after `applied`.
 
-    These are None where they are not known.
-    All at once, for the ledger is asked by many.
+    The changes are None if they cannot be determined.  One call for all four, because the ledger's thread is busy.
     """
     last = changes.last_seq(db)
     known = applied is not None and changes.oldest(db) - 1 <= applied <= last
-    behind = changes.after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
-    return runs.get(db, "ledger_id") or "", runs.stories_by_language(db), last, behind
+    missing = changes.after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
+    return runs.get(db, "ledger_id") or "", runs.stories_by_language(db), last, missing
 
 
 async def rebuild(
     index: Index, ledger: Ledger, version: str, progress: Callable[[int], None] = lambda done: None
 ) -> int:
-    """Clear the index and fill it from the ledger, with no read of the object store; the caller holds the lock.
+    """Clear the index and fill it from the ledger, without reading the object store; the caller holds the lock.
 
-    `progress` is told how many stories are in.  Cut short, the index has no mark, and the next run
-    begins again.  Returns the number of stories.  Raises Fatal where there is no room for what is put
-    aside meanwhile.
+    Calls `progress` with the number of stories done so far, and returns their total.  A rebuild that was interrupted
+    leaves an index without a position, which the next run rebuilds.  Raises Fatal if there is no room for scratch files
+    beside the ledger.
     """
     last = await ledger.do(changes.last_seq)
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
     await index.clear(await ledger_id(ledger), version, sizes)
     done = 0
     prefix = f"{ledger.path.name}-rebuild-"
-    for left in ledger.path.parent.glob(f"{prefix}*"):  # by a rebuild that was killed
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in ledger.path.parent.glob(f"{prefix}*"):  # of a rebuild that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
     try:
         with TemporaryDirectory(prefix=prefix, dir=ledger.path.parent) as scratch:
             async with aclosing(index.build(_pages(ledger), Path(scratch))) as built:
@@ -152,14 +161,14 @@ async def rebuild(
                     done += more
                     progress(done)
     except OSError as error:
-        raise Fatal(f"cannot put stories aside in {ledger.path.parent}: {error.strerror}") from error
+        raise Fatal(f"cannot write scratch files in {ledger.path.parent}: {error.strerror}") from error
     await index.apply([], last)
     INDEX_LAG.set(0)
     return done
 
 
-async def _pages(ledger: Ledger) -> AsyncIterator[Columns]:
-    """All stories, in order of their numbers."""
+async def _pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
+    """All stories in order of their numbers, a page at a time."""
     after = 0
     while len(page := await ledger.do(fingerprint_arrays.after, after, REBUILD_STORIES)):
         yield page
@@ -167,5 +176,5 @@ async def _pages(ledger: Ledger) -> AsyncIterator[Columns]:
 
 
 async def ledger_id(ledger: Ledger) -> str:
-    """What an index knows its ledger by."""
+    """The id by which an index recognises its ledger."""
     return await ledger.do(runs.get, "ledger_id") or ""

@@ -9,7 +9,7 @@ import structlog
 from neardup.errors import Stopped
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, runs
-from neardup.pipeline.index_sync import catch_up, ledger_id, refuse_strangers, start_anew
+from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, refuse_mismatch
 
 log = structlog.get_logger()
 
@@ -23,8 +23,8 @@ async def prepare_index(
     Raises Fatal for an index of other fingerprints or of another ledger.
     """
     if refingerprint_for is not None:
-        await start_anew(index, ledger, version, refingerprint_for)
-    await refuse_strangers(index, ledger, version)
+        await forget_fingerprints(index, ledger, version, refingerprint_for)
+    await refuse_mismatch(index, ledger, version)
     if fresh:
         await ledger.do(runs.owe_sweep, owed=True)
         # whichever command comes next sees that it is to be built

@@ -12,8 +12,7 @@ from neardup.errors import Misuse
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, changes, now_ms, runs, stories
 from neardup.pages.circuit_breaker import Breaker
-from neardup.pages.quarantine import Quarantine
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.batch_loader import Coalesced
 from neardup.pipeline.gauges import keep_gauges
@@ -21,6 +20,7 @@ from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.prepare import prepare_index, unless_stopped
 from neardup.pipeline.progress import Progress, Watch
+from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.throughput import flow_gauges, limited_by
@@ -67,7 +67,7 @@ class Parts:
     section: RunSection
     detection: Detection
     open_source: Callable[[Began], Awaitable[Source]]
-    open_readers: Callable[[], Readers]
+    open_readers: OpenReaderPool
 
 
 class Run:
@@ -129,7 +129,7 @@ class Run:
             readers.close()
             self.summary.stages = latencies(before)
 
-    async def _process(self, run_id: int, source: Source, readers: Readers, verifier: Verifier) -> bool:
+    async def _process(self, run_id: int, source: Source, readers: ReaderPool, verifier: Verifier) -> bool:
         parts, section = self._parts, self._parts.section
         writer = Writer(
             parts.ledger,

@@ -9,7 +9,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
@@ -23,16 +23,16 @@ from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
 from neardup.ledger import (
     Ledger,
+    active_verdicts,
     candidates,
     changes,
     fingerprint_arrays,
-    remembered_verdicts,
     runs,
     transaction,
 )
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import refuse_other_fingerprints
+from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.summary import SweepSummary
 from neardup.pipeline.verifier import News, Verifier
@@ -57,7 +57,7 @@ class Sweep:
         detection: Detection,
         version: str,
         *,
-        open_readers: Callable[[], Readers],
+        open_readers: OpenReaderPool,
         stop: asyncio.Event,
         watch: Watch,
     ) -> None:
@@ -73,7 +73,7 @@ class Sweep:
 
     async def prepare(self) -> None:
         """Make sure that the fingerprints on record are those of this program."""
-        await refuse_other_fingerprints(self._ledger, self._version)
+        await refuse_ledger_mismatch(self._ledger, self._version)
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether no language is left."""
@@ -134,7 +134,7 @@ class Sweep:
         """Put the candidates of a language on record; whether it was not told to stop before."""
         most = self._detection.of(language).max_matches
         # Judged pairs take no room; though one story's thousand must not make it a sweep of all pairs.
-        judged = await self._ledger.do(remembered_verdicts.most_judged, language)
+        judged = await self._ledger.do(active_verdicts.most_of_a_story, language)
         shortlist = Shortlist(held, most + min(judged, most))
         capped = await self._nominate(language, held, shortlist)
         found, full = await asyncio.to_thread(len, shortlist), 0
@@ -177,7 +177,7 @@ class Sweep:
 
     def _flagged(self, news: News) -> None:
         for (_, kind), n in news.items():
-            self.summary.flagged[kind.value] += n
+            self.summary.flagged[kind] += n
         self._progress.counts.add_flags(news.items())
         self._watch(self._progress)
 

@@ -1,13 +1,12 @@
-"""One story's life: known? -> fetch -> extract -> fingerprint -> outcome."""
+"""One story's life: known? -> read -> outcome."""
 
 from collections.abc import Awaitable, Callable
 
 import structlog
 
-from neardup.core.text.html import Unreadable
-from neardup.errors import Fatal, Forbidden, Gone, NeardupError, TooLarge, Transient
-from neardup.pages.quarantine import Quarantined
-from neardup.pages.reader_process import Read
+from neardup.core.page import PageFingerprinted, Unreadable
+from neardup.errors import NeardupError
+from neardup.pages.results import NotModified, PageResult, ReadFailed, ReadPage, crash_of
 from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Listed, Outcome, Skip, Skipped, Story
 
 log = structlog.get_logger()
@@ -16,15 +15,11 @@ log = structlog.get_logger()
 class Worker:
     """Turns listed stories into outcomes.
 
-    `known` asks the ledger for what it holds of a story id; `read` reads a story's page, but for one that
-    still has an ETag.
+    `known` asks the ledger for what it holds of a story id; `read` reads a story's page, unless that still has the
+    given ETag.
     """
 
-    def __init__(
-        self,
-        known: Callable[[int], Awaitable[Known | None]],
-        read: Callable[[Story, str | None], Awaitable[Read | None]],
-    ) -> None:
+    def __init__(self, known: Callable[[int], Awaitable[Known | None]], read: ReadPage) -> None:
         self._known = known
         self._read = read
 
@@ -33,47 +28,56 @@ class Worker:
         if isinstance(job, BadRow):
             return job, DeadLettered(job, job.reason, job.error)
         known = await self._known(job.id)
+        unread = skipped_unread(job, known)
+        if unread is not None:
+            return job, unread
+        if known is not None and known.language != job.language:
+            known = None
+        result = await self._read_twice(job, known.etag if known else None)
+        return job, outcome_of(job, known, result)
+
+    async def _read_twice(self, story: Story, etag: str | None) -> PageResult:
+        """What reading a page yields; at the second attempt, where the first crashed."""
+        result = await self._read_once(story, etag)
+        if _crashed(result):
+            log.warning("a story could not be processed, once more", story=story.id)
+            result = await self._read_once(story, etag)
+        return result
+
+    async def _read_once(self, story: Story, etag: str | None) -> PageResult:
         try:
-            outcome = await self._tried(job, known)
-        except Gone:
-            outcome = Skipped(job, Skip.MISSING)
-        except TooLarge:
-            outcome = Skipped(job, Skip.TOO_LARGE)
-        except Unreadable as unreadable:
-            outcome = Skipped(job, unreadable.reason)
-        except Forbidden as error:
-            outcome = DeadLettered(job, Dead.FORBIDDEN, str(error))
-        except Transient as error:
-            outcome = DeadLettered(job, Dead.STORE_ERROR, str(error))
-        except Quarantined as error:
-            outcome = DeadLettered(job, Dead.QUARANTINED, str(error))
-        except Fatal:
+            return await self._read(story, etag)
+        except NeardupError:
             raise
         except Exception as error:
-            log.exception("a story could not be processed", story=job.id)
-            outcome = DeadLettered(job, Dead.CRASHED, f"{type(error).__name__}: {error}")
-        return job, outcome
+            log.exception("a story could not be processed", story=story.id)
+            return crash_of(error)
 
-    async def _tried(self, story: Story, known: Known | None) -> Outcome:
-        """The outcome at the second try, where the first crashed."""
-        try:
-            return await self._outcome(story, known)
-        except (NeardupError, Unreadable):
-            raise
-        except Exception as error:  # noqa: BLE001 - told when it crashes again
-            log.warning("a story could not be processed, once more", story=story.id, why=repr(error))
-            return await self._outcome(story, known)
 
-    async def _outcome(self, story: Story, known: Known | None) -> Outcome:
-        if known is not None and known.updated_at is not None and story.updated_at is not None:
-            if story.updated_at < known.updated_at:
-                return Skipped(story, Skip.SUPERSEDED)
-            if story.updated_at == known.updated_at and story.language == known.language:
-                return Skipped(story, Skip.UNCHANGED)
-        same_place = known is not None and known.language == story.language
-        read = await self._read(story, known.etag if known and same_place else None)
-        if read is None:
+def skipped_unread(story: Story, known: Known | None) -> Skipped | None:
+    """The outcome of a story whose listing tells that its page need not be read."""
+    if known is None or known.updated_at is None or story.updated_at is None:
+        return None
+    if story.updated_at < known.updated_at:
+        return Skipped(story, Skip.SUPERSEDED)
+    unchanged = story.updated_at == known.updated_at and story.language == known.language
+    return Skipped(story, Skip.UNCHANGED) if unchanged else None
+
+
+def outcome_of(story: Story, known: Known | None, result: PageResult) -> Outcome:
+    """What reading a page yields -> the story's outcome; `known` is what the ledger holds, in the same language."""
+    match result:
+        case PageFingerprinted(fingerprint, etag) if known is not None and fingerprint.text_hash == known.text_hash:
+            return Skipped(story, Skip.UNCHANGED, etag)
+        case PageFingerprinted(fingerprint, etag):
+            return Fingerprinted(story, fingerprint, etag)
+        case NotModified():
             return Skipped(story, Skip.UNCHANGED)
-        if known is not None and same_place and read.fingerprint.text_hash == known.text_hash:
-            return Skipped(story, Skip.UNCHANGED, read.etag)
-        return Fingerprinted(story, read.fingerprint, read.etag)
+        case Unreadable(reason):
+            return Skipped(story, reason)
+        case ReadFailed(reason, error):
+            return DeadLettered(story, reason, error)
+
+
+def _crashed(result: PageResult) -> bool:
+    return isinstance(result, ReadFailed) and result.reason is Dead.CRASHED

@@ -19,7 +19,7 @@ from neardup.config import Detection
 from neardup.core.candidates.select import Alike, Nominee, nominate
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import NeardupError, Transient
-from neardup.index.protocol import Found, Index
+from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, fingerprint_arrays, stories
 from neardup.ledger.candidates import Matches
 from neardup.pipeline.bucket_caps import Caps
@@ -39,7 +39,7 @@ class LookedUp:
     fresh: list[tuple[int, Banded]]
     groups: list[Alike]
     applied: int
-    found: list[Found]
+    found: list[LookupResult]
 
 
 class Writer:
@@ -105,7 +105,7 @@ class Writer:
         groups: list[Alike] = [(ids, banded) for banded, ids in alike.items()]
         return LookedUp(fresh, groups, *await self._found(self._index, groups))
 
-    async def _found(self, index: Index, groups: Sequence[Alike]) -> tuple[int, list[Found]]:
+    async def _found(self, index: Index, groups: Sequence[Alike]) -> tuple[int, list[LookupResult]]:
         probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
             applied, found = await self._index_wait.until_answered("look_up", lambda: self._look_up(index, probes))
@@ -153,7 +153,7 @@ class Writer:
         nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, limits, unseen)
         return {one.story_id: one for one in nominees}
 
-    async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[Found]]:
+    async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[LookupResult]]:
         """Look up in an index that has all that it is to have up to some change, and which that is."""
         while True:
             healed = self._healed

@@ -1,85 +1,129 @@
 """What would a text be flagged against?  Looks, and stores nothing."""
 
-import sqlite3
-from contextlib import closing
+import asyncio
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from neardup.app import App, extraction, open_readers
+from neardup.config import Detection
 from neardup.core.candidates.select import nominate
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.text.html import file_text
-from neardup.core.verify.scores import judge, shingled
+from neardup.core.page import PageText
+from neardup.core.verify.scores import Shingled, assess, shingled
+from neardup.core.verify.tiers import tier_of
 from neardup.errors import Transient
-from neardup.ledger import fingerprint_arrays, runs, stories
-from neardup.pages.reader_process import story_words
-from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import ledger_id, refuse
-from neardup.records import Banded, Candidate, Finding, Kind, Language, Side
+from neardup.index.protocol import Index
+from neardup.ledger import Ledger, fingerprint_arrays, runs, stories
+from neardup.pages.text_cache import Text, Texts
+from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
+from neardup.records import Banded, Candidate, Fingerprint, Kind, Language, Side, Signals
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
 
 CHECKED = -(2**63)  # no story has this id
 
+Copy = tuple[int, Kind, Signals]  # a story id, and how the checked text copies it
 
-async def check(app: App, body: bytes, language: Language) -> list[dict[str, Any]]:
-    """A page or a plain text -> the stories it would be flagged against, best first.
 
-    Raises Unreadable where it holds no story, Fatal or Transient for an index that cannot tell.
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A story that a text would be flagged against.
+
+    `containment` is the share of the text's shingles that stand in the story, `matched_containment` the other way;
+    scores are None where neither texts nor signatures could be compared, `published_at` is in milliseconds.
     """
-    words = story_words(file_text(body, extraction(app.config)))
-    made = fingerprint(words)
-    limits = app.config.detection.of(language)
-    probe = Banded(language, made.simhash, made.signature)
-    nominated = await retried("look_up", lambda: _nominated(app, probe))
-    matches = await app.reader.do(stories.describe, nominated)
-    checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
-    pairs = [
-        Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in matches.values()
-    ]
-    with closing(open_readers(app.config)) as readers:
-        texts = await Texts(readers.shingled).read((language, pair.b) for pair in pairs)
-    mine = shingled(words)
-    found = []
-    for pair in pairs:
-        finding = judge(pair, mine, texts.get(pair.b.text_hash), limits)
-        if finding is not None and finding.kind is not None:
-            found.append(_told(finding, matches[pair.b.id]))
-    return sorted(found, key=_worst_first)
+
+    kind: Kind
+    story_id: int
+    hamming: int
+    jaccard: float | None
+    containment: float | None
+    matched_containment: float | None
+    longest_run_words: int | None
+    estimated: bool
+    title: str | None
+    author_id: str | None
+    published_at: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self) | {"published_at": rfc3339(self.published_at)}
 
 
-async def _nominated(app: App, probe: Banded) -> tuple[int, ...]:
-    spoken = await app.reader.do(runs.stories_by_language)
-    refuse(await app.index.mark(), await ledger_id(app.reader), app.version, spoken)
-    applied, [found] = await app.index.lookup([probe])
-    there = None if applied is None else await app.reader.do(fingerprint_arrays.there, [found], applied)
-    if there is None:
-        raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-    held, unseen = there
-    limits = {probe.language: app.config.detection.of(probe.language)}
-    [nominee] = nominate([([CHECKED], probe)], [found], held, limits, unseen)
-    return nominee.matches
+class Checker:
+    """Checks texts against the stories of a ledger; long-lived, for many checks at once.
+
+    `texts` reads the stories that a text is compared with; none is read for an exact copy.
+    """
+
+    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection, version: str) -> None:
+        self._index = index
+        self._ledger = ledger
+        self._texts = texts
+        self._detection = detection
+        self._version = version
+
+    async def check(self, story: PageText, language: Language) -> list[Match]:
+        """A story's text (`core.page.read_file` and `split_story` make one) -> its matches, best first.
+
+        Raises Fatal for an index of other fingerprints or of another ledger, Transient for one that is behind.
+        """
+        made, compared = await asyncio.to_thread(_prepared, story.words)
+        nominees = await retried("look_up", lambda: self._nominees(Banded(language, made.simhash, made.signature)))
+        rows = await self._ledger.do(stories.describe, nominees)
+        checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+        pairs = [
+            Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in rows.values()
+        ]
+        texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != made.text_hash)
+        copies = await asyncio.to_thread(self._copies, pairs, compared, texts)
+        return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(copies, key=_rank)]
+
+    async def _nominees(self, probe: Banded) -> tuple[int, ...]:
+        languages = await self._ledger.do(runs.stories_by_language)
+        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
+        applied, [found] = await self._index.lookup([probe])
+        seen = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [found], applied)
+        if seen is None:
+            raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
+        held, unseen = seen
+        thresholds = {probe.language: self._detection.of(probe.language)}
+        [nominee] = nominate([([CHECKED], probe)], [found], held, thresholds, unseen)
+        return nominee.matches
+
+    def _copies(self, pairs: list[Candidate], compared: Shingled, texts: dict[bytes, Text]) -> list[Copy]:
+        """The stories that the text copies, verified."""
+        copies = []
+        for pair in pairs:
+            text = texts.get(pair.b.text_hash)
+            other = text if isinstance(text, Shingled) else None
+            assessment = assess(pair, compared, other, self._detection.of(pair.language))
+            if assessment is not None and assessment.kind is not None:
+                copies.append((pair.b.id, assessment.kind, assessment.signals))
+        return copies
 
 
-def _worst_first(match: dict[str, Any]) -> tuple[int, int, float, int]:
-    """The order of an export."""
-    near = match["kind"] == Kind.NEAR
-    larger = max(match["containment"] or 0, match["matched_containment"] or 0)
-    score = larger if match["kind"] == Kind.PARTIAL else match["jaccard"]
-    return list(Kind).index(match["kind"]), match["hamming"] if near else 0, -(score or 0), match["story_id"]
+def _prepared(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
+    return fingerprint(words), shingled(words)
 
 
-def _told(finding: Finding, story: sqlite3.Row) -> dict[str, Any]:
-    scores = finding.scores
-    return {
-        "kind": finding.kind,
-        "story_id": story["id"],
-        "hamming": finding.hamming,
-        "jaccard": scores and scores.jaccard,
-        "containment": scores and scores.containment_a,
-        "matched_containment": scores and scores.containment_b,
-        "longest_run_words": scores and scores.longest_run_words,
-        "estimated": scores is not None and scores.estimated,
-        "title": story["title"],
-        "author_id": story["author_id"],
-        "published_at": rfc3339(story["published_at"]),
-    }
+def _rank(copy: Copy) -> tuple[int, float, int]:
+    """The order of an export: the most severe and strongest first."""
+    story_id, kind, signals = copy
+    tier = tier_of(kind)
+    return tier.severity, -tier.strength(signals), story_id
+
+
+def _match(kind: Kind, signals: Signals, row: dict[str, Any]) -> Match:
+    return Match(
+        kind=kind,
+        story_id=row["id"],
+        hamming=signals.hamming,
+        jaccard=signals.jaccard,
+        containment=signals.containment_a,
+        matched_containment=signals.containment_b,
+        longest_run_words=signals.longest_run_words,
+        estimated=signals.estimated,
+        title=row["title"],
+        author_id=row["author_id"],
+        published_at=row["published_at"],
+    )

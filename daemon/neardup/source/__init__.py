@@ -1,4 +1,4 @@
-"""Who lists the stories: async iterators of `Listed`, by one protocol."""
+"""Listings of stories: Athena, a manifest file, and the dead letters, behind one protocol."""
 
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -9,12 +9,15 @@ from neardup.records import Checkpoint, Listed
 class Source(Protocol):
     """A listing of stories.
 
-    `name` is what a checkpoint knows it by, and `size` its length in bytes (0: not known yet).
+    `name` identifies it in a checkpoint; `size` is its length in the unit of positions (0: not known yet).
     """
 
     name: str
     size: int
 
     def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
-        """All stories, or those updated at or after `since` (milliseconds); from `resume` on, if it applies."""
+        """All stories, or those updated at or after `since` (milliseconds since 1970).
+
+        Continues from `resume` if that is a checkpoint of this listing.
+        """
         ...

@@ -1,8 +1,7 @@
 """Stories listed by an Athena query.
 
-The query runs once; its result, a CSV file in S3, is then read by byte ranges, so that no
-connection is held for hours and a backfill that was cut short goes on in the same result.  Athena
-wants string parameters in single quotes.
+The query runs once; its result, a CSV file in S3, is then read by byte ranges, so that no connection stays open for
+hours and an interrupted backfill continues in the same result.  Athena expects string parameters in single quotes.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from neardup.source.rows import Reader, csv_rows
 POLL_SECONDS = 0.5
 POLL_MAX_SECONDS = 10.0
 POLL_GROWTH = 1.5
-PASSING = ("Throttling", "TooManyRequests", "InternalServer", "ServiceUnavailable", "RequestTimeout")
+TRANSIENT = ("Throttling", "TooManyRequests", "InternalServer", "ServiceUnavailable", "RequestTimeout")
 RETRIES = BotoConfig(retries={"mode": "standard", "max_attempts": 6})  # the one retry layer of these calls
 
 log = structlog.get_logger()
@@ -38,13 +37,13 @@ Began = Callable[[Checkpoint], Awaitable[None]]
 
 
 class QueryFailed(Transient):
-    """The query has failed for good; another one may not."""
+    """The query failed; a new one may succeed."""
 
 
 class Athena:
     """The stories of the queries in [source].
 
-    `open_reader` opens the result by its s3:// URL; `began` is told of a query as soon as it runs.
+    `open_reader` opens the result by its s3:// URL; `began` is called with a checkpoint as soon as a query runs.
     """
 
     def __init__(
@@ -66,9 +65,9 @@ class Athena:
     async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
         """The stories of backfill_sql, or of daily_sql with `since` for its `?`.
 
-        Begins at `resume` where that speaks of this query and Athena still has it.  Raises Fatal
-        with Athena's reason for a query that fails, Transient where trying later can help, Misuse
-        for a result without the required columns.
+        Continues from `resume` if that is a checkpoint of this query and Athena still has the result.  Raises Fatal
+        with Athena's reason for a query that fails, Transient if a later attempt may succeed, Misuse for a result that
+        lacks a required column.
         """
         sql = self._source.backfill_sql if since is None else self._source.daily_sql
         parameters = [] if since is None else [_literal(since)]
@@ -80,23 +79,25 @@ class Athena:
             yield listed(row, self._languages)
 
     async def columns(self) -> list[str]:
-        """The columns that backfill_sql would list."""
+        """The names of the columns of backfill_sql."""
         read = await self._query(f"SELECT * FROM ({self._source.backfill_sql}) LIMIT 0", [])
         head = await read(0, read.size)
         return [name.strip('"\r') for name in head.decode().partition("\n")[0].split(",")]
 
     async def _rejoin(self, sql: str, resume: Checkpoint) -> tuple[Reader | None, int]:
-        """The result of a query begun earlier and where to go on in it; None where it is gone."""
+        """The result of an earlier query and the position to continue from; None if it is gone."""
         execution_id, _, digest = resume.listing.partition(":")
         if digest != self._digest(sql):
             return None, 0
         try:
             reader = await self._result(execution_id)
         except (Gone, Fatal, QueryFailed) as error:
-            log.warning("the earlier query's result is gone, asking anew", execution_id=execution_id, why=str(error))
+            log.warning(
+                "the earlier query's result is gone, starting a new query", execution_id=execution_id, why=str(error)
+            )
             return None, 0
         self.name = resume.listing
-        log.info("going on in the earlier query's result", execution_id=execution_id, position=resume.position)
+        log.info("continuing in the earlier query's result", execution_id=execution_id, position=resume.position)
         return reader, resume.position
 
     async def _query(self, sql: str, parameters: list[str]) -> Reader:
@@ -117,7 +118,7 @@ class Athena:
         return await self._result(execution_id)
 
     async def _result(self, execution_id: str) -> Reader:
-        """Wait for a query, then open its result."""
+        """Wait until a query has succeeded, then open its result."""
         pause = POLL_SECONDS
         async with self._client() as athena:
             while True:
@@ -137,14 +138,14 @@ class Athena:
 
 
 async def _whole(read: Reader, execution_id: str) -> Reader:
-    """A result whose last line is a whole one, as Athena ends them all.  Raises QueryFailed."""
+    """The result, if it ends with a line end, as all of Athena's do.  Raises QueryFailed."""
     if not read.size or await read(read.size - 1, read.size) != b"\n":
         raise QueryFailed(f"the result of the Athena query {execution_id} ends early", "truncated")
     return read
 
 
 def _succeeded(execution: dict[str, Any]) -> bool:
-    """Whether a query has ended well, or still runs.  Raises Transient or Fatal where it ended badly."""
+    """Whether a query has succeeded; False while it runs.  Raises Transient or Fatal if it failed."""
     status = execution["Status"]
     if status["State"] in ("QUEUED", "RUNNING"):
         return False
@@ -163,12 +164,12 @@ def _literal(since: int) -> str:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Botocore's errors -> Transient for what passes, Fatal for what somebody has to mend."""
+    """Errors of botocore -> Transient if a later attempt may succeed, else Fatal."""
     try:
         yield
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
-        if code.startswith(PASSING):
+        if code.startswith(TRANSIENT):
             raise Transient(f"Athena: {error}", "athena_throttled") from error
         raise Fatal(f"Athena: {error}") from error
     except NoCredentialsError as error:

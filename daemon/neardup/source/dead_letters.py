@@ -1,4 +1,4 @@
-"""Stories listed by the ledger's dead letters, as their listings had them."""
+"""Stories of the ledger's dead letters, with the values of the listings that they came from."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -6,10 +6,10 @@ from dataclasses import replace
 from neardup.records import Checkpoint, Listed, Story
 
 
-class Letters:
-    """The stories that `page(key)` gives, those with later keys than that, until there are no more.
+class DeadLetters:
+    """The stories that `page(key)` returns, a page of those behind this key at a time, until a page is empty.
 
-    `size` is their number, and a story's position its place among them.
+    `size` is the number of stories, and a story's position counts them from 1.
     """
 
     def __init__(self, page: Callable[[str], Awaitable[Sequence[Story]]], size: int) -> None:
@@ -18,10 +18,10 @@ class Letters:
         self.size = size
 
     async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
-        """All of them: neither time nor checkpoint means anything here."""
-        after, place = "", 0
+        """All of them; `since` and `resume` are ignored."""
+        after, position = "", 0
         while page := await self._page(after):
             for story in page:
-                place += 1
-                yield replace(story, position=place)
+                position += 1
+                yield replace(story, position=position)
             after = page[-1].key

@@ -12,7 +12,7 @@ from neardup.source.rows import csv_rows, jsonl_rows
 
 
 class FileReader:
-    """A local file, read by ranges.  Raises Misuse where it cannot be read."""
+    """Reads a local file by byte ranges.  Raises Misuse if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class FileReader:
                 self._stat.st_size,
                 self._stat.st_mtime_ns,
             ):
-                raise Fatal(f"the manifest {self._path} was changed while it was read: run again")
+                raise Fatal(f"the manifest {self._path} changed during the run: run again")
             file.seek(start)
             return file.read(end - start)
 
@@ -48,10 +48,10 @@ class Manifest:
         self.name = self._read.name
 
     async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
-        """The stories updated at or after `since`, and those that don't say when.
+        """The stories updated at or after `since`, and those without an update time.
 
-        Begins at `resume` where that speaks of this very file.  Raises Misuse for a header without
-        the required columns.
+        Continues from `resume` if that is a checkpoint of this file, unchanged.  Raises Misuse for a header that lacks
+        a required column, Fatal if the file changes meanwhile.
         """
         start = resume.position if resume and resume.listing == self.name else 0
         if self._path.suffix in (".jsonl", ".ndjson"):

@@ -1,4 +1,4 @@
-"""A row of a listing -> a Story, or a BadRow that says what is wrong with it."""
+"""A row of a listing -> a Story, or a BadRow with the reason."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -12,8 +12,8 @@ from neardup.source.rows import Row
 MAX_ID = 2**63 - 1
 DIGITS = re.compile(r"[0-9]{1,19}")
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# Controls but for tabs and line ends, and what is no character: no title means them, and XML cannot hold them.
-MEANINGLESS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+# Control characters other than tabs and line ends, and code points that are no characters: XML cannot hold them.
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -24,7 +24,7 @@ class _Bad(ValueError):
 
 
 def listed(row: Row, languages: Languages) -> Listed:
-    """The story that a row names, in one of these languages."""
+    """The story in a row, in one of these languages, or the dead letter for a row that is not one."""
     try:
         if row.error:
             raise _Bad(Dead.BAD_ROW, row.error)
@@ -45,7 +45,7 @@ def listed(row: Row, languages: Languages) -> Listed:
 
 
 def _text(value: object) -> str | None:
-    """A value as text that can be put on record: without halves of surrogate pairs; None where empty."""
+    """A value as text that SQLite can store, without lone surrogates; None if empty."""
     if value is None:
         return None
     text = str(value)
@@ -53,8 +53,8 @@ def _text(value: object) -> str | None:
 
 
 def _shown(text: str | None) -> str | None:
-    """What people are to read, on any screen and in any file."""
-    return text and MEANINGLESS.sub("\ufffd", text)
+    """Text that every terminal and file format can show: unprintable characters become U+FFFD."""
+    return text and UNPRINTABLE.sub("\ufffd", text)
 
 
 def _id(value: str | None) -> int:
@@ -90,13 +90,13 @@ def _time(value: str | None, column: str) -> int | None:
     if value is None:
         return None
     try:
-        return moment(value)
+        return parse_time(value)
     except (ValueError, OverflowError):
         raise _Bad(Dead.BAD_TIME, f"{column} {value!r} is not an RFC 3339 time") from None
 
 
-def moment(value: str) -> int:
-    """RFC 3339, or Athena's `2026-11-19 02:00:00.000 UTC`; without a zone it is UTC -> milliseconds.
+def parse_time(value: str) -> int:
+    """RFC 3339 or Athena's `2026-11-19 02:00:00.000 UTC`, in UTC unless a zone is given -> milliseconds since 1970.
 
     Raises ValueError or OverflowError.
     """

@@ -1,7 +1,7 @@
 """Rows of a CSV or JSONL file, read by byte ranges, each with the offset where it begins.
 
-A listing of millions of rows is never held as a whole, nor its file kept open: a reader can begin
-at any row's offset, in a later process.
+A listing of millions of rows is never in memory as a whole, nor is its file kept open: a later process can start
+at the offset of any row.
 """
 
 import csv
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 class Reader(Protocol):
-    """A file that can be read by ranges; `size` in bytes."""
+    """A file of `size` bytes that can be read by byte ranges: [start, end) -> its bytes."""
 
     size: int
 
@@ -32,7 +32,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: where it begins, and its values by column, or what is wrong with it."""
+    """One row: the offset where it begins, and its values by column, or why it cannot be parsed."""
 
     position: int
     values: Mapping[str, object]
@@ -41,13 +41,13 @@ class Row:
 
 
 class Parse(Protocol):
-    """Bytes that begin at a row's offset -> rows; unless `final`, the last of them may be cut."""
+    """Bytes that begin at a row's offset, `start` -> rows; unless `final`, the last row may be incomplete."""
 
     def __call__(self, chunk: bytes, start: int, *, final: bool) -> Iterator[Row]: ...
 
 
 async def csv_rows(read: Reader, name: str, start: int = 0) -> AsyncIterator[Row]:
-    """The rows from byte `start` on (0: from the first).  Raises Misuse for a header without `id`."""
+    """The rows from byte `start` on (0: from the first).  Raises Misuse for a header that lacks a required column."""
     head = await read(0, min(HEADER_BYTES, read.size)) if read.size else b""
     header, begin = _header(head, name)
     async for row in _rows(read, max(start, begin), _csv_parser(header)):
@@ -61,10 +61,10 @@ async def jsonl_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
 
 
 async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
-    """Parse chunk by chunk; the last row of a chunk may be cut, so it is read again with the next."""
-    ask = CHUNK_BYTES
+    """Parse chunk by chunk; the last row of a chunk may be incomplete, so it is read again with the next."""
+    length = CHUNK_BYTES
     while start < read.size:
-        end = min(start + ask, read.size)
+        end = min(start + length, read.size)
         chunk = await read(start, end)
         if end < read.size:
             chunk = chunk[: chunk.rfind(b"\n") + 1]
@@ -78,9 +78,9 @@ async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
                 yield held
             return
         if held is not None and held.position > start:
-            start, ask = held.position, CHUNK_BYTES
+            start, length = held.position, CHUNK_BYTES
         else:
-            ask *= 2
+            length *= 2
 
 
 def _header(head: bytes, name: str) -> tuple[list[str], int]:
@@ -94,7 +94,7 @@ def _header(head: bytes, name: str) -> tuple[list[str], int]:
     if missing:
         raise Misuse(f"{name}: no column {' and no column '.join(missing)} in its first line")
     unknown, absent = [c for c in header if c not in COLUMNS], [c for c in COLUMNS if c not in header]
-    if unknown and absent:  # were they renamed?
+    if unknown and absent:  # perhaps columns were renamed
         log.warning("the listing has columns that mean nothing here, and lacks others", unknown=unknown, lacks=absent)
     return header, len(line) + len(newline)
 
@@ -117,7 +117,7 @@ def _csv_parser(header: list[str]) -> Parse:
                     first += len(taken)
                     start += len(raw)
                     taken.clear()
-            except csv.Error as error:  # give up the one line, and begin again after it
+            except csv.Error as error:  # skip this line only
                 if not final and first + len(taken) == len(lines):
                     yield Row(start, {}, "", "cut")
                     return

@@ -1,4 +1,4 @@
-"""Applications over HTTP, and /metrics and /healthz among them."""
+"""HTTP servers, and the application with /metrics and /healthz."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from neardup.errors import Fatal
 
-SHUTDOWN_SECONDS = 5.0  # that requests under way are waited for
+SHUTDOWN_SECONDS = 5.0  # for running requests to finish
 
 log = structlog.get_logger()
 Health = Callable[[], dict[str, Any]]
@@ -18,9 +18,9 @@ Health = Callable[[], dict[str, Any]]
 
 @asynccontextmanager
 async def served(listen: str, health: Health) -> AsyncIterator[None]:
-    """Serve on HOST:PORT while the context lasts.  Raises Fatal where the address is not to be had.
+    """Serve /metrics and /healthz on HOST:PORT while the context lasts.  Raises Fatal if it cannot listen there.
 
-    `health` gives the object that /healthz answers with; its `healthy` decides between 200 and 503.
+    `health` returns the object that /healthz answers with; its `healthy` decides between 200 and 503.
     """
 
     async def metrics(_: web.Request) -> web.Response:
@@ -38,10 +38,10 @@ async def served(listen: str, health: Health) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def listening(app: web.Application, listen: str, setting: str) -> AsyncIterator[str]:
-    """Serve an application on HOST:PORT while the context lasts; gives the address, port 0 being any that is free.
+    """Serve an application on HOST:PORT while the context lasts; yields the address, with the port chosen for port 0.
 
-    Raises Fatal, naming the setting, where the address is not to be had.  No request is logged: addresses
-    hold what people search for.
+    Raises Fatal, naming the setting, if it cannot listen there.  Requests are not logged: their URLs hold what people
+    search for.
     """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
     await runner.setup()
@@ -58,7 +58,7 @@ async def listening(app: web.Application, listen: str, setting: str) -> AsyncIte
 
 
 async def serve_if_free(stack: AsyncExitStack, listen: str) -> None:
-    """The same for a one-shot run, whose metrics are worth watching, but not worth failing for."""
+    """Serve /metrics during a single run until `stack` closes; an address that is taken is only a warning."""
     try:
         await stack.enter_async_context(served(listen, lambda: {"healthy": True}))
     except Fatal as error:

@@ -5,68 +5,79 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import Counter, Gauge, Histogram
 
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
+from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES
-from neardup.records import Dead, Kind, Language, Skip
+from neardup.records import Dead, Language, Skip
 
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 
-STORIES = Counter("neardup_stories_total", "Stories that ended, by outcome", ["language", "outcome", "reason"])
+STORIES = Counter("neardup_stories_total", "Stories processed, by outcome", ["language", "outcome", "reason"])
 FLAGS = Counter("neardup_flags_total", "Pairs flagged", ["language", "kind"])
 STAGE_SECONDS = Histogram(
     "neardup_stage_seconds",
-    "Time a stage took: fetch, extract and fingerprint a story; look_up, nominate, commit, index and verify a batch",
+    "Duration of a stage: fetch, extract and fingerprint a story; look_up, nominate, commit, index and verify a batch",
     ["stage"],
     buckets=_STAGE_SECONDS,
 )
-CANDIDATES = Histogram("neardup_candidates", "Candidates a lookup nominated", ["language"], buckets=_COUNTS)
+CANDIDATES = Histogram("neardup_candidates", "Candidates found by a lookup", ["language"], buckets=_COUNTS)
 CAPPED = Counter("neardup_capped_matches_total", "Matches left out by detection.max_matches", ["language"])
 CAPPED_BUCKETS = Counter(
-    "neardup_capped_buckets_total", "Buckets of which a lookup left members out, by detection.max_bucket", ["language"]
+    "neardup_capped_buckets_total", "Buckets that a lookup read in part, by detection.max_bucket", ["language"]
 )
-NEAR_MISSES = Counter("neardup_near_misses_total", "Pairs judged and kept below the thresholds", ["language"])
-ESTIMATED = Counter("neardup_estimated_total", "Pairs judged by their signatures, a text being gone", ["language"])
-VERDICTS = Gauge("neardup_verdicts", "Pairs judged by moderators, by what stands", ["language", "kind", "verdict"])
+NEAR_MISSES = Counter(
+    "neardup_near_misses_total", "Candidate pairs verified and found below the thresholds", ["language"]
+)
+ESTIMATED = Counter(
+    "neardup_estimated_total", "Candidate pairs verified by their signatures because a text is gone", ["language"]
+)
+VERDICTS = Gauge(
+    "neardup_verdicts", "Pairs decided by moderators, by their active verdict", ["language", "kind", "verdict"]
+)
 PRECISION = Gauge(
-    "neardup_precision", "Share of the judged pairs that were not judged not_similar", ["language", "kind"]
+    "neardup_precision", "Share of the decided pairs whose verdict is not not_similar", ["language", "kind"]
 )
-KEPT_PAIRS = Gauge("neardup_kept_pairs", "Pairs that a verdict keeps from being flagged", ["language", "verdict"])
+KEPT_PAIRS = Gauge("neardup_kept_pairs", "Pairs suppressed by a verdict", ["language", "verdict"])
 IN_CONTEXT = Gauge(
     "neardup_flags_in_context",
-    "Open flags of which a story was judged before, by that verdict",
+    "Open flags with a story of an earlier verdict, by that verdict",
     ["language", "verdict"],
 )
-CANDIDATES_PENDING = Gauge("neardup_candidates_pending", "Candidates that wait to be judged")
-RETRIES = Counter("neardup_retries_total", "Attempts that failed and were tried again", ["stage", "reason"])
+CANDIDATES_PENDING = Gauge("neardup_candidates_pending", "Candidates waiting for verification")
+RETRIES = Counter("neardup_retries_total", "Failed attempts that were repeated", ["stage", "reason"])
 QUEUE_DEPTH = Gauge("neardup_queue_depth", "Items waiting in a queue", ["queue"])
-IN_FLIGHT = Gauge("neardup_requests_in_flight", "Requests to the object store under way")
-IN_FLIGHT_LIMIT = Gauge("neardup_requests_in_flight_limit", "How many there may be, as the store's latency allows")
+IN_FLIGHT = Gauge("neardup_requests_in_flight", "Requests to the object store in flight")
+IN_FLIGHT_LIMIT = Gauge(
+    "neardup_requests_in_flight_limit", "Limit of requests in flight, adapted to the latency of the store"
+)
 INDEX_STORIES = Gauge("neardup_index_stories", "Stories in the index", ["language"])
 INDEX_LAG = Gauge("neardup_index_lag", "Changes in the ledger that the index has not applied")
-LARGEST_BUCKET = Gauge("neardup_largest_bucket", "Members of the largest band bucket met by a sample", ["language"])
-DISK_FREE = Gauge("neardup_ledger_disk_free_bytes", "Room on the file system of the ledger")
+LARGEST_BUCKET = Gauge(
+    "neardup_largest_bucket", "Members of the largest band bucket of a sample of stories", ["language"]
+)
+DISK_FREE = Gauge("neardup_ledger_disk_free_bytes", "Free bytes on the file system of the ledger")
 DISK_SIZE = Gauge("neardup_ledger_disk_size_bytes", "Size of the file system of the ledger")
 DEAD_LETTERS = Gauge("neardup_dead_letters", "Dead letters on record", ["reason"])
-LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run, or a backup, last ended well", ["command"])
+LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run or a backup last succeeded", ["command"])
 RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
-WAITING = Gauge("neardup_waiting", "1 while a run waits for what does not answer, or refuses", ["what"])
-RUNNING = Gauge("neardup_running", "1 while a run is under way", ["command"])
+WAITING = Gauge("neardup_waiting", "1 while a run waits for a service that fails", ["what"])
+RUNNING = Gauge("neardup_running", "1 while a run is in progress", ["command"])
 
 
 def stage_seconds() -> dict[str, list[float]]:
-    """Stage -> how many times it took up to each bound of the histogram, then its seconds in all, so far."""
-    taken: dict[str, list[float]] = {}
+    """Stage -> its cumulative counts by histogram bucket, then its total seconds, since the process started."""
+    totals: dict[str, list[float]] = {}
     for sample in next(iter(STAGE_SECONDS.collect())).samples:
         if sample.name.endswith(("_bucket", "_sum")):  # the buckets are in order, and before the sum
-            taken.setdefault(sample.labels["stage"], []).append(sample.value)
-    return taken
+            totals.setdefault(sample.labels["stage"], []).append(sample.value)
+    return totals
 
 
 def latencies(before: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """What the stages took since `stage_seconds` gave `before`: how many times, seconds in all, quantiles in seconds.
+    """By stage since `stage_seconds` returned `before`: its count, its total and its quantiles, in seconds.
 
-    A quantile is read off the histogram, which is taken to be even in the logarithm between two bounds.
+    A quantile is interpolated in the histogram, logarithmically between two bounds.
     """
     facts: dict[str, dict[str, float]] = {}
     for stage, now in stage_seconds().items():
@@ -100,7 +111,7 @@ def show(languages: Iterable[Language]) -> None:
             STORIES.labels(language, "skipped", skip)
         for dead in Dead:
             STORIES.labels(language, "dead_lettered", dead)
-        for kind in Kind:
+        for kind in kinds():
             FLAGS.labels(language, kind)
 
 

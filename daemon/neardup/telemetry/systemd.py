@@ -5,7 +5,7 @@ import socket
 
 
 def notify(*lines: str) -> None:
-    """Tell systemd, for example `notify("READY=1", "STATUS=idle")`; nothing where it does not listen."""
+    """Send systemd lines such as `notify("READY=1", "STATUS=idle")`; without $NOTIFY_SOCKET, do nothing."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -15,11 +15,11 @@ def notify(*lines: str) -> None:
         try:
             sock.sendto("\n".join(lines).encode(), address)
         except OSError:
-            return  # systemd is away; it has nothing to hear
+            return  # systemd does not listen, and neardup works without it
 
 
 def watchdog_seconds() -> float | None:
-    """How often to send WATCHDOG=1: half of what systemd allows; None where it does not ask."""
+    """Seconds between two WATCHDOG=1: half of what systemd allows; None if it expects none."""
     microseconds = os.environ.get("WATCHDOG_USEC")
     if not microseconds or os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Numbers
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import Nominee, nominate, together, worth_comparing
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import hamming, hash_rows
@@ -82,15 +82,13 @@ class Met:
     numbers: Numbers
 
 
-def held(stories: Mapping[int, Banded]) -> Columns:
+def held(stories: Mapping[int, Banded]) -> FingerprintArrays:
     """What a ledger holds: the n-th story has the number 10 * n."""
-    return Columns.of(
-        (
-            (10 * n, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
-            for n, (story_id, one) in enumerate(stories.items())
-        ),
-        NAMES,
+    rows = (
+        (10 * n, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
+        for n, (story_id, one) in enumerate(stories.items())
     )
+    return FingerprintArrays.of(rows, NAMES)
 
 
 def met(stories: Mapping[int, Banded], by_id: set[int], by_number: set[int]) -> Met:

@@ -1,4 +1,4 @@
-"""Laws: any bytes and any markup give text or Unreadable, and nothing else; a page's words are those a reader sees,
+"""Laws: any bytes and any markup give text or NoStoryText, and nothing else; a page's words are those a reader sees,
 whatever its charset and however that is told, or told wrongly.
 """
 
@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.text.html import Extraction, Unreadable, decode, page_text, visible_text
+from neardup.core.text.html import Extraction, NoStoryText, decode, page_text, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language, Skip
@@ -41,8 +41,8 @@ def two_words(language: Language) -> list[str]:
 def text_or_reason(body: bytes, content_type: str | None = None) -> str:
     try:
         return page_text(body, content_type, WHOLE)
-    except Unreadable as unreadable:
-        return unreadable.reason
+    except NoStoryText as error:
+        return error.reason
 
 
 @unhurried
@@ -57,8 +57,8 @@ def test_any_markup_is_text_or_has_no_body(html: str, extraction: Extraction) ->
     reason: Skip | None = None
     try:
         visible_text(html, extraction).encode()
-    except Unreadable as unreadable:
-        reason = unreadable.reason
+    except NoStoryText as error:
+        reason = error.reason
     assert reason in {None, Skip.NO_BODY}
 
 
@@ -121,9 +121,9 @@ def test_bytes_of_windows_1252_are_read_as_such(header: str | None, meta: str) -
 
 def test_a_page_of_nothing_is_empty_and_one_without_a_match_has_no_body() -> None:
     for body in (b"", b" \r\n\t"):
-        with pytest.raises(Unreadable, match=Skip.EMPTY):
+        with pytest.raises(NoStoryText, match=Skip.EMPTY):
             decode(body, None)
-    with pytest.raises(Unreadable, match=Skip.NO_BODY):
+    with pytest.raises(NoStoryText, match=Skip.NO_BODY):
         visible_text("<p>a</p>", Extraction(".story"))
 
 

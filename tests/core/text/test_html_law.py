@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.text.html import Extraction, Unreadable, decode, page_text, visible_text
+from neardup.core.text.html import Extraction, NoStoryText, decode, page_text, visible_text
 from neardup.records import Language, Skip
 from selectolax.lexbor import LexborHTMLParser
 
@@ -67,22 +67,22 @@ def plainest(html: str, extraction: Extraction) -> str:
 def text_or_reason(html: str | bytes, extraction: Extraction) -> str:
     try:
         return visible_text(html, extraction)
-    except Unreadable as unreadable:
-        return unreadable.reason
+    except NoStoryText as error:
+        return error.reason
 
 
 def page_or_reason(body: bytes, content_type: str | None, extraction: Extraction) -> str:
     try:
         return page_text(body, content_type, extraction)
-    except Unreadable as unreadable:
-        return unreadable.reason
+    except NoStoryText as error:
+        return error.reason
 
 
 def decoded_or_reason(body: bytes, content_type: str | None, extraction: Extraction) -> str:
     try:
         return visible_text(decode(body, content_type), extraction)
-    except Unreadable as unreadable:
-        return unreadable.reason
+    except NoStoryText as error:
+        return error.reason
 
 
 @unhurried

@@ -12,7 +12,7 @@ from neardup.core.verify.clusters import clusters
 from neardup.languages import SHIPPED
 from neardup.moderation.evidence.graph import graph
 from neardup.moderation.evidence.page import render_evidence
-from neardup.query.compare import evidence
+from neardup.query.evidence import evidence
 from neardup.records import Language
 from playwright.sync_api import Browser, Page
 

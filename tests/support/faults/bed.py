@@ -16,15 +16,15 @@ import stamina
 from neardup import app
 from neardup.app import open_app, run_once
 from neardup.config import Content, load
+from neardup.core.page import Page, fingerprint_page, shingle_story, text_of
 from neardup.core.text.html import Extraction
-from neardup.core.verify.scores import Shingled
-from neardup.errors import Gone
+from neardup.errors import Gone, NeardupError
 from neardup.ledger.dead_letters import Choice
 from neardup.pages import s3
 from neardup.pages.adaptive_limit import Concurrency
 from neardup.pages.reader_pool import OnRecord
-from neardup.pages.reader_process import Read, page_shingled, read_page
-from neardup.pages.store import Document, Pages, path_of
+from neardup.pages.results import NotModified, PageResult, ShingledResult, failure_of
+from neardup.pages.store import Pages, path_of
 from neardup.pipeline.summary import RunSummary
 from neardup.records import Story
 from neardup.retry import ATTEMPTS, retried
@@ -65,7 +65,7 @@ def served_samples() -> Iterator[Proxy]:
 
 
 class Threads:
-    """What neardup.pages.reader_pool.Readers does, by threads of this process."""
+    """What neardup.pages.reader_pool.ReaderPool does, by threads of this process."""
 
     cpu_seconds = 0.0
 
@@ -77,25 +77,32 @@ class Threads:
 
     async def read(
         self, story: Story, etag: str | None, *, alone: bool = False, record: OnRecord = lambda _: nullcontext()
-    ) -> Read | None:
+    ) -> PageResult:
         path = path_of(self._content, story)
-        with record(story.id):
-            document = await retried("fetch", lambda: self._got(path, etag))
-        return None if document is None else read_page(document, self._extraction)
+        try:
+            with record(story.id):
+                page = await retried("fetch", lambda: self._got(path, etag))
+        except NeardupError as error:
+            return failure_of(error)
+        return NotModified() if page is None else fingerprint_page(page, self._extraction)
 
-    async def shingled(self, story: Story) -> tuple[bytes, Shingled]:
+    async def shingled(self, story: Story) -> ShingledResult:
         path = path_of(self._content, story)
-        document = await retried("fetch", lambda: self._got_once_more(path))
-        assert document is not None
-        return page_shingled(document, self._extraction)
+        try:
+            page = await retried("fetch", lambda: self._got_once_more(path))
+        except NeardupError as error:
+            return failure_of(error)
+        assert page is not None
+        text = text_of(page, self._extraction)
+        return shingle_story(text) if isinstance(text, str) else text
 
-    async def _got_once_more(self, path: str) -> Document | None:
+    async def _got_once_more(self, path: str) -> Page | None:
         try:
             return await self._got(path, None)
         except Gone:
             return await self._got(path, None)
 
-    async def _got(self, path: str, etag: str | None) -> Document | None:
+    async def _got(self, path: str, etag: str | None) -> Page | None:
         async with self.concurrency.slot():
             return await asyncio.to_thread(got, self._pages, path, etag)
 
@@ -109,7 +116,7 @@ def in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, stamina.set_testing(True, attempts=ATTEMPTS):
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
-        patch.setattr(app, "Readers", Threads)
+        patch.setattr(app, "ReaderPool", Threads)
         patch.setattr(s3, "REQUEST_SECONDS", TIMEOUT_SECONDS)
         yield
 

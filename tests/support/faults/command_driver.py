@@ -1,4 +1,4 @@
-"""The other end of tests.support.faults.killed_command: starts the command there, and waits for what becomes of it."""
+"""Starts commands through tests.support.faults.killed_command and waits for their end."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A life of neardup on the samples: every command that writes, in turn, while stories are edited, moved, shortened."""
+"""Runs every command that writes, in turn, on the samples, while stories are edited, moved and shortened."""
 
 import csv
 import json

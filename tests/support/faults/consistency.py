@@ -1,4 +1,4 @@
-"""What is compared after a fault: the ledger with one that nothing happened to, and the index with its ledger."""
+"""Compares a ledger after a fault with an undisturbed one, and an index with its ledger."""
 
 import json
 import sqlite3
@@ -29,10 +29,10 @@ SCORES = "hamming, jaccard, containment_a, containment_b, longest_run_words, est
 QUERIES = {  # law 8: numbers and times may differ
     "stories": "SELECT id, language, text_hash, simhash, signature, shingles, updated_at FROM stories ORDER BY id",
     "flags": f"SELECT a, b, kind, status, {SCORES} FROM flags ORDER BY a, b",
-    "near misses": f"SELECT a, b, {SCORES} FROM candidates WHERE judged_at IS NOT NULL ORDER BY a, b",
-    "pending": "SELECT a, b FROM candidates WHERE judged_at IS NULL ORDER BY a, b",
+    "near misses": f"SELECT a, b, {SCORES} FROM candidates WHERE verified_at IS NOT NULL ORDER BY a, b",
+    "pending": "SELECT a, b FROM candidates WHERE verified_at IS NULL ORDER BY a, b",
     "verdicts": "SELECT a, b, kind, verdict, note, moderator, undone_by FROM verdicts ORDER BY a, b, verdict_id",
-    "kept": "SELECT k.a, k.b, verdict FROM kept k JOIN verdicts USING (verdict_id) ORDER BY 1, 2",
+    "kept": "SELECT k.a, k.b, verdict FROM suppressed_pairs k JOIN verdicts USING (verdict_id) ORDER BY 1, 2",
     "dead letters": "SELECT key, reason FROM dead_letters ORDER BY key",
     "languages": "SELECT name, stories FROM languages ORDER BY name",
     "runs under way": "SELECT command FROM runs WHERE status = 'running'",
@@ -82,7 +82,7 @@ def index_faults(ledger: Path, kind: str, url: str = "") -> list[str]:
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
             sizes = dict(db.execute("SELECT language, stories FROM index_languages WHERE stories"))
             buckets = {row: packed_numbers(data) for row, data in db.execute("SELECT * FROM index_buckets")}
-            wanted = _wanted(held, packed_buckets.recorded(marks["bits"], LANGUAGES))
+            wanted = _wanted(held, packed_buckets.recorded_bits(marks["bits"], LANGUAGES))
             said = [] if marks.get("applied") == last else [f"applied {marks.get('applied')}, the ledger is at {last}"]
             return [*said, *_sizes(sizes, held), *_misplaced(buckets, wanted, held, last)]
     with redis.Redis.from_url(url) as client:
@@ -104,9 +104,9 @@ def _wanted(held: list[Held], bits: packed_buckets.Bits, *, blocks: bool = True)
     wanted: dict[int, set[int]] = defaultdict(set)
     for story in held:
         width = bits[story.language]
-        columns = packed_buckets.near_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
+        columns = packed_buckets.block_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
         if story.signature:
-            columns += packed_buckets.sketch_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
+            columns += packed_buckets.band_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
         for bucket in columns:
             wanted[_row(story.language, bucket)].add(story.number)
     return wanted
@@ -137,7 +137,7 @@ def _packed_keys(client: Any, names: dict[Language, str], prefix: str) -> dict[i
     for language, name in names.items():
         for key, numbers in _read_all(client, "GET", f"{prefix}{name}:*:????"):
             column, value = key.removeprefix(f"{prefix}{name}:").split(":")
-            place = packed_buckets.NEAR + int(column[1:]) if column.startswith("n") else int(column)
+            place = packed_buckets.FIRST_BLOCK + int(column[1:]) if column.startswith("n") else int(column)
             found[_row(language, place << BAND_BITS | int(value, 16))] = packed_numbers(numbers)
     return found
 
@@ -153,7 +153,7 @@ def _read_all(client: Any, command: str, pattern: str) -> Iterator[tuple[str, An
 
 
 def _compact(client: Any, held: list[Held], last: int) -> list[str]:
-    wanted = _wanted(held, packed_buckets.recorded((client.get("neardup:bits") or b"").decode(), LANGUAGES))
+    wanted = _wanted(held, packed_buckets.recorded_bits((client.get("neardup:bits") or b"").decode(), LANGUAGES))
     sizes = {str(language): int(client.get(f"neardup:stories:{code}") or 0) for language, code in CODES.items()}
     told = {language: n for language, n in sizes.items() if n}
     return [*_sizes(told, held), *_misplaced(_packed_keys(client, CODES, ""), wanted, held, last)]

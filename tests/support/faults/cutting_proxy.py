@@ -1,4 +1,4 @@
-"""A way to a server that is cut, again and again, in the middle of what is sent."""
+"""A TCP proxy that cuts connections in the middle of the data sent."""
 
 import socket
 import socketserver

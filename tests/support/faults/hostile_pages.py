@@ -1,4 +1,4 @@
-"""Pages made to harm whoever reads them, what may become of each, and how much a process had in hand meanwhile."""
+"""Pages that attack their reader, the outcomes allowed for each, and the peak memory of a process meanwhile."""
 
 import gzip
 import random

@@ -26,6 +26,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import changes, connect, flags, runs, stories, verdicts
+from neardup.moderation.export import write
 from neardup.pipeline import prepare, run, sweep, writer
 from neardup.records import Verdict
 from redis.asyncio.connection import AbstractConnection
@@ -49,7 +50,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "forget": [(stories, "forget")],
     "judge": [(verdicts, "judge")],
     "undo": [(verdicts, "undo")],
-    "export": [(run, "export_after_run"), (sweep, "export_after_run")],
+    "export": [(write, "export")],
     "finish a run": [(runs, "finish")],
     "prune": [(changes, "prune")],
 }
@@ -148,7 +149,7 @@ def judge(ledger: str, a: str, b: str, verdict: str) -> None:
     assert flag is not None, f"{a} and {b} are not flagged"
     seen = verdicts.state(db, [flag["flag_id"]])
     if flag["status"] == "open" and verdict != "open":
-        verdicts.judge(db, [flag["flag_id"]], Verdict(verdict), "as seen", "Asha", seen)
+        verdicts.decide(db, [flag["flag_id"]], Verdict(verdict), "as seen", "Asha", seen)
     elif flag["status"] != "open" and verdict == "open":
         verdicts.undo(db, verdicts.of_pair(db, int(a), int(b))[0]["decision"], "Binu", seen)
     db.close()

@@ -1,4 +1,4 @@
-"""Commands as somebody else: a service's user, an operator in its group, a stranger.  Only root may be others."""
+"""Runs commands as other users: the service's user, an operator in its group, an unrelated user.  Needs root."""
 
 import os
 import shutil

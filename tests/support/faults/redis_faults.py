@@ -1,4 +1,4 @@
-"""A redis-server to do harm to, and the harm: each fault is struck and mended."""
+"""A redis-server and its faults: each can be injected and repaired."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Any number of stories as pages, of which some are copies, and which."""
+"""Generated stories as pages, some of them copies, and the pairs that a run must find."""
 
 import random
 import time

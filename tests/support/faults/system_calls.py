@@ -1,4 +1,4 @@
-"""What a unit's SystemCallFilter lets through, and what the kernel has beside."""
+"""The system calls that a unit's SystemCallFilter allows, and those that it forbids."""
 
 import subprocess
 from functools import cache

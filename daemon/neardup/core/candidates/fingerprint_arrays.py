@@ -1,4 +1,4 @@
-"""Many stories' fingerprints as arrays, one for each column."""
+"""The fingerprints of many stories as numpy arrays, one array per field."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,11 +16,12 @@ ARRAYS = ("numbers", "ids", "languages", "simhashes", "signatures", "signed")
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Of n stories the ledger's numbers, ids, languages, SimHashes and signatures.
+class FingerprintArrays:
+    """The fingerprints of n stories; each array has n rows.
 
-    `languages` are numbers, which `names` maps to languages.  Where `signed` is false there is no signature, but
-    zeros.
+    `numbers` are the ledger's story numbers, `languages` its numbers of languages, which `names` maps to languages,
+    `simhashes` (n, 2) and `signatures` (n, 64).  `signed` marks the stories that have a signature; the others have a
+    row of zeros.
     """
 
     numbers: Numbers
@@ -33,7 +34,7 @@ class Columns:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int, int, bytes, bytes | None]], names: Mapping[int, Language]) -> Self:
-        """Number, id, language's number, SimHash (16 bytes) and signature (64) of each story."""
+        """Arrays of rows of number, id, language's number, SimHash (16 bytes) and signature (64 bytes, or None)."""
         numbers, ids, languages, simhashes, signatures = tuple(zip(*rows, strict=True)) or ((),) * 5
         return cls(
             np.array(numbers, np.uint32),
@@ -49,10 +50,10 @@ class Columns:
         return len(self.numbers)
 
     def where(self, kept: npt.NDArray[np.bool_]) -> Self:
-        """Some of them."""
+        """The stories for which `kept` (n,) is true."""
         return replace(self, **{name: getattr(self, name)[kept] for name in ARRAYS})
 
     def by_language(self) -> Iterator[tuple[Language, Self]]:
-        """Each language in it with its stories."""
+        """Each language that occurs, with its stories."""
         for number in np.unique(self.languages).tolist():
             yield self.names[number], self.where(self.languages == number)

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
 from neardup.core.jit import compiled
 from neardup.core.verify.scores import HashRows
@@ -15,7 +15,7 @@ Words = npt.NDArray[np.uint64]  # (n, 8): four bands each
 Arrays = tuple[npt.NDArray[np.uint8], HashRows, SignatureRows, npt.NDArray[np.bool_], Words]
 
 
-def alike(ones: Columns, others: Columns, left: Places, right: Places, limits: Limits) -> Scores:
+def alike(ones: FingerprintArrays, others: FingerprintArrays, left: Places, right: Places, limits: Limits) -> Scores:
     """Pairs of stories by their places: which are alike, rows that agree, bits that differ.
 
     Alike are two of one language that are within its Hamming distance, or share enough of its bands and
@@ -24,25 +24,27 @@ def alike(ones: Columns, others: Columns, left: Places, right: Places, limits: L
     return _pairs(_arrays(ones), _arrays(others), left, right, limits)
 
 
-def alike_inside(stories: Columns, limits: Limits) -> tuple[Places, Places, Places, Places]:
+def alike_inside(stories: FingerprintArrays, limits: Limits) -> tuple[Places, Places, Places, Places]:
     """The pairs that are alike among these stories, left < right, with the rows that agree and the bits that differ."""
     return _all_alike(stories, stories, limits, inside=True)
 
 
-def alike_across(ones: Columns, others: Columns, limits: Limits) -> tuple[Places, Places, Places, Places]:
+def alike_across(
+    ones: FingerprintArrays, others: FingerprintArrays, limits: Limits
+) -> tuple[Places, Places, Places, Places]:
     """The same of one of the first and one of the others each."""
     return _all_alike(ones, others, limits, inside=False)
 
 
 def _all_alike(
-    ones: Columns, others: Columns, limits: Limits, *, inside: bool
+    ones: FingerprintArrays, others: FingerprintArrays, limits: Limits, *, inside: bool
 ) -> tuple[Places, Places, Places, Places]:
     left, right = _each_with_each(_arrays(ones), _arrays(others), limits, inside)
     _, rows, bits = alike(ones, others, left, right, limits)
     return left, right, rows, bits
 
 
-def _arrays(stories: Columns) -> Arrays:
+def _arrays(stories: FingerprintArrays) -> Arrays:
     words = stories.signatures.view(np.uint64)
     return stories.languages, stories.simhashes, stories.signatures, stories.signed, words
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.screen import alike, alike_across, alike_inside
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.records import Banded, Language
@@ -16,7 +16,7 @@ from neardup.records import Banded, Language
 T = TypeVar("T", bound=np.generic)
 Places = npt.NDArray[np.int64]
 NOBODY: Numbers = np.empty(0, np.uint32)
-NO_STORIES = Columns.of((), {})
+NO_STORIES = FingerprintArrays.of((), {})
 MOST_UNSEEN = 10_000  # to compare so many with each of a batch takes ten milliseconds or so
 
 
@@ -59,9 +59,9 @@ Alike = tuple[Sequence[int], Banded]  # the ids of stories that share their fing
 def nominate(
     batch: Sequence[Alike],
     met: Sequence[Met],
-    held: Columns,
+    held: FingerprintArrays,
     limits: Mapping[Language, Limits],
-    unseen: Columns = NO_STORIES,
+    unseen: FingerprintArrays = NO_STORIES,
 ) -> list[Nominee]:
     """For each story of a batch, those it met, in `held` or in the batch, that are worth comparing with it.
 
@@ -108,10 +108,11 @@ def together(met: Sequence[Met]) -> tuple[set[int], list[int]]:
     ).tolist()
 
 
-def columns_of(bandeds: Sequence[Banded], names: Mapping[int, Language]) -> Columns:
+def columns_of(bandeds: Sequence[Banded], names: Mapping[int, Language]) -> FingerprintArrays:
     """Fingerprints that no ledger has numbered; `names` are the languages by number."""
     number_of = {name: number for number, name in names.items()}
-    return Columns.of(((0, 0, number_of[one.language], one.simhash, one.signature) for one in bandeds), names)
+    rows = ((0, 0, number_of[one.language], one.simhash, one.signature) for one in bandeds)
+    return FingerprintArrays.of(rows, names)
 
 
 def worth_comparing(one: Banded, other: Banded, limits: Limits) -> bool:
@@ -129,7 +130,7 @@ def _table(limits: Mapping[Language, Limits], names: Mapping[int, Language]) -> 
     return table
 
 
-def _met(met: Sequence[Met], held: Columns) -> tuple[Places, Places]:
+def _met(met: Sequence[Met], held: FingerprintArrays) -> tuple[Places, Places]:
     """Who met whom: places in `met` and in `held`, each pair once."""
     by_id = np.argsort(held.ids)
     ids = [np.fromiter(one.ids, np.int64, len(one.ids)) for one in met]

@@ -11,7 +11,6 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.jit import compiled
 
 Places = npt.NDArray[np.int64]
-Bitmap = npt.NDArray[np.uint64]
 
 ONE = np.uint64(1)
 WORD, IN_WORD = np.uint32(6), np.uint32(63)  # a bit's place in words of 64

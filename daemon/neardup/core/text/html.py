@@ -9,6 +9,7 @@ from itertools import chain
 import webencodings
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from neardup.errors import NeardupError
 from neardup.records import Skip
 
 
@@ -47,7 +48,7 @@ MOST_TAGS = 100_000  # a page of more is no story: each takes half a kilobyte of
 BROKEN = "\ufffd"
 
 
-class Unreadable(Exception):
+class NoStoryText(NeardupError):
     """The page holds no story text; `reason` says why."""
 
     def __init__(self, reason: Skip) -> None:
@@ -73,7 +74,7 @@ class Extraction:
 
 
 def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
-    """A page's bytes -> the text of its story, one line per block.  Raises Unreadable."""
+    """A page's bytes -> the text of its story, one line per block.  Raises NoStoryText."""
     selectors = "".join((extraction.body, *extraction.strip))
     if _is_plain(body) and selectors.isascii():
         text = visible_text(body.removeprefix(codecs.BOM_UTF8), extraction)
@@ -84,7 +85,7 @@ def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> 
 
 
 def file_text(body: bytes, extraction: Extraction) -> str:
-    """The bytes of a page or of a plain text -> the text of its story.  Raises Unreadable."""
+    """The bytes of a page or of a plain text -> the text of its story.  Raises NoStoryText."""
     text = decode(body, None)
     return _text_of(text, extraction) if MARKUP.search(text) else text
 
@@ -92,17 +93,17 @@ def file_text(body: bytes, extraction: Extraction) -> str:
 def _text_of(html: str, extraction: Extraction) -> str:
     """The text of a page that may have any number of tags."""
     if html.count("<") > MOST_TAGS:
-        raise Unreadable(Skip.OVER_BUDGET)
+        raise NoStoryText(Skip.OVER_BUDGET)
     return visible_text(html, extraction)
 
 
 def decode(body: bytes, content_type: str | None) -> str:
-    """Bytes -> text by BOM, header, meta, then detection.  Raises Unreadable."""
+    """Bytes -> text by BOM, header, meta, then detection.  Raises NoStoryText."""
     if not body.strip():
-        raise Unreadable(Skip.EMPTY)
+        raise NoStoryText(Skip.EMPTY)
     text = _decoded(body, content_type)
     if len(NOISE.findall(text)) > NOISE_SHARE * len(text):
-        raise Unreadable(Skip.NOT_TEXT)
+        raise NoStoryText(Skip.NOT_TEXT)
     return text
 
 
@@ -157,10 +158,10 @@ def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Enco
 
 
 def visible_text(html: str | bytes, extraction: Extraction) -> str:
-    """Markup (bytes are UTF-8) -> visible text of the story, with line breaks between blocks.  Raises Unreadable."""
+    """Markup (bytes are UTF-8) -> visible text of the story, with line breaks between blocks.  Raises NoStoryText."""
     root = LexborHTMLParser(html).root
     if root is None:
-        raise Unreadable(Skip.EMPTY)
+        raise NoStoryText(Skip.EMPTY)
     invisible = []
     for node in root.traverse():
         tag = node.tag_id
@@ -184,7 +185,7 @@ def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
         return [root]
     matches = root.css(selector)
     if not matches:
-        raise Unreadable(Skip.NO_BODY)
+        raise NoStoryText(Skip.NO_BODY)
     ids, outside = {node.mem_id for node in matches}, set[int]()
     return [node for node in matches if not _inside(node, ids, outside)]
 

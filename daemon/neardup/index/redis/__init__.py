@@ -1,4 +1,4 @@
-"""The production index, in Redis, in either of its layouts."""
+"""The production index, in Redis, in one of two layouts."""
 
 from typing import Literal
 
@@ -13,6 +13,6 @@ LAYOUTS: dict[Layout, type[Documented | Compact]] = {"documented": Documented, "
 
 
 async def open_redis(url: str, bandings: Bandings, codes: Codes, layout: Layout = "documented") -> RedisIndex:
-    """The index in the Redis or the cluster at `url`.  Raises as `connect` does."""
+    """The index in the Redis or the Redis cluster at `url`.  Raises as `connect` does."""
     client, cluster = await connect(url)
     return LAYOUTS[layout](client, bandings, codes, cluster=cluster)

@@ -1,14 +1,13 @@
-"""What an index in Redis is, whatever its layout: marks, transactions, and buckets that are packed strings.
+"""What both layouts of an index in Redis have in common: the position, transactions and packed buckets.
 
-    SET  neardup:applied  <seq>    beside neardup:version, neardup:ledger and what decides where a story stands
+    SET  neardup:applied  <seq>    beside neardup:version, neardup:ledger and the settings that decide on buckets
 
-On a cluster the language is a hash tag, {HINDI}:0:A8D3, so that all of its keys share a slot, and each
-language has its own neardup:applied, set with its bands in one MULTI; the index is as far as the one
-furthest behind.
+On a cluster the language is a hash tag, {HINDI}:0:A8D3, so that all of its keys share a slot.  Each language then has
+its own neardup:applied, set with its buckets in one MULTI, and the position of the index is the lowest of them.
 
-A Redis may lose its data between two messages, wholly or back to an older state, and answer the next one, and
-changes may come in while others are looked up.  So a lookup reads the mark both before and after all else, and
-changes are applied while the mark is watched.
+A Redis may lose its data between two messages, all of it or back to an older state, and then answer the next message;
+and changes may be applied during a lookup.  A lookup therefore reads the position both before and after the buckets,
+and changes are applied while the position is watched.
 """
 
 import asyncio
@@ -16,33 +15,38 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from neardup.core.candidates.fingerprint_arrays import Columns
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
-from neardup.index.bulk import Spool, parts_of, put_aside
-from neardup.index.marks import agrees, by_name, extended, least, refuse_gap, strange
-from neardup.index.protocol import Bandings, Codes, Found, Mark
+from neardup.index.bulk import Spool, spool_page, spooled_columns
+from neardup.index.positions import (
+    earliest,
+    extended_record,
+    record_by_language,
+    refuse_gap,
+    same_setting,
+    with_other_settings,
+)
+from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
 from neardup.index.redis.client import translated
-from neardup.index.redis.fill_guard import Command, Filling
-from neardup.index.redis.keys import PackedKeys, drop_all_of_languages, our_keys
+from neardup.index.redis.commands import KEYS_PER_COMMAND, Command, batches
+from neardup.index.redis.fill_guard import FillGuard
+from neardup.index.redis.keys import PackedKeys, delete_index_keys, index_key_pattern
 from neardup.index.redis.scripts import APPEND_EACH
 from neardup.records import Banded, Change, Language
 
-KEYS_A_COMMAND = 2048  # a millisecond or two of Redis's time
-PROBES_A_READ = 256
+PROBES_PER_READ = 256
 SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
-
-T = TypeVar("T")
 
 
 class RedisIndex(ABC):
-    """What both layouts of the `Index` in a Redis or a Redis cluster do alike.
+    """The `Index` in a Redis or a Redis cluster, with its optional protocols; each layout is a subclass.
 
-    `names` are the languages as keys have them, `record` what decides where a story stands; `blocks` tells
-    whether SimHashes stand in packed buckets, too, and `append_each` is the script that appends to these.
+    `names` are the languages as they stand in keys, `settings` those that decide which buckets a story falls into.
+    `blocks` is whether SimHashes have packed buckets too, `append_each` the script that appends to packed buckets.
     """
 
     blocks: bool
@@ -53,7 +57,7 @@ class RedisIndex(ABC):
         client: Any,
         bandings: Bandings,
         names: Mapping[Language, str],
-        record: Mapping[str, str],
+        settings: Mapping[str, str],
         codes: Codes,
         *,
         cluster: bool,
@@ -61,207 +65,207 @@ class RedisIndex(ABC):
         self._client = client
         self._bandings = bandings
         self._names = {language: f"{{{name}}}" if cluster else name for language, name in names.items()}
-        self._record = record
+        self._settings = settings
         self._bits = self._bits_of(None)
-        self._keys = {language: PackedKeys(self._column_keys(name)) for language, name in self._names.items()}
+        self._keys = {language: PackedKeys(self._column_prefixes(name)) for language, name in self._names.items()}
         self._parts = [[language] for language in bandings] if cluster else [list(bandings)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
-        self._marks: list[Command] = [("GET", key) for key in self._applied]
-        self._ours = our_keys([*codes, *codes.values()])
-        self._filling = Filling(self._ask, self._names)
+        self._get_applied: list[Command] = [("GET", key) for key in self._applied]
+        self._index_key = index_key_pattern([*codes, *codes.values()])
+        self._guard = FillGuard(self._send, self._names)
 
     @abstractmethod
-    def _column_keys(self, name: str) -> list[bytes]:
-        """The keys of a language's packed buckets, column by column, up to the value."""
+    def _column_prefixes(self, name: str) -> list[bytes]:
+        """What the keys of each column of a language's packed buckets start with, up to the value."""
 
     @abstractmethod
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
-        """How wide the values are by what is on record."""
+        """The widths of the values, from the index's record of them."""
 
     @abstractmethod
-    def _changing(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
-        """The commands by which these changes come to these languages."""
+    def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
+        """The commands that apply these changes to these languages."""
 
     @abstractmethod
-    async def sizes(self) -> dict[Language, int]:
-        """Stories by language."""
+    async def story_counts(self) -> dict[Language, int]:
+        """The number of stories of each language that has any."""
 
     @abstractmethod
-    async def trouble(self) -> str | None:
+    async def problem(self) -> str | None:
         """What is wrong, in one line, or None."""
 
     def _chosen(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
-        """What an index that is about to take so many stories chooses for itself, for the record."""
+        """The settings that the index chooses by itself for so many stories, to be recorded."""
         return {}
 
-    async def mark(self) -> Mark:
-        """The index's account of itself."""
+    async def position(self) -> IndexPosition:
+        """What the index records about itself."""
         facts = ("ledger", "version", *SETTINGS)
-        replies = await self._ask([("GET", key) for key in (*(f"neardup:{fact}" for fact in facts), *self._applied)])
-        ledger, version, *record = [reply and reply.decode() for reply in replies[: len(facts)]]
+        replies = await self._send([("GET", key) for key in (*(f"neardup:{fact}" for fact in facts), *self._applied)])
+        ledger, version, *recorded = [reply and reply.decode() for reply in replies[: len(facts)]]
         other = [
-            told for (fact, told), have in zip(SETTINGS.items(), record, strict=True) if not self._keeps(fact, have)
+            option
+            for (fact, option), value in zip(SETTINGS.items(), recorded, strict=True)
+            if not self._same(fact, value)
         ]
-        return strange(Mark(ledger, version, least(replies[len(facts) :])), other)
+        return with_other_settings(IndexPosition(ledger, version, earliest(replies[len(facts) :])), other)
 
-    def _keeps(self, fact: str, have: str | None) -> bool:
-        """Whether a fact on record is as it would be now."""
-        now = self._record.get(fact)
-        return have == now if now is None or fact == "layout" else agrees(have, now)
+    def _same(self, fact: str, recorded: str | None) -> bool:
+        """Whether a recorded setting is the current one."""
+        current = self._settings.get(fact)
+        return recorded == current if current is None or fact == "layout" else same_setting(recorded, current)
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
-        """The last change applied, then what each probe's packed buckets hold.
+    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+        """The last change applied, and the result of each probe's packed buckets.
 
-        Some at a time on connections of their own, so that Redis reads for some while others are counted.
+        The probes are read in batches on separate connections, so that Redis reads one while another is counted.
         """
-        read = await asyncio.gather(*map(self._look_up, parts(probes, PROBES_A_READ) if probes else [()]))
-        return least([applied for applied, _ in read]), [one for _, found in read for one in found]
+        read = await asyncio.gather(*map(self._look_up, batches(probes, PROBES_PER_READ) if probes else [()]))
+        return earliest([applied for applied, _ in read]), [result for _, results in read for result in results]
 
-    async def _look_up(self, probes: Sequence[Banded]) -> tuple[int | None, list[Found]]:
+    async def _look_up(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
         bits = self._bits
-        asked, mgets = await asyncio.to_thread(self._reads, probes)  # meanwhile the loop keeps the readers busy
+        requests, mgets = await asyncio.to_thread(self._reads, probes)  # a thread, for the loop feeds the readers
         reads = [mget for each in mgets for mget in each]
-        replies = iter(await self._ask([("GET", "neardup:bits"), *self._marks, *reads, *self._marks]))
+        commands = [("GET", "neardup:bits"), *self._get_applied, *reads, *self._get_applied]
+        replies = iter(await self._send(commands))
         [record] = islice(replies, 1)
-        before = list(islice(replies, len(self._marks)))
+        before = list(islice(replies, len(self._applied)))
         self._bits = self._bits_of(record and record.decode())
-        if self._bits != bits:  # it was rebuilt meanwhile, or this is the first look at it
+        if self._bits != bits:  # the index was rebuilt since, or this is the first read of its widths
             return await self._look_up(probes)
         values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
-        applied = least([*before, *replies])
-        each_found = await asyncio.to_thread(list, map(self._found, asked, values))
-        places = packed_buckets.by_language(probes).values()
-        found = dict(zip(chain.from_iterable(places), chain.from_iterable(each_found), strict=True))
-        return applied, [found[n] for n in range(len(probes))]
+        applied = earliest([*before, *replies])
+        results = chain.from_iterable(await asyncio.to_thread(list, map(self._results, requests, values)))
+        positions = chain.from_iterable(packed_buckets.positions_by_language(probes).values())
+        by_position = dict(zip(positions, results, strict=True))
+        return applied, [by_position[n] for n in range(len(probes))]
 
-    def _reads(self, probes: Sequence[Banded]) -> tuple[list[packed_buckets.Asked], list[list[Command]]]:
-        """What the probes ask for, language by language, and the commands that read it."""
-        places = packed_buckets.by_language(probes)
-        asked = [self._asked(language, [probes[n] for n in mine]) for language, mine in places.items()]
-        return asked, [[("MGET", *keys) for keys in parts(self._keys[one.language].of(one.buckets))] for one in asked]
+    def _reads(self, probes: Sequence[Banded]) -> tuple[list[packed_buckets.LookupRequest], list[list[Command]]]:
+        """The request of each language, and the commands that read its buckets."""
+        positions = packed_buckets.positions_by_language(probes)
+        requests = [self._request(language, [probes[n] for n in each]) for language, each in positions.items()]
+        return requests, [
+            [("MGET", *keys) for keys in batches(self._keys[one.language].of(one.buckets))] for one in requests
+        ]
 
-    def _asked(self, language: Language, stories: Sequence[Banded]) -> packed_buckets.Asked:
-        return packed_buckets.asked(
+    def _request(self, language: Language, stories: Sequence[Banded]) -> packed_buckets.LookupRequest:
+        return packed_buckets.lookup_request(
             language, stories, self._bandings[language], self._bits[language], blocks=self.blocks
         )
 
-    def _found(self, asked: packed_buckets.Asked, values: list[bytes | None]) -> list[Found]:
-        banding = self._bandings[asked.language]
+    def _results(self, request: packed_buckets.LookupRequest, values: list[bytes | None]) -> list[LookupResult]:
+        banding = self._bandings[request.language]
         most = packed_buckets.NUMBER_BYTES * banding.max_bucket
         lengths = [0 if value is None else len(value) for value in values]
         last = [value if len(value) <= most else value[-most:] for value in values if value]
-        return packed_buckets.found(asked, last, lengths, banding)
+        return packed_buckets.lookup_results(request, last, lengths, banding)
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
-        """Move stories between bands and set `applied`: one MULTI, or on a cluster one for each language."""
+        """Apply changes and set the position, in one MULTI, or on a cluster in one MULTI per language."""
         await self._read_bits()
         for languages, key in zip(self._parts, self._applied, strict=True):
             async with translated(), self._client.pipeline(transaction=True) as pipe:
-                filled = self._filling.keys(languages)
-                await pipe.watch(key, *filled)
+                guarded = self._guard.keys(languages)
+                await pipe.watch(key, *guarded)
                 reply = await pipe.get(key)
-                refuse_gap(least([reply]), since)
-                self._filling.refuse_loss([int(await pipe.get(one) or 0) for one in filled], languages)
-                mark = -1 if reply is None else int(reply)
-                lacking = [one for one in changes if one.seq == 0 or one.seq > mark]
-                commands = await asyncio.to_thread(list, self._changing(lacking, languages))
-                if applied is not None and applied > mark:
+                refuse_gap(earliest([reply]), since)
+                self._guard.refuse_loss([int(await pipe.get(one) or 0) for one in guarded], languages)
+                before = -1 if reply is None else int(reply)
+                new = [change for change in changes if change.seq == 0 or change.seq > before]
+                commands = await asyncio.to_thread(list, self._commands(new, languages))
+                if applied is not None and applied > before:
                     commands.append(("SET", key, applied))
                 pipe.multi()
-                for command in (*commands, *(("DEL", one) for one in filled)):
+                for command in (*commands, *(("DEL", one) for one in guarded)):
                     pipe.execute_command(*command)
                 await pipe.execute()
-                self._filling.marked(languages)
+                self._guard.finish(languages)
 
-    def _appending(self, changes: Sequence[Change], language: Language) -> Iterator[Command]:
-        """The commands by which these changes come to the packed buckets of a language."""
+    def _append_commands(self, changes: Sequence[Change], language: Language) -> Iterator[Command]:
+        """The commands that apply these changes to the packed buckets of a language."""
         banding, bits = self._bandings[language], self._bits[language]
-        entering = packed_buckets.entering(language, changes, banding, bits, blocks=self.blocks)
-        for part in entering.parts(KEYS_A_COMMAND):
-            keys = self._keys[language].of(part.buckets)
-            yield ("EVAL", self.append_each, len(keys), *keys, part.counts.astype(">u4").tobytes(), part.members)
+        additions = packed_buckets.additions(language, changes, banding, bits, blocks=self.blocks)
+        for chunk in additions.chunks(KEYS_PER_COMMAND):
+            keys = self._keys[language].of(chunk.buckets)
+            yield ("EVAL", self.append_each, len(keys), *keys, chunk.counts.astype(">u4").tobytes(), chunk.numbers)
 
-    async def build(self, pages: AsyncIterator[Columns], scratch: Path) -> AsyncGenerator[int, None]:
-        """Fill the empty index, each bucket by one SET of its size.  Raises Transient for data that went meanwhile."""
-        await self._filling.begin()
+    async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
+        """Fill the empty index, each bucket by one SET.  Raises Transient if data written earlier is gone."""
+        await self._guard.start()
         await self._read_bits()
         spool = Spool(scratch)
         async for page in pages:
             await self._take(spool, page)
-        for part in parts_of(spool, self._bandings, blocks=self.blocks):
-            filled = part.buckets(spool)
-            while some := await asyncio.to_thread(list, islice(filled, KEYS_A_COMMAND)):
-                keys = self._keys[part.language].of(np.array([bucket for bucket, _ in some]))
+        for column in spooled_columns(spool, self._bandings, blocks=self.blocks):
+            buckets = column.buckets(spool)
+            while some := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
+                keys = self._keys[column.language].of(np.array([bucket for bucket, _ in some]))
                 pairs = zip(keys, (numbers for _, numbers in some), strict=True)
-                await self._filling.write(part.language, [("MSET", *chain.from_iterable(pairs))])
-            yield part.stories
-        await self._put_rest(spool)
+                await self._guard.write(column.language, [("MSET", *chain.from_iterable(pairs))])
+            yield column.stories
+        await self._write_rest(spool)
 
-    async def _take(self, spool: Spool, page: Columns) -> None:
-        """Put a page of stories aside."""
-        await asyncio.to_thread(put_aside, spool, page, self._bandings, self._bits, blocks=self.blocks)
+    async def _take(self, spool: Spool, page: FingerprintArrays) -> None:
+        """Take in a page of stories during a build."""
+        await asyncio.to_thread(spool_page, spool, page, self._bandings, self._bits, blocks=self.blocks)
 
     @abstractmethod
-    async def _put_rest(self, spool: Spool) -> None:
-        """Write what does not stand in packed buckets, when all pages are in."""
+    async def _write_rest(self, spool: Spool) -> None:
+        """Write what is not in packed buckets, after all pages of a build."""
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
-        """Drop the keys of either layout, and begin anew.
+        """Delete the keys of either layout, and record what the index is about to hold.
 
-        Without a version the index says nothing of itself, so it is dropped first and set last: cut short
-        between the two, the index is to be cleared again.
+        The version is deleted first and set last: an index without a version has no position, so a clear that was
+        interrupted is started again.
         """
-        self._filling.forget()
-        async with translated(seconds=None):  # as long as the keys are many
+        self._guard.reset()
+        async with translated(seconds=None):  # the time depends on the number of keys
             for fact in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
                 await self._client.delete(fact)
-            await drop_all_of_languages(self._client, self._ours)
-            facts = {"ledger": ledger_id, **self._record, **self._chosen(sizes), "version": version}
-            await self._ask([("SET", f"neardup:{fact}", value) for fact, value in facts.items()])
+            await delete_index_keys(self._client, self._index_key)
+            facts = {"ledger": ledger_id, **self._settings, **self._chosen(sizes), "version": version}
+            await self._send([("SET", f"neardup:{fact}", value) for fact, value in facts.items()])
 
     async def admit(self, version: str) -> None:
-        """Put on record the version and the settings of languages that were added since, the version last."""
-        settings = [fact for fact in self._record if fact != "layout"]
-        replies = await self._ask([("GET", f"neardup:{fact}") for fact in ("bits", *settings)])
-        bits, *have = [reply and reply.decode() for reply in replies]
-        facts = {fact: extended(old, self._record[fact]) for fact, old in zip(settings, have, strict=True)}
+        """Record the settings of the languages that were added since, and then this version."""
+        facts = [fact for fact in self._settings if fact != "layout"]
+        replies = await self._send([("GET", f"neardup:{fact}") for fact in ("bits", *facts)])
+        bits, *recorded = [reply and reply.decode() for reply in replies]
+        values = {fact: extended_record(old, self._settings[fact]) for fact, old in zip(facts, recorded, strict=True)}
         if bits is not None:
-            facts["bits"] = by_name(self._bits_of(bits))
-        await self._ask([("SET", f"neardup:{fact}", value) for fact, value in (*facts.items(), ("version", version))])
+            values["bits"] = record_by_language(self._bits_of(bits))
+        await self._send([("SET", f"neardup:{fact}", value) for fact, value in (*values.items(), ("version", version))])
 
-    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[str, int]:
-        """Members of the packed buckets that the sample falls into, by name."""
+    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
+        """The number of members of each packed bucket that a story of the sample falls into."""
         await self._read_bits()
-        named: list[str] = []
+        records: list[Bucket] = []
         commands: list[Command] = []
-        for language, places in packed_buckets.by_language(sample).items():
-            buckets = self._asked(language, [sample[n] for n in places]).buckets
-            named += [packed_buckets.name(language, bucket) for bucket in buckets.tolist()]
+        for language, positions in packed_buckets.positions_by_language(sample).items():
+            buckets = self._request(language, [sample[n] for n in positions]).buckets
+            records += [packed_buckets.bucket_record(language, bucket) for bucket in buckets.tolist()]
             commands += [("STRLEN", key) for key in self._keys[language].of(buckets)]
-        lengths = await self._ask(commands)
-        return {name: n // packed_buckets.NUMBER_BYTES for name, n in zip(named, lengths, strict=True) if n}
+        lengths = await self._send(commands)
+        return {record: n // packed_buckets.NUMBER_BYTES for record, n in zip(records, lengths, strict=True) if n}
 
-    async def touch(self) -> None:
-        """Write, and change nothing."""
-        await self._ask([("SET", "neardup:touched", 1)])
+    async def check_writable(self) -> None:
+        """Write without changing the index."""
+        await self._send([("SET", "neardup:touched", 1)])
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         await self._client.aclose()
 
     async def _read_bits(self) -> None:
-        [record] = await self._ask([("GET", "neardup:bits")])
+        [record] = await self._send([("GET", "neardup:bits")])
         self._bits = self._bits_of(record and record.decode())
 
-    async def _ask(self, commands: Sequence[Command]) -> list[Any]:
-        """The replies to commands, in one round trip."""
+    async def _send(self, commands: Sequence[Command]) -> list[Any]:
+        """The replies to commands that are sent as one message."""
         pipe = self._client.pipeline(transaction=False)
         for command in commands:
-            pipe.execute_command(*command)  # some of redis-py's own methods are barred on a cluster
+            pipe.execute_command(*command)  # the methods for some commands are disabled on a cluster
         async with translated():
             return list(await pipe.execute())
-
-
-def parts(items: Sequence[T], size: int = KEYS_A_COMMAND) -> Iterator[Sequence[T]]:
-    """Items, so many at a time."""
-    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,4 +1,4 @@
-"""The way to Redis: a connection to one or to a cluster, and Redis's errors translated at the border."""
+"""Connects to a Redis or a Redis cluster, and translates the errors of redis-py into ours."""
 
 import asyncio
 import re
@@ -14,28 +14,28 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
-from neardup.index.marks import lost
+from neardup.index.positions import data_lost
 
 TIMEOUT_SECONDS = 30
-WAITED_FOR = partial(Transient, reason="redis_login")
-WAIT = re.compile(r"\b(OOM|LOADING|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|NOREPLICAS|MISCONF)\b")
+LOGIN_REFUSED = partial(Transient, reason="redis_login")
+TRANSIENT = re.compile(r"\b(OOM|LOADING|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|NOREPLICAS|MISCONF)\b")
 
 
 async def connect(url: str) -> tuple[Any, bool]:
-    """A client for redis://, rediss:// or unix://, and whether it is a cluster's.
+    """A client for redis://, rediss:// or unix://, and whether it connects to a cluster.
 
-    Raises Transient where Redis does not answer, Misuse for a wrong URL, Fatal for a refused login
-    or a server that may evict keys.  Calls by the client are to be `translated`: a login refused later is waited for,
-    as a rule the password is being changed, and a run of hours need not end for it.
+    Raises Transient if Redis does not answer, Misuse for a malformed URL, Fatal for a refused login or a server that
+    may evict keys.  Wrap every call of the client in `translated`.  It makes a login that is refused later transient:
+    most likely the password is being changed, and a run of several hours should survive that.
     """
-    once = Retry(NoBackoff(), 0)  # who waits for Redis, and how long, is decided in one place: neardup.retry
+    once = Retry(NoBackoff(), 0)  # neardup.retry alone decides what is retried, and for how long
     try:
         client: Any = Redis.from_url(url, retry=once, protocol=2, socket_timeout=None, socket_connect_timeout=None)
     except ValueError as error:
-        # redis-py's own words may hold a part of the password
+        # the message of redis-py may contain a part of the password
         raise Misuse("index.url: not a Redis URL (percent-encode / # @ : in a password)") from error
     pool = client.connection_pool
-    pool.connection_class = _packing_in_c(pool.connection_class)
+    pool.connection_class = _packed_by_hiredis(pool.connection_class)
     try:
         async with translated(login=Fatal):
             info = await client.info("memory")
@@ -55,10 +55,10 @@ async def connect(url: str) -> tuple[Any, bool]:
     return client, cluster
 
 
-def _packing_in_c(connection: type) -> type:
-    """A kind of connection that packs commands with hiredis, as redis-py's synchronous one does.
+def _packed_by_hiredis(connection: type) -> type:
+    """A connection class that packs commands with hiredis, as the synchronous client of redis-py does.
 
-    In Python that is half of an insert's time, and a third of a lookup's.
+    Packing in Python takes half the time of an insert and a third of that of a lookup.
     """
 
     class Packing(connection):  # type: ignore[misc]
@@ -70,11 +70,12 @@ def _packing_in_c(connection: type) -> type:
 
 @asynccontextmanager
 async def translated(
-    seconds: float | None = TIMEOUT_SECONDS, login: Callable[[str], NeardupError] = WAITED_FOR
+    seconds: float | None = TIMEOUT_SECONDS, login: Callable[[str], NeardupError] = LOGIN_REFUSED
 ) -> AsyncIterator[None]:
-    """Redis's errors -> Transient for what passes, Fatal for what somebody has to mend.
+    """Translate the errors of redis-py: Transient for what passes by itself, Fatal for what has to be repaired.
 
-    The time limit is here, not redis-py's: that one is per reply, and now and then loses a cancellation.
+    A refused login raises `login`.  The time limit is set here because redis-py's applies to each reply, and sometimes
+    loses a cancellation.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -82,20 +83,20 @@ async def translated(
     except exceptions.AuthenticationError as error:
         raise login(f"Redis refuses the login: {error} (the password in index.url is read at the start)") from error
     except exceptions.NoPermissionError as error:
-        raise Fatal(f"Redis refuses: {_said(error)}") from error
+        raise Fatal(f"Redis refuses: {_message(error)}") from error
     except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
         why = str(error) or f"nothing within {seconds} seconds"
         raise Transient(f"Redis does not answer: {why}", "redis_unreachable") from error
     except exceptions.WatchError as error:
-        raise lost() from error
+        raise data_lost() from error
     except exceptions.RedisError as error:
-        said = _said(error)
-        if WAIT.search(said) or isinstance(error, exceptions.ReadOnlyError | exceptions.OutOfMemoryError):
-            raise Transient(f"Redis refuses for now: {said}", "redis_refuses") from error
-        raise Fatal(f"Redis refuses: {_said(error)}") from error
+        message = _message(error)
+        if TRANSIENT.search(message) or isinstance(error, exceptions.ReadOnlyError | exceptions.OutOfMemoryError):
+            raise Transient(f"Redis refuses for now: {message}", "redis_refuses") from error
+        raise Fatal(f"Redis refuses: {message}") from error
 
 
-def _said(error: exceptions.RedisError) -> str:
-    """Redis's own words; redis-py puts the command before a pipeline's errors, and those of a MULTI in a tuple."""
-    said = error.args[0] if error.args else ""
-    return str(said[0] if isinstance(said, tuple) else said).rpartition("caused error: ")[2]
+def _message(error: exceptions.RedisError) -> str:
+    """Redis's own message: redis-py prefixes the errors of a pipeline with the command, and wraps those of a MULTI."""
+    message = error.args[0] if error.args else ""
+    return str(message[0] if isinstance(message, tuple) else message).rpartition("caused error: ")[2]

@@ -1,6 +1,7 @@
-"""What Redis is told to do by itself, in Lua: a command each would cost the client far more."""
+"""Lua scripts that Redis runs: one command per key would cost the client far more."""
 
-# ARGV: how many numbers go to each key, 4 bytes each, and the numbers.  To cut them here is cheaper than to send each.
+# ARGV[1]: for each key how many numbers to append, 4 big-endian bytes each; ARGV[2]: the numbers.
+# Splitting the numbers in Lua is cheaper than sending one argument per key.
 APPEND_EACH = """
 local first = 1
 for i, key in ipairs(KEYS) do
@@ -11,11 +12,11 @@ for i, key in ipairs(KEYS) do
 end
 """
 
-# APPEND leaves a string twice the room it needs.  BITOP makes an exact copy, here of a string by itself,
-# and costs the append-only file a key's length, where SET would cost it the string.
+# APPEND allocates twice the memory that a string needs.  BITOP with the string itself makes a copy of the exact size,
+# and adds only the key to the append-only file, where SET would add the whole string.
 TRIM_EACH = "for _, key in ipairs(KEYS) do redis.call('BITOP', 'OR', key, key) end"
 
-# ARGV: for each story SADD or SREM, and its id; KEYS: its bands.
+# ARGV: for each story SADD or SREM, and its id; KEYS: the bands of each story.
 MOVE_EACH = """
 local bands = 2 * #KEYS / #ARGV
 for i, key in ipairs(KEYS) do
@@ -24,7 +25,8 @@ for i, key in ipairs(KEYS) do
 end
 """
 
-# ARGV: the sizes of a story's groups.  Gives the place of each group whose bands have members in common, and these.
+# ARGV: the number of bands in each of a story's groups; KEYS: the bands of each story.  Returns, for each group whose
+# bands have common members, the position of the group and these members.
 SINTER_EACH = """
 local found, first, group = {}, 1, 0
 while first <= #KEYS do

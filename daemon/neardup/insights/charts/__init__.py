@@ -1,1 +1,1 @@
-"""Figures to look at: plots, and pages of plots and tables."""
+"""HTML pages of tables and plots; the plots need matplotlib, which is an extra."""

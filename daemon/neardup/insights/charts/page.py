@@ -1,15 +1,18 @@
-"""Tables and plots as one page that needs nothing but itself."""
+"""Tables and plots as one HTML page without external resources."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from neardup import __version__
 from neardup.errors import Fatal
 
 TEMPLATE = "page.html.j2"
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,16 @@ class Table:
     note: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+
+def can_plot() -> bool:
+    """Whether matplotlib is installed; logs what to install where it is not."""
+    try:
+        import matplotlib as mpl  # noqa: F401, PLC0415 - half a second, which only pages with plots pay
+    except ImportError:
+        log.warning("the page has no plots, which need matplotlib: pip install matplotlib")
+        return False
+    return True
 
 
 def write_page(

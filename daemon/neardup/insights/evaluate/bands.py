@@ -18,8 +18,6 @@ CHARACTERS = 5
 BANDINGS = ((64, 1, 1), (32, 2, 1), (32, 2, 2), (21, 3, 1), (16, 4, 1), (12, 5, 1), (8, 8, 1))  # bands, rows, shared
 COLUMNS = 1 << 14  # shingles multiplied at a time
 
-Pairs = npt.NDArray[np.bool_]  # (n, n)
-
 
 @dataclass(frozen=True, slots=True)
 class Tally:

@@ -18,6 +18,8 @@ from neardup.config import Config, Content, Export, Extract, Index, Ledger, Sour
 from neardup.core.candidates.select import nominate, together
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
+from neardup.index.protocol import BucketKind
+from neardup.index.statistics import bucket_sizes
 from neardup.insights.evaluate import tally
 from neardup.insights.evaluate.plant import Corpus, write
 from neardup.insights.evaluate.tally import Pair, Scored
@@ -81,7 +83,7 @@ async def measure(config: Config, corpus: Corpus, watch: Watch) -> Measured:
             await run_once(app, "backfill", asyncio.Event(), watch)
             pairs = await app.reader.do(_pairs)
             originals = await app.reader.do(_originals, corpus)
-            sizes = await app.index.bucket_sizes(list(originals.values()))
+            sizes = await bucket_sizes(app.index, list(originals.values()))
             lookups = await _look_up(app, originals, corpus)
             across = tally.crossed(corpus, pairs)
             false_flags = await asyncio.to_thread(_false, across, corpus, folder)
@@ -94,8 +96,8 @@ async def measure(config: Config, corpus: Corpus, watch: Watch) -> Measured:
             crossed=len(across),
             false_flags=false_flags,
             lookups=lookups,
-            simhash_buckets=[n for name, n in sizes.items() if not name.startswith("sketch:")],
-            signature_buckets=[n for name, n in sizes.items() if name.startswith("sketch:")],
+            simhash_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIMHASH],
+            signature_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIGNATURE],
         )
 
 
@@ -124,9 +126,9 @@ def _pairs(db: sqlite3.Connection) -> list[Pair]:
     scores = "coalesce(jaccard, 1 - hamming / 128.0), coalesce(max(containment_a, containment_b), 1 - hamming / 128.0)"
     rows = db.execute(
         f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open'"
-        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE judged_at IS NOT NULL"
+        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE verified_at IS NOT NULL"
     )
-    return [Pair(a, b, Kind(kind) if kind else None, *alike) for a, b, kind, *alike in rows]
+    return [Pair(a, b, kind, *alike) for a, b, kind, *alike in rows]
 
 
 def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, Banded]:

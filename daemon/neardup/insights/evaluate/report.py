@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from neardup.insights.charts.page import write_page
+from neardup.insights.charts.page import can_plot, write_page
 from neardup.insights.evaluate import copies_tables, truth_tables
 from neardup.insights.evaluate.figures import Facts
 
@@ -11,15 +11,18 @@ TITLE = "neardup evaluation"
 
 def write_copies(path: Path, facts: Facts) -> None:
     """Write the page of an evaluation with copies, whole or not at all.  Raises Fatal."""
-    from neardup.insights.evaluate.plots import plots  # noqa: PLC0415 - half a second, which no other command pays
+    drawn = dict[str, str]()
+    if can_plot():
+        from neardup.insights.evaluate.plots import plots  # noqa: PLC0415 - it imports matplotlib
 
+        drawn = plots(facts)
     stories = ", ".join(f"{language} {n['originals']:,} ({n['copies']:,})" for language, n in facts["stories"].items())
     about = (
         f"Stories, and copies made of them: {stories}. Each was copied by each edit that found something to work on, "
         "and the real pipeline was run over all. Intervals are Wilson's, of 95 %; shares are rounded down."
     )
     write_page(
-        path, TITLE, about, plots=plots(facts), tables=copies_tables.tables(facts), details=copies_tables.details(facts)
+        path, TITLE, about, plots=drawn, tables=copies_tables.tables(facts), details=copies_tables.details(facts)
     )
 
 

@@ -10,9 +10,9 @@ import xxhash
 
 from neardup.app import open_readers, open_source
 from neardup.config import Config
-from neardup.core.text.html import Unreadable
-from neardup.errors import Crashed, Fatal, Forbidden, Gone, TooLarge, Transient
-from neardup.pages.reader_pool import Readers
+from neardup.core.page import PageText
+from neardup.errors import Fatal
+from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Checkpoint, Language, Story
 
 TRIED = 20  # stories read at most for each that is wanted, as many are too short
@@ -36,9 +36,9 @@ async def sample(
     language.
     """
     out = {}
-    with closing(open_readers(config)) as readers:
+    with closing(open_readers(config)) as pool:
         for language, drawn in (await _drawn(config, stories * TRIED, seed, listed)).items():
-            originals = await _read(readers, drawn, stories, min_words, config.run.workers)
+            originals = await _read(pool, drawn, stories, min_words, config.run.workers)
             if len(originals) > 1:  # the copies of one draw on the others
                 out[language] = originals
     if not out:
@@ -72,13 +72,12 @@ async def _drawn(
     }
 
 
-async def _read(readers: Readers, drawn: Sequence[Story], wanted: int, min_words: int, step: int) -> list[Original]:
+async def _read(pool: ReaderPool, drawn: Sequence[Story], wanted: int, min_words: int, step: int) -> list[Original]:
     async def read(story: Story) -> Original | None:
-        try:
-            text, words = await readers.story(story)
-        except (Crashed, Gone, TooLarge, Unreadable, Forbidden, Transient):
+        result = await pool.text(story)
+        if not isinstance(result, PageText) or len(result.words) < min_words:
             return None
-        return Original(story.id, story.language, text) if len(words) >= min_words else None
+        return Original(story.id, story.language, result.text)
 
     originals: list[Original] = []
     for start in range(0, len(drawn), step):

@@ -6,10 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from neardup.config import Config
-from neardup.insights.plan import redis_size, sqlite_size, times
+from neardup.index.backends import SIZE_PROJECTIONS
+from neardup.index.redis import LAYOUTS
+from neardup.insights.plan import times
 from neardup.insights.plan.profile import FEW, measured
-from neardup.insights.plan.project import SWEEP_MOST, Corpus, days_until_full, lookup, needed, redis_bytes, redis_tiers
+from neardup.insights.plan.project import SWEEP_MOST, Corpus, days_until_full, index_size, lookup, needed
 from neardup.insights.plan.sample import Sample
+from neardup.ledger.size import ledger_bytes
 from neardup.records import Fingerprinted, Language
 
 SOON = 365  # days; whatever is full before is said
@@ -23,14 +26,17 @@ def plan(
     profiles = {one: measured(one, outcomes.get(one, [])) for one in counts}
     corpus = Corpus({one: n * profiles[one].readable for one, n in counts.items()}, profiles, config.detection)
     cost = sample.cost if sample else times.PageCost()
-    boxes = {layout: needed(corpus, layout) for layout in redis_size.LAYOUTS}
+    boxes = {layout: needed(corpus, layout) for layout in LAYOUTS}
     facts: dict[str, Any] = {
         "sample": _sampled(sample) if sample else None,
         "languages": {str(one): _of_language(corpus, one, n) for one, n in counts.items()},
         "page": {"fetch_us": cost.fetch, "read_us": cost.read, "wall_us": cost.wall, "bytes": cost.bytes},
         "redis": {
-            layout: {"grown": redis_bytes(corpus, layout), "rebuilt": redis_bytes(corpus, layout, grown=False)}
-            for layout in redis_size.LAYOUTS
+            layout: {
+                "grown": index_size(corpus, layout).total,
+                "rebuilt": index_size(corpus, layout, grown=False).total,
+            }
+            for layout in LAYOUTS
         },
         "memory": {"box": memory, **boxes},
         "days_until_full": {layout: days_until_full(corpus, layout, daily, memory) for layout in boxes},
@@ -47,24 +53,22 @@ def _sampled(sample: Sample) -> dict[str, Any]:
 
 
 def _of_language(corpus: Corpus, language: Language, listed: int) -> dict[str, Any]:
-    stories, profile, bits = corpus.stories[language], corpus.profiles[language], corpus.bits[language]
+    stories, profile = corpus.stories[language], corpus.profiles[language]
     only = Corpus({language: stories}, corpus.profiles, corpus.detection)
     tiers = {
-        f"{layout}_bytes": {tier: part.bytes for tier, part in redis_tiers(only, layout, grown=True)[language].items()}
-        for layout in redis_size.LAYOUTS
+        f"{backend}_bytes": {tier: size.bytes for tier, size in index_size(only, backend).tiers[language].items()}
+        for backend in SIZE_PROJECTIONS
     }
-    banding = corpus.banding(language)
     return {
         "listed": listed,
         "stories": stories,
         **tiers,
-        "sqlite_bytes": sqlite_size.index_bytes(stories, profile.signed, profile.sketch_skew, banding, bits),
-        "ledger_bytes": sqlite_size.ledger_bytes(stories, profile.signed, profile.row),
+        "ledger_bytes": ledger_bytes(stories, profile.signed, profile.row),
         "skew": {"signatures": profile.sketch_skew, "simhashes": profile.hash_skew},
         "fullest_bucket": profile.fullest * stories,
         "lookup": {
             layout: {tier: asdict(reads) for tier, reads in lookup(corpus, language, layout, stories).items()}
-            for layout in redis_size.LAYOUTS
+            for layout in LAYOUTS
         },
     }
 

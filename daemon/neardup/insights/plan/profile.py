@@ -10,10 +10,11 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import BANDS, ROWS_A_BAND
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, agreeing, signature_rows
 from neardup.core.verify.scores import HashRows, hamming, hash_rows
-from neardup.insights.plan.spread import BAND_VALUES, BYTE_VALUES, Floats, two_shared
-from neardup.insights.plan.sqlite_size import StoryRow, integer_bytes
+from neardup.index.spread import BAND_VALUES, BYTE_VALUES, Floats, two_shared
 from neardup.ledger.compact_columns import packed_etag, packed_id
+from neardup.ledger.size import StoryRow
 from neardup.records import Fingerprinted, Language, Outcome, Skipped
+from neardup.sqlite_pages import integer_bytes
 
 FEW = 100  # stories of a language: of fewer the skew is not measured, but typical
 COPY_ROWS = ROWS // 2  # stories that agree in so many rows, or differ in so few bits, are no strangers
@@ -39,15 +40,6 @@ class Profile:
     signed: float = 1.0
     readable: float = 1.0
     row: StoryRow = field(default_factory=StoryRow)
-
-    @property
-    def id_digits(self) -> int:
-        return len(str(self.row.highest_id))
-
-    @property
-    def id_width(self) -> int:
-        """Of the members of an intset."""
-        return 2 if self.row.highest_id < 1 << 15 else 4 if self.row.highest_id < 1 << 31 else 8
 
 
 # Of 5,954 real documents (encyclopedias, news, manuals, scripture) those of 100 words and more of which no two

@@ -1,4 +1,4 @@
-"""What a corpus will take, by language and tier and in all: facts, with a plain line for what will not go well."""
+"""Projects what a corpus takes, by language and tier and in all: memory, days until the box is full, lookups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from neardup.config import Detection
 from neardup.core.candidates.banding import BAND_BITS, SHARED_BLOCKS, Banding
 from neardup.index import packed_buckets
-from neardup.insights.plan import redis_size
+from neardup.index.backends import SIZE_PROJECTIONS
+from neardup.index.size import IndexSize, LanguageShape
+from neardup.index.spread import even_spread, signature_spread, two_shared
 from neardup.insights.plan.profile import Profile
-from neardup.insights.plan.spread import even_spread, signature_spread, two_shared
 from neardup.records import Language
 
 GIB = 1 << 30
@@ -25,38 +26,42 @@ HORIZON, HALVINGS = 3650, 10  # days that are looked ahead, and how finely
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """So many stories of each language that can be fingerprinted, and what they are like."""
+    """The number of stories of each language that can be fingerprinted, and the profile of each language."""
 
     stories: Mapping[Language, float]
     profiles: Mapping[Language, Profile]
     detection: Detection
 
     def times(self, factor: float) -> "Corpus":
-        """The same, grown."""
+        """The same corpus with `factor` times the stories."""
         return Corpus({one: factor * n for one, n in self.stories.items()}, self.profiles, self.detection)
 
     @property
     def bits(self) -> packed_buckets.Bits:
-        """Of values in an index that was rebuilt at this size."""
+        """The widths of the values in an index that was rebuilt at this size."""
         return packed_buckets.bits_for({language: round(n) for language, n in self.stories.items()}, self.stories)
 
     def banding(self, language: Language) -> Banding:
         return self.detection.banding(language)
 
 
-def redis_tiers(corpus: Corpus, layout: str, *, grown: bool) -> dict[Language, Mapping[str, redis_size.Tier]]:
-    """Each tier of each language in Redis."""
-    bits, size = corpus.bits, redis_size.LAYOUTS[layout]
-    return {
-        one: size(one, n, corpus.profiles[one], corpus.banding(one), bits[one], grown=grown)
-        for one, n in corpus.stories.items()
-    }
-
-
-def redis_bytes(corpus: Corpus, layout: str, *, grown: bool = True) -> float:
-    """Redis's memory for a corpus."""
-    tiers = redis_tiers(corpus, layout, grown=grown)
-    return redis_size.total([tier for each in tiers.values() for tier in each.values()])
+def index_size(corpus: Corpus, backend: str, *, grown: bool = True) -> IndexSize:
+    """The size of the index of a corpus in a backend of SIZE_PROJECTIONS, `grown` story by story or rebuilt."""
+    bits = corpus.bits
+    shapes = [
+        LanguageShape(
+            language,
+            stories,
+            signed=corpus.profiles[language].signed,
+            highest_id=corpus.profiles[language].row.highest_id,
+            signature_skew=corpus.profiles[language].sketch_skew,
+            simhash_skew=corpus.profiles[language].hash_skew,
+            banding=corpus.banding(language),
+            value_bits=bits[language],
+        )
+        for language, stories in corpus.stories.items()
+    ]
+    return SIZE_PROJECTIONS[backend](shapes, grown=grown)
 
 
 def sweep_bytes(stories: Mapping[Language, float]) -> float:
@@ -66,7 +71,7 @@ def sweep_bytes(stories: Mapping[Language, float]) -> float:
 
 def needed(corpus: Corpus, layout: str) -> dict[str, float]:
     """The box's memory, by what takes it."""
-    redis = redis_bytes(corpus, layout)
+    redis = index_size(corpus, layout).total
     parts = {
         "redis": redis,
         "rewrite": FORK * redis,
@@ -115,11 +120,11 @@ def lookup(corpus: Corpus, language: Language, layout: str, stories: float) -> d
     return {
         # Redis intersects the documented bands, and gives what differs in a few bits.
         "near": Reads(
-            numbers=0.0 if documented else blocks.met(stories, banding.max_bucket),
+            numbers=0.0 if documented else blocks.read(stories, banding.max_bucket),
             candidates=0.0 if documented else stories * two_shared(blocks.collisions),
         ),
         "similar": Reads(
-            numbers=buckets.met(signed, banding.max_bucket),
-            candidates=signed * sharing * buckets.seen(signed, banding.max_bucket) ** 2,  # in both of the buckets
+            numbers=buckets.read(signed, banding.max_bucket),
+            candidates=signed * sharing * buckets.read_share(signed, banding.max_bucket) ** 2,  # in both of the buckets
         ),
     }

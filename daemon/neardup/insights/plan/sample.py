@@ -12,8 +12,9 @@ from statistics import fmean
 
 from neardup.app import open_readers, open_source
 from neardup.config import Config
+from neardup.core.page import PageFingerprinted
 from neardup.insights.plan.times import MICRO, PageCost
-from neardup.pages.reader_process import Read
+from neardup.pages.results import PageResult
 from neardup.pipeline.worker import Worker
 from neardup.records import Checkpoint, Fingerprinted, Language, Outcome, Story
 
@@ -44,21 +45,23 @@ async def take(config: Config, size: int, listed: Callable[[int], None]) -> Samp
     sample = Sample()
     drawn = await _draw(config, size, sample, listed)
     every = [story for stories in drawn.values() for story in stories]
-    reads: list[Read] = []
-    with closing(open_readers(config)) as readers:
+    sizes: list[int] = []
+    with closing(open_readers(config)) as pool:
 
-        async def read(story: Story, _: str | None) -> Read | None:
-            made = await readers.read(story, None)
-            reads.extend(filter(None, [made]))
-            return made
+        async def read(story: Story, _: str | None) -> PageResult:
+            result = await pool.read(story, None)
+            if isinstance(result, PageFingerprinted):
+                sizes.append(result.size)
+            return result
 
         worker = Worker(_unknown, read)
         for story in every[:1]:  # once before the rest, so that no page pays for the start
             await worker.process(story)
-        reads.clear()
-        began, spent = time.perf_counter(), readers.cpu_seconds
+        sizes.clear()
+        began, spent, computed = time.perf_counter(), pool.cpu_seconds, pool.computing_seconds
         done = await asyncio.gather(*map(worker.process, every))
-        sample.cost = _cost(reads, readers.cpu_seconds - spent, time.perf_counter() - began)
+        wall = time.perf_counter() - began
+        sample.cost = _cost(sizes, pool.computing_seconds - computed, pool.cpu_seconds - spent, wall)
     outcomes = iter(outcome for _, outcome in done)
     sample.outcomes = {language: list(islice(outcomes, len(stories))) for language, stories in drawn.items()}
     return sample
@@ -94,13 +97,13 @@ def _shares(there: dict[Language, int], size: int) -> dict[Language, int]:
     return shares
 
 
-def _cost(reads: Sequence[Read], cpu: float, wall: float) -> PageCost:
-    """Of a page, where all took so many seconds; the typical one where none was read."""
-    if not reads:
+def _cost(sizes: Sequence[int], computing: float, cpu: float, wall: float) -> PageCost:
+    """Of a page, where pages of these sizes took so many seconds in all; the typical one where none was read."""
+    if not sizes:
         return PageCost()
-    each, read = MICRO / len(reads), fmean(one.extract + one.fingerprinting for one in reads) * MICRO
-    size = fmean(one.size for one in reads)
-    return PageCost(fetch=max(0.0, cpu * each - read), read=read, wall=wall * each, bytes=size)
+    each = MICRO / len(sizes)
+    read = computing * each
+    return PageCost(fetch=max(0.0, cpu * each - read), read=read, wall=wall * each, bytes=fmean(sizes))
 
 
 async def _unknown(_: int) -> None:

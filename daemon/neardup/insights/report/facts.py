@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from neardup.app import open_index
 from neardup.config import Config
 from neardup.errors import NeardupError
+from neardup.index.protocol import BucketKind
+from neardup.index.statistics import bucket_sizes
 from neardup.ledger import changes, read, runs, snapshot, translated
 from neardup.pipeline.gauges import SAMPLE
 
@@ -75,19 +77,19 @@ def _found(db: sqlite3.Connection, by: str) -> Found:
     def counted(table: str) -> dict[int, int]:
         return dict(db.execute(f"SELECT {by}, count(*) FROM {table} AND {by} IS NOT NULL GROUP BY 1 ORDER BY 1"))
 
-    return Found(counted("flags WHERE status <> 'withdrawn'"), counted("candidates WHERE judged_at IS NOT NULL"))
+    return Found(counted("flags WHERE status <> 'withdrawn'"), counted("candidates WHERE verified_at IS NOT NULL"))
 
 
 async def _buckets(config: Config, db: sqlite3.Connection) -> dict[str, Counter[int]]:
     try:
         index = await open_index(config)
         try:
-            sizes = await index.bucket_sizes(changes.recent(db, SAMPLE))
+            sizes = await bucket_sizes(index, changes.recent(db, SAMPLE))
         finally:
             await index.close()
     except NeardupError:
         return {}
-    found: dict[str, Counter[int]] = {"SimHash": Counter(), "signature": Counter()}
-    for name, members in sizes.items():
-        found["signature" if name.startswith("sketch:") else "SimHash"][members] += 1
-    return found
+    counts: dict[str, Counter[int]] = {kind.value: Counter() for kind in BucketKind}
+    for bucket, members in sizes.items():
+        counts[bucket.kind.value][members] += 1
+    return counts

@@ -8,7 +8,6 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from neardup.app import open_readers
 from neardup.config import Config
 from neardup.config.address import is_loopback
 from neardup.errors import Misuse
@@ -18,6 +17,7 @@ from neardup.moderation.desk.desk import DESK, Desk, desk_of
 from neardup.moderation.desk.security import MIDDLEWARES, MOST_BYTES, set_headers
 from neardup.moderation.desk.sessions import Keys
 from neardup.moderation.templating import font_rules
+from neardup.pages.reader_pool import OpenReaderPool
 from neardup.telemetry.http import listening
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -25,26 +25,29 @@ STATIC = Path(__file__).parents[1] / "static"
 log = structlog.get_logger()
 
 
-async def serve(config: Config, listen: str, stop: asyncio.Event) -> None:
+async def serve(config: Config, open_pool: OpenReaderPool, listen: str, stop: asyncio.Event) -> None:
     """`neardup review`: serve the desk on HOST:PORT until `stop` is set.
 
     Raises Misuse for an address that other machines can reach without a token, Fatal for one that is not
     to be had, for a ledger that is not there and for a store that cannot be opened.
     """
-    async with open_desk(config, listen) as desk, listening(application(desk), listen, "review.listen") as address:
+    async with (
+        open_desk(config, open_pool, listen) as desk,
+        listening(application(desk), listen, "review.listen") as address,
+    ):
         log.info("the review desk is open", address=f"http://{address}/")
         await stop.wait()
 
 
 @asynccontextmanager
-async def open_desk(config: Config, listen: str) -> AsyncIterator[Desk]:
+async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> AsyncIterator[Desk]:
     """The parts of a desk.  Raises as `serve` does, and Transient for a ledger that is locked."""
     token = config.review.token.get_secret_value()
     is_private = is_loopback(listen.rpartition(":")[0])
     if not is_private and not token:
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
-    with closing(Connections(config.ledger.path)) as ledger, closing(open_readers(config)) as readers:
-        yield Desk(config, ledger, readers, Keys.of(token), is_private)
+    with closing(Connections(config.ledger.path)) as ledger, closing(open_pool()) as pool:
+        yield Desk(config, ledger, pool, Keys.of(token), is_private)
 
 
 async def fonts(request: web.Request) -> web.Response:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from neardup.ledger import connect, read, snapshot, translated
+from neardup.ledger import Ledger, connect, read, snapshot
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,45 +19,39 @@ class Connections:
 
     def __init__(self, path: Path) -> None:
         """Open them.  Raises Fatal, also where there is no ledger yet, and Transient where it is locked."""
-        self._path = path
-        if path.exists():  # it may be an older version's
+        if path.exists():  # an older schema is migrated
             connect(path).close()
-        self._idle = [read(path)]
-        self._reads = asyncio.Semaphore(READERS)
-        self._writer = connect(path)
-        self._writer.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-        self._writes = asyncio.Lock()
+        self._readers = [Ledger(path, read) for _ in range(READERS)]
+        self._idle: asyncio.LifoQueue[Ledger] = asyncio.LifoQueue()
+        for reader in self._readers:
+            self._idle.put_nowait(reader)
+        self._writer = Ledger(path, _connect)
 
     async def read(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """`work(connection, ...)` off the event loop, of one moment of the ledger.  Raises as `translated` does."""
+        """The result of `work(connection, ...)` on one snapshot of the ledger.  Raises as `Ledger.do` does."""
 
-        def call() -> T:
-            with translated(self._path):
-                try:
-                    db = self._idle.pop()
-                except IndexError:
-                    db = read(self._path)
-                try:
-                    with snapshot(db):
-                        return work(db, *args, **kwargs)
-                finally:
-                    self._idle.append(db)
+        def call(db: sqlite3.Connection) -> T:
+            with snapshot(db):
+                return work(db, *args, **kwargs)
 
-        async with self._reads:
-            return await asyncio.to_thread(call)
+        reader = await self._idle.get()
+        try:
+            return await reader.do(call)
+        finally:
+            self._idle.put_nowait(reader)
 
     async def write(
         self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The same on the connection that writes.  Raises Transient where another held the ledger all the while."""
-
-        def call() -> T:
-            with translated(self._path):
-                return work(self._writer, *args, **kwargs)
-
-        async with self._writes:
-            return await asyncio.to_thread(call)
+        """The same on the connection that writes.  Raises Transient if another process held the ledger all the time."""
+        return await self._writer.do(work, *args, **kwargs)
 
     def close(self) -> None:
-        for db in (*self._idle, self._writer):
-            db.close()
+        for ledger in (*self._readers, self._writer):
+            ledger.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = connect(path)
+    db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    return db

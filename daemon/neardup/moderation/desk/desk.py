@@ -8,7 +8,7 @@ from aiohttp import web
 from neardup.config import Config
 from neardup.moderation.desk.connections import Connections
 from neardup.moderation.desk.sessions import Keys
-from neardup.pages.reader_pool import Readers
+from neardup.pages.reader_pool import ReaderPool
 
 READS = 8  # texts of stories, under way at a time
 
@@ -19,7 +19,7 @@ class Desk:
 
     config: Config
     ledger: Connections
-    readers: Readers
+    pool: ReaderPool
     keys: Keys
     is_private: bool
     reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))

@@ -19,7 +19,8 @@ from neardup.moderation.desk.query import number, selection_of
 from neardup.moderation.desk.queue import Place, place
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, parts
-from neardup.query.compare import Told, Untold, described, evidence, limits_of, remembered, tell
+from neardup.query.compare import described, load_story
+from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_record, thresholds_of
 from neardup.source.parse import id_of
 
 READ_SECONDS = 10.0
@@ -58,7 +59,7 @@ async def show(request: web.Request) -> web.Response:
     if about is None:
         raise web.HTTPNotFound(reason="These two stories are not flagged as a pair")
     sides = about.flag["matched_id"], about.flag["story_id"]
-    a, b = await asyncio.gather(*(_told(desk, about.known[story]) for story in sides))
+    a, b = await asyncio.gather(*(_with_text(desk, about.known[story]) for story in sides))
     return page(
         request,
         "pair.html.j2",
@@ -86,20 +87,20 @@ def _about(db: sqlite3.Connection, pair: Pair, selection: Selection, at: int, do
     )
 
 
-async def _told(desk: Desk, known: dict[str, Any]) -> Told | Untold:
-    """A story with its text; a store that does not answer in time is no reason to show nothing."""
+async def _with_text(desk: Desk, known: dict[str, Any]) -> WithText | WithoutText:
+    """A story with its text; without it where the store does not answer in time."""
     try:
         async with desk.reads, asyncio.timeout(READ_SECONDS):
-            return await tell(desk.config, desk.readers, known)
+            return await load_story(desk.pool, known)
     except TimeoutError:
-        return Untold(known, "the store takes too long to answer")
+        return WithoutText(known, "the store takes too long to answer")
     except NeardupError as error:
-        return Untold(known, str(error))
+        return WithoutText(known, str(error))
 
 
-def _found(desk: Desk, a: Told | Untold, b: Told | Untold, about: About) -> dict[str, Any]:
-    if isinstance(a, Told) and isinstance(b, Told):
-        facts = evidence(a, b, limits_of(desk.config, a, b))
+def _found(desk: Desk, a: WithText | WithoutText, b: WithText | WithoutText, about: About) -> dict[str, Any]:
+    if isinstance(a, WithText) and isinstance(b, WithText):
+        facts = evidence(a, b, thresholds_of(desk.config.detection, a, b))
     else:
-        facts = remembered(a, b, about.flag)
+        facts = evidence_on_record(a, b, about.flag)
     return parts(facts, a, b, about.graph)

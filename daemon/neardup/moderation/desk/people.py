@@ -1,6 +1,5 @@
 """Who sits at the desk: the token, where one is needed, and the moderator's name, each asked for once."""
 
-import time
 from urllib.parse import quote
 
 import structlog
@@ -28,7 +27,7 @@ async def log_in(request: web.Request) -> web.StreamResponse:
         log.warning("a login was refused", remote=request.remote)
         return page(request, "login.html.j2", 403, back=back, refused=True)
     answer = web.Response(status=303, headers={"Location": back})
-    set_cookie(answer, LOGIN_COOKIE, sessions.login(keys, request[SESSION], time.time()), LOGIN_SECONDS)
+    set_cookie(answer, LOGIN_COOKIE, sessions.login(keys, request[SESSION]), LOGIN_SECONDS)
     return answer
 
 

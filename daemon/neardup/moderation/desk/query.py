@@ -5,9 +5,10 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from neardup.core.verify.tiers import tier_of
 from neardup.languages import Languages
 from neardup.ledger.selection import Selection
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Language, Verdict
 from neardup.source.parse import id_of
 
 OPEN = ("open",)
@@ -33,7 +34,7 @@ def selection_of(query: Mapping[str, str], languages: Languages) -> Selection:
         story, cluster = said("story"), said("cluster")
         return Selection(
             languages=(languages.find(language),) if language else (),
-            kinds=(Kind(kind),) if kind else (),
+            kinds=(tier_of(kind).kind,) if kind else (),
             statuses=STATUSES[status or "open"],
             score=_share(score) if score else None,
             author=said("author"),

@@ -5,7 +5,6 @@ Metadata), and by a token (OWASP, Cross-Site Request Forgery Prevention, "Signed
 """
 
 import re
-import time
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl, quote
 
@@ -141,7 +140,7 @@ async def ask_token(request: web.Request, handler: Handler) -> web.StreamRespons
     desk = desk_of(request)
     said = request.cookies.get(LOGIN_COOKIE, "")
     is_open = desk.is_private or request.path == "/login" or request.path.startswith(STATIC)
-    if is_open or sessions.is_login(desk.keys, request[SESSION], said, time.time()):
+    if is_open or sessions.is_login(desk.keys, request[SESSION], said):
         return await handler(request)
     if request.method != "GET":
         raise web.HTTPForbidden(reason="You are not logged in")

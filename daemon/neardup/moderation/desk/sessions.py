@@ -1,7 +1,7 @@
-"""Who a browser is: a session drawn at random, the forms that were made for it, and whether it has logged in.
+"""Which browser sends a request: its random session, its form tokens, and whether it has logged in.
 
-Nothing of it is kept: a browser holds its session in a cookie, and what was given to it is told by an
-HMAC (RFC 2104) of it with a key that nobody else has.
+The desk stores none of this.  A browser keeps its session in a cookie; what the desk gives it is signed by
+itsdangerous (HMAC, RFC 2104) with a key that only the desk has.
 """
 
 import hashlib
@@ -9,32 +9,42 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from aiohttp import web
+from itsdangerous import BadSignature, Signer, TimestampSigner
 
 SESSION_COOKIE = "neardup_session"
 LOGIN_COOKIE = "neardup_login"
 SESSION = re.compile(r"[\w-]{43}", re.ASCII)
 LOGIN_SECONDS = 7 * 86_400
+SIGNATURE: dict[str, Any] = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys of a desk.  That of logins is made of the token: a restart logs nobody out, another token everybody."""
+    """The signers of a desk.
 
-    forms: bytes
-    logins: bytes
+    Form tokens end with the process.  Logins are signed with the configured token, so that a restart ends none
+    of them and another token ends all.
+    """
+
+    forms: Signer
+    logins: TimestampSigner
     token: bytes
 
     @classmethod
     def of(cls, token: str) -> Self:
-        secret = token.encode()
-        return cls(secrets.token_bytes(32), hashlib.sha256(b"neardup review " + secret).digest(), secret)
+        """The signers for this configured token."""
+        return cls(
+            Signer(secrets.token_bytes(32), b"neardup form", **SIGNATURE),
+            TimestampSigner(token.encode(), b"neardup login", **SIGNATURE),
+            token.encode(),
+        )
 
-    def is_token(self, said: str) -> bool:
-        """Whether it is the token, in a time that does not tell how much of it is."""
-        return hmac.compare_digest(said.encode(errors="replace"), self.token)
+    def is_token(self, text: str) -> bool:
+        """Whether it is the token, compared in constant time."""
+        return hmac.compare_digest(text.encode(errors="replace"), self.token)
 
 
 def new_session() -> str:
@@ -42,43 +52,31 @@ def new_session() -> str:
     return secrets.token_urlsafe(32)
 
 
-def is_session(said: str) -> bool:
-    return SESSION.fullmatch(said) is not None
+def is_session(text: str) -> bool:
+    return SESSION.fullmatch(text) is not None
 
 
 def form_token(keys: Keys, session: str) -> str:
-    """What a form of this session carries, so that no other site can post one (CSRF)."""
-    return _mac(keys.forms, session)
+    """The token in this session's forms, so that no other site can post one (CSRF)."""
+    return keys.forms.get_signature(session).decode()
 
 
-def is_form_token(keys: Keys, session: str, said: str) -> bool:
-    return _same(form_token(keys, session), said)
+def is_form_token(keys: Keys, session: str, text: str) -> bool:
+    return keys.forms.verify_signature(session.encode(), text.encode(errors="replace"))
 
 
-def login(keys: Keys, session: str, now: float) -> str:
-    """What a session that gave the token holds; good for LOGIN_SECONDS from `now`, in seconds since 1970."""
-    until = str(int(now) + LOGIN_SECONDS)
-    return f"{until}.{_mac(keys.logins, f'{session}.{until}')}"
+def login(keys: Keys, session: str) -> str:
+    """The login cookie of a session that gave the token; valid for LOGIN_SECONDS."""
+    return keys.logins.sign(session).decode()
 
 
-def is_login(keys: Keys, session: str, said: str, now: float) -> bool:
-    until, _, mac = said.partition(".")
-    return (
-        until.isdecimal()
-        and until.isascii()
-        and _same(_mac(keys.logins, f"{session}.{until}"), mac)
-        and now < int(until)
-    )
+def is_login(keys: Keys, session: str, text: str) -> bool:
+    try:
+        return keys.logins.unsign(text.encode(errors="replace"), max_age=LOGIN_SECONDS) == session.encode()
+    except BadSignature:  # also for a login that has expired
+        return False
 
 
 def set_cookie(answer: web.StreamResponse, name: str, value: str, seconds: int | None = None) -> None:
-    """A cookie that no script sees and no other site's request carries."""
+    """Set a cookie that no script can read and no other site's request carries."""
     answer.set_cookie(name, value, max_age=seconds, httponly=True, samesite="Strict", path="/")
-
-
-def _mac(key: bytes, said: str) -> str:
-    return hmac.new(key, said.encode(), "sha256").hexdigest()
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode(errors="replace"))

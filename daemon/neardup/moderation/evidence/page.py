@@ -5,7 +5,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from neardup.config import Config
 from neardup.errors import Fatal
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translated
@@ -13,31 +12,32 @@ from neardup.moderation import wording
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.pieces import shared
 from neardup.moderation.templating import environment, inlined
-from neardup.query.compare import Told, Untold, both, evidence, limits_of, remembered
+from neardup.query.compare import Comparer, load_both
+from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record, thresholds_of
 
 TEMPLATE = "evidence.html.j2"
 
 
 def render_evidence(
-    facts: dict[str, Any], a: Told | Untold, b: Told | Untold, drawn: Graph | None, languages: Languages
+    facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None, languages: Languages
 ) -> str:
     """The page of a pair, complete in itself; its parts are those of `parts`."""
     template = environment(languages).get_template(TEMPLATE)
     return template.render(**parts(facts, a, b, drawn), inlined=inlined(languages))
 
 
-def parts(facts: dict[str, Any], a: Told | Untold, b: Told | Untold, drawn: Graph | None) -> dict[str, Any]:
-    """What evidence.html.j2 draws: the facts of a pair (`evidence`, or `remembered`), its stories, its cluster."""
-    told = [one if isinstance(one, Told) else Told("", [], one.known) for one in (a, b)]
+def parts(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> dict[str, Any]:
+    """What evidence.html.j2 draws: the evidence of a pair, its stories, its cluster."""
+    texts = [one if isinstance(one, WithText) else WithText("", [], one.known) for one in (a, b)]
     return {
         "facts": facts,
         "kind": wording.kind(facts),
         "headline": wording.headline(facts),
         "findings": wording.findings(facts),
         "warnings": wording.warnings(facts),
-        "shares": {side: wording.share(facts, side) for side in "ab"},
+        "shares": {side: wording.share(facts, side) for side in facts.sides},
         "scores": wording.scores(facts),
-        "shared": shared(facts, *told),
+        "shared": shared(facts, *texts),
         "graph": drawn,
     }
 
@@ -53,21 +53,21 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
     return graph(found, edges, pair, titles)
 
 
-async def write_evidence(config: Config, one: str, other: str, path: Path) -> None:
+async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
     """Write the page of two stories, named as for `compare`, whole or not at all.  Raises as it does, or Fatal."""
-    a, b = await both(config, one, other)
+    a, b = await load_both(comparer, one, other)
     drawn = None
     flag = None
     if "id" in a.known and "id" in b.known:
-        with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+        with closing(read(comparer.ledger)) as db, translated(comparer.ledger):
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
             drawn = cluster_graph(db, pair)
-    if isinstance(a, Told) and isinstance(b, Told):
-        facts = evidence(a, b, limits_of(config, a, b))
+    if isinstance(a, WithText) and isinstance(b, WithText):
+        facts = evidence(a, b, thresholds_of(comparer.detection, a, b))
     else:
-        facts = remembered(a, b, flag)
-    page = render_evidence(facts, a, b, drawn, config.registry)
+        facts = evidence_on_record(a, b, flag)
+    page = render_evidence(facts, a, b, drawn, languages)
     new = path.with_name(f".{path.name}.new")
     try:
         new.write_text(page, encoding="utf-8")

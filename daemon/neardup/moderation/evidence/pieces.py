@@ -4,16 +4,15 @@ Every boundary is a cut of `core.text.Located`: never within a word, nor within 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from neardup.core.text.normalize import Located, located
 from neardup.core.verify.passages import Passage
 from neardup.moderation.evidence.alignment import Mark, Stretch, chains, stretches
-from neardup.query.compare import Told
+from neardup.query.evidence import Evidence, WithText
 
 SPACE = re.compile(r"\s")
 SHOWN_PAIRS = 30
@@ -95,9 +94,9 @@ class Piece:
     words: int = 0
 
 
-def shared(facts: Mapping[str, Any], a: Told, b: Told) -> Shared:
-    """What `compare.evidence` found of two stories, placed in their texts.  Passages count from 1, by A."""
-    found = [Passage(one["a"]["word"], one["b"]["word"], one["words"]) for one in facts["passages"]]
+def shared(facts: Evidence, a: WithText, b: WithText) -> Shared:
+    """What `query.evidence` found of two stories, placed in their texts.  Passages count from 1, by A."""
+    found = [Passage(one.a.word, one.b.word, one.words) for one in facts.passages]
     found.sort(key=lambda passage: passage.start_a)
     marked_a, marked_b = stretches(found, a.words, b.words)
     text_a, text_b = located(a.text), located(b.text)

@@ -4,13 +4,13 @@ Words of stories are shown as they are: neither read as markup nor sent to the t
 """
 
 import re
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from neardup.moderation.wording import percent
+from neardup.query.evidence import About, Evidence, Excerpt
 
 SHOWN_PASSAGES = 10
 FIRST_WORDS, LAST_WORDS = 60, 20  # what is shown of a passage longer than both
@@ -19,17 +19,17 @@ COPIED, CONTEXT = "black on yellow", "dim"
 BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
-def side_by_side(facts: dict[str, Any]) -> Group:
+def side_by_side(facts: Evidence) -> Group:
     """What `compare` gives of two stories, for people."""
     parts: list[RenderableType] = [_header(facts), Text(), *map(Text, _findings(facts))]
-    for n, passage in enumerate(facts["passages"][:SHOWN_PASSAGES], 1):
-        places = f"from word {passage['a']['word'] + 1:,} of A and word {passage['b']['word'] + 1:,} of B"
+    for n, passage in enumerate(facts.passages[:SHOWN_PASSAGES], 1):
+        places = f"from word {passage.a.word + 1:,} of A and word {passage.b.word + 1:,} of B"
         excerpts = _columns()
-        excerpts.add_row(_excerpt(passage["a"]), _excerpt(passage["b"]))
-        parts += [Text(), Text(f"{n}. {passage['words']:,} words, {places}", "bold"), excerpts]
-    rest = facts["passages"][SHOWN_PASSAGES:]
+        excerpts.add_row(_excerpt(passage.a), _excerpt(passage.b))
+        parts += [Text(), Text(f"{n}. {passage.words:,} words, {places}", "bold"), excerpts]
+    rest = facts.passages[SHOWN_PASSAGES:]
     if rest:
-        parts += [Text(), Text(f"and {len(rest):,} more, of {sum(one['words'] for one in rest):,} words together")]
+        parts += [Text(), Text(f"and {len(rest):,} more, of {sum(one.words for one in rest):,} words together")]
     return Group(*parts)
 
 
@@ -40,46 +40,51 @@ def _columns() -> Table:
     return table
 
 
-def _header(facts: dict[str, Any]) -> Table:
+def _header(facts: Evidence) -> Table:
     table = _columns()
-    a, b = facts["a"], facts["b"]
+    a, b = facts.a, facts.b
     table.add_row(Text(f"A: {_name(a)}", "bold"), Text(f"B: {_name(b)}", "bold"))
     for key, said in (("title", "{}"), ("author_id", "author {}"), ("published_at", "published {}")):
-        if a[key] or b[key]:
-            table.add_row(*(Text(said.format(_plain(side[key])) if side[key] else "") for side in (a, b)))
-    table.add_row(*(Text(f"{side['words']:,} words {side['language'] or ''}") for side in (a, b)))
+        values = getattr(a, key), getattr(b, key)
+        if any(values):
+            table.add_row(*(Text(said.format(_plain(value)) if value else "") for value in values))
+    table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
 
 
-def _name(about: dict[str, Any]) -> str:
-    return f"story {about['story_id']}" if about["file"] is None else _plain(about["file"])
+def _name(about: About) -> str:
+    return f"story {about.story_id}" if about.file is None else _plain(about.file)
 
 
-def _findings(facts: dict[str, Any]) -> list[str]:
-    shares = f"{percent(facts['share_a'])} of A's words stand in B, {percent(facts['share_b'])} of B's in A"
-    run = f"the longest run has {facts['longest_run_words']:,} words"
+def _findings(facts: Evidence) -> list[str]:
+    assert facts.share_a is not None
+    assert facts.share_b is not None
+    shares = f"{percent(facts.share_a)} of A's words stand in B, {percent(facts.share_b)} of B's in A"
+    run = f"the longest run has {facts.longest_run_words:,} words"
     scores = (
-        f"{facts['hamming']} of 128 bits differ, Jaccard {facts['jaccard']:.2f}, "
-        f"containment {facts['containment']:.2f} (A in B) and {facts['matched_containment']:.2f} (B in A)"
+        f"{facts.hamming} of 128 bits differ, Jaccard {facts.jaccard:.2f}, "
+        f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"
     )
-    said = [f"{shares}; {run}", f"{facts['kind'] or 'no copy by the configured thresholds'}: {scores}"]
-    if facts["earlier"]:
-        said.append(f"{facts['earlier'].upper()} was published first")
-    if facts["same_author"] is not None:
-        said.append("one author wrote both" if facts["same_author"] else "two authors wrote them")
+    said = [f"{shares}; {run}", f"{facts.kind or 'no copy by the configured thresholds'}: {scores}"]
+    if facts.earlier:
+        said.append(f"{facts.earlier.upper()} was published first")
+    if facts.same_author is not None:
+        said.append("one author wrote both" if facts.same_author else "two authors wrote them")
     return said + [
-        f"the page of {side.upper()} has changed since it was fingerprinted" for side in "ab" if facts[side]["changed"]
+        f"the page of {side.upper()} has changed since it was fingerprinted"
+        for side in facts.sides
+        if facts.sides[side].changed
     ]
 
 
-def _excerpt(side: dict[str, Any]) -> Text:
-    words = _plain(side["text"]).split()
+def _excerpt(side: Excerpt) -> Text:
+    words = _plain(side.text).split()
     if len(words) > FIRST_WORDS + LAST_WORDS:
         words = [*words[:FIRST_WORDS], "[…]", *words[-LAST_WORDS:]]
     return Text.assemble(
-        (_plain(side["before"]).lstrip(), CONTEXT),
+        (_plain(side.before).lstrip(), CONTEXT),
         (f"«{' '.join(words)}»", COPIED),
-        (_plain(side["after"]).rstrip(), CONTEXT),
+        (_plain(side.after).rstrip(), CONTEXT),
     )
 
 

@@ -14,24 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from neardup import __version__
+from neardup.core.verify import tiers
 from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation import wording
 from neardup.moderation.export.pairs import Pair
 from neardup.moderation.export.passages import Copied
 from neardup.moderation.templating import environment, font_rules
+from neardup.query.evidence import About, Evidence
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
 TEMPLATE = "export.html.j2"
 MOST_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
 CHUNKS = 64  # of the template, a write
-KINDS = {
-    Kind.EXACT: "the same text",
-    Kind.NEAR: "a word or two changed",
-    Kind.SIMILAR: "the same story with changes throughout, or with much added",
-    Kind.PARTIAL: "a large part of one stands in the other",
-}
 
 Tally = Counter[tuple[str, str]]  # pairs by language and kind
 Passages = Mapping[int, Copied]  # by flag
@@ -42,7 +38,7 @@ def write_page(
 ) -> None:
     """Write the page of these pairs; `tally` counts them, and `chosen` how many it would be of, had it room."""
     languages = [one for one in registry if any(one == spoken for spoken, _ in tally)]
-    kinds = [one for one in Kind if any(one == found for _, found in tally)]
+    kinds = [one for one in tiers.kinds() if any(one == found for _, found in tally)]
     style = _style(languages, kinds, tally) + font_rules(registry)
     page = _template(registry).stream(
         version=__version__,
@@ -61,27 +57,33 @@ def write_page(
         page.dump(out)
 
 
-def facts_of(pair: Pair, copied: Copied | None) -> dict[str, Any]:
-    """A pair in the form of `compare.evidence`, for its wording; A is the match, as a rule the earlier story."""
+def facts_of(pair: Pair, copied: Copied | None) -> Evidence:
+    """A pair as evidence, for its wording; A is the match, as a rule the earlier story."""
     a, b = (
-        {name: pair[f"{side}_{name}"] for name in ("id", "title", "author_id", "published_at")}
-        | {"language": pair["language"], "changed": None, "gone": None}
+        About(
+            pair[f"{side}_id"],
+            language=pair["language"],
+            title=pair[f"{side}_title"],
+            author_id=pair[f"{side}_author_id"],
+            published_at=pair[f"{side}_published_at"],
+        )
         for side in ("matched", "story")
     )
-    return {
-        "a": a,
-        "b": b,
-        "hamming": pair["hamming"],
-        "jaccard": pair["jaccard"],
-        "containment": pair["matched_containment"],
-        "matched_containment": pair["containment"],
-        "longest_run_words": pair["longest_run_words"],
-        "estimated": pair["estimated"],
-        "earlier": "a" if pair["earlier_id"] is not None else None,
-        "same_author": pair["same_author"],
-        "share_a": copied and copied.share_a,
-        "share_b": copied and copied.share_b,
-    }
+    return Evidence(
+        a=a,
+        b=b,
+        kind=pair["kind"],
+        hamming=pair["hamming"],
+        jaccard=pair["jaccard"],
+        containment=pair["matched_containment"],
+        matched_containment=pair["containment"],
+        longest_run_words=pair["longest_run_words"],
+        estimated=pair["estimated"],
+        earlier="a" if pair["earlier_id"] is not None else None,
+        same_author=pair["same_author"],
+        share_a=None if copied is None else copied.share_a,
+        share_b=None if copied is None else copied.share_b,
+    )
 
 
 def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
@@ -102,6 +104,4 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
 
 @cache
 def _template(languages: Languages) -> Any:
-    return environment(languages).get_template(
-        TEMPLATE, globals={"kind_means": KINDS, "facts_of": facts_of, "wording": wording}
-    )
+    return environment(languages).get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})

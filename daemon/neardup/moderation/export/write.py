@@ -19,6 +19,7 @@ from neardup.moderation.export.pairs import Pair, record
 from neardup.moderation.export.passages import MOST_PAIRS, copied_in
 from neardup.moderation.export.placing import placed
 from neardup.moderation.export.workbook import write_xlsx
+from neardup.pages.reader_pool import OpenReaderPool
 
 EVERY_OPEN_FLAG = Selection()
 NO_PASSAGES: Passages = {}
@@ -34,14 +35,15 @@ class Order:
     passages: bool = True
 
 
-async def export(config: Config, target: Target | None, order: Order) -> list[int]:
+async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, order: Order) -> list[int]:
     """Write the flags, worst first, to a file, an object of S3, or (None) stdout: whole or not at all.
 
     Returns the ids of the flags given, for `flags.mark_exported`.  Raises Fatal for what cannot be written,
     Misuse for a format whose library is missing, Transient for a store that does not answer.
     """
     check_format(order.file_format)
-    passages = await _passages(config, order.selection) if order.file_format == "html" and order.passages else {}
+    wants_passages = order.file_format == "html" and order.passages
+    passages = await _passages(config, open_pool, order.selection) if wants_passages else {}
 
     def write_selected(file: Path) -> list[int]:
         with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
@@ -56,10 +58,10 @@ def check_format(file_format: Format) -> None:
         require_parquet()
 
 
-async def export_after_run(config: Config, *, passages: bool = True) -> None:
+async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passages: bool = True) -> None:
     """Leave the file that [export] names, of all open flags; none where it names none.  Raises as `export` does."""
     if config.export.path is not None:
-        await export(config, config.export.path, Order(config.export.path_format, passages=passages))
+        await export(config, open_pool, config.export.path, Order(config.export.path_format, passages=passages))
 
 
 def write(
@@ -91,9 +93,9 @@ def write(
     return given
 
 
-async def _passages(config: Config, selection: Selection) -> Passages:
+async def _passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:
     """The copied passages, where there are so few pairs that their texts can be read again."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
         few = flags.count(db, selection) <= MOST_PAIRS
         rows = list(flags.select(db, selection)) if few else []
-    return await copied_in(config, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows})
+    return await copied_in(config, open_pool, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows})

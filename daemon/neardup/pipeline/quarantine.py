@@ -4,27 +4,22 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Self
 
-from neardup.errors import Crashed, NeardupError
 from neardup.ledger import Ledger, dead_letters
 from neardup.pages.in_flight import InFlight
-from neardup.pages.reader_process import Read
-from neardup.records import Story
+from neardup.pages.results import PageResult, ReadFailed
+from neardup.records import Dead, Story
 
 TRIES = 2
 BEAT_SECONDS = 0.25
 
 
-class Quarantined(NeardupError):
-    """The story is not read, or will not be read again: whatever reads it dies."""
-
-
 class Quarantine:
-    """Reads the pages of stories that nothing has died of, by `read`, at most `most` at a time; a context.
+    """Reads the pages of stories by `read`, as a reader pool has it, at most `most` at a time; a context.
 
     A story in quarantine is read once more when it was edited since, or when it is asked for `again`.
     """
 
-    def __init__(self, ledger: Ledger, read: Callable[..., Awaitable[Read | None]], most: int, *, again: bool) -> None:
+    def __init__(self, ledger: Ledger, read: Callable[..., Awaitable[PageResult]], most: int, *, again: bool) -> None:
         self._ledger = ledger
         self._read = read
         self._most = most
@@ -33,7 +28,7 @@ class Quarantine:
         self._held: Mapping[int, Story] = {}
 
     async def __aenter__(self) -> Self:
-        """Put on record who was in flight when the last run died.  Raises Fatal."""
+        """Put on record which stories were in flight when the last run died.  Raises Fatal."""
         self._in_flight = InFlight(self._ledger.path, self._most)
         if self._in_flight.left:
             await self._ledger.do(dead_letters.suspect, self._in_flight.left)
@@ -51,15 +46,16 @@ class Quarantine:
             self._in_flight.beat()
             await asyncio.sleep(BEAT_SECONDS)
 
-    async def read(self, story: Story, etag: str | None) -> Read | None:
-        """A page, its story on record as in flight meanwhile.  Raises what `read` raises, and Quarantined."""
+    async def read(self, story: Story, etag: str | None) -> PageResult:
+        """A page, its story on record as in flight meanwhile; ReadFailed for a story in quarantine."""
         deaths, held = self._deaths.get(story.id, 0), self._held.get(story.id)
         if deaths >= TRIES:
-            raise Quarantined(f"it was in flight at {deaths} deaths of the daemon, at the last one alone")
+            return _quarantined(f"it was in flight at {deaths} deaths of the daemon, at the last one alone")
         if held is not None and held.updated_at == story.updated_at and not self._again:
-            raise Quarantined("it stays in quarantine until it is edited, or `neardup retry` names it")
+            return _quarantined("it stays in quarantine until it is edited, or `neardup retry` names it")
         suspected = deaths > 0 or held is not None
-        try:
-            return await self._read(story, etag, alone=suspected, record=self._in_flight.reading)
-        except Crashed as error:
-            raise Quarantined(str(error)) from error
+        return await self._read(story, etag, alone=suspected, record=self._in_flight.reading)
+
+
+def _quarantined(why: str) -> ReadFailed:
+    return ReadFailed(Dead.QUARANTINED, why)

@@ -1,0 +1,65 @@
+"""How backends record their position and settings, and recognise an index that was made under other settings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from neardup.core.candidates.banding import Banding
+from neardup.errors import Transient
+from neardup.index.protocol import Bandings, IndexPosition
+from neardup.records import Language
+
+
+def setting_record(bandings: Bandings, setting: Callable[[Banding], int]) -> str:
+    """A setting that decides which buckets a story falls into, as an index records it."""
+    return record_by_language({language: setting(banding) for language, banding in bandings.items()})
+
+
+def record_by_language(values: Mapping[Language, int]) -> str:
+    """One number per language, as an index records it: `HINDI=14 TAMIL=13`."""
+    return " ".join(f"{language}={value}" for language, value in values.items())
+
+
+def values_by_language(record: str | None) -> dict[Language, int]:
+    """The numbers in a record of `record_by_language`; none without a record."""
+    pairs = (entry.rpartition("=") for entry in (record or "").split())
+    return {Language(language): int(value) for language, _, value in pairs}
+
+
+def extended_record(recorded: str | None, current: str) -> str:
+    """A recorded setting, extended by the current values of the languages that it lacks."""
+    return record_by_language(values_by_language(current) | values_by_language(recorded))
+
+
+def same_setting(recorded: str | None, current: str) -> bool:
+    """Whether each language in both records has the same value in both; False without a record.
+
+    The index holds no story of a language that only one of the records names.
+    """
+    old, new = values_by_language(recorded), values_by_language(current)
+    return recorded is not None and all(new.get(language, value) == value for language, value in old.items())
+
+
+def with_other_settings(position: IndexPosition, settings: Sequence[str]) -> IndexPosition:
+    """The position of an index whose recorded `settings` differ from ours: its version names them, it has no change.
+
+    An index that records no version, or differs in no setting, keeps its position.
+    """
+    if position.version is None or not settings:
+        return position
+    return replace(position, version=f"{position.version}, made for another {' and '.join(settings)}", applied=None)
+
+
+def data_lost() -> Transient:
+    """The error of an index that lost data during a write; the index is repaired before the next attempt."""
+    return Transient("the index has lost data while it was written to", "index_lost")
+
+
+def refuse_gap(applied: int | None, since: int | None) -> None:
+    """Raise Transient if changes that follow `since` would leave a gap after `applied`."""
+    if since is not None and (applied is None or applied < since):
+        raise data_lost()
+
+
+def earliest(replies: Sequence[bytes | int | None]) -> int | None:
+    """The lowest of the positions of an index's parts; None if one of them is missing."""
+    return None if None in replies else min(int(reply) for reply in replies if reply is not None)

@@ -1,0 +1,70 @@
+"""Laws: page work needs nothing of the world, and its halves make the whole."""
+
+import subprocess
+import sys
+
+import pytest
+from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.page import (
+    MIN_WORDS,
+    Page,
+    PageFingerprinted,
+    PageShingled,
+    PageText,
+    Unreadable,
+    fingerprint_page,
+    read_file,
+    shingle_story,
+    split_story,
+    text_of,
+)
+from neardup.core.text.html import Extraction
+from neardup.core.text.normalize import tokens
+from neardup.languages import LANGUAGES
+from neardup.records import Language, Skip
+
+from tests.support.languages import TEXTS
+
+WHOLE = Extraction()
+FOREIGN = ("pycurl", "botocore", "sqlite3", "asyncio", "redis", "pydantic")
+
+
+def test_page_work_imports_nothing_of_the_world() -> None:
+    program = f"import sys, neardup.core.page; print(*(name for name in {FOREIGN!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [], "a cluster's workers would need these"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
+    text = f"{TEXTS[language]} {TEXTS[language]}"
+    page = Page(f"<p>{text}</p>".encode(), "text/html; charset=utf-8", '"e"')
+    words = tokens(text)
+    assert fingerprint_page(page, WHOLE) == PageFingerprinted(fingerprint(words), '"e"', len(page.body))
+    shingled = shingle_story(text)
+    assert isinstance(shingled, PageShingled)
+    assert shingled.text_hash == fingerprint(words).text_hash
+    assert read_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [(b"", Skip.EMPTY), (b"<p></p>", Skip.EMPTY), (b"\x89PNG" + bytes(1000), Skip.NOT_TEXT)],
+)
+def test_a_page_without_text_gives_its_reason(body: bytes, reason: Skip) -> None:
+    assert fingerprint_page(Page(body), WHOLE) == Unreadable(reason)
+
+
+def test_a_page_without_the_body_gives_its_reason() -> None:
+    assert text_of(Page(b"<p>some words</p>"), Extraction(".story")) == Unreadable(Skip.NO_BODY)
+
+
+@pytest.mark.parametrize("words", [1, MIN_WORDS - 1, MIN_WORDS])
+def test_few_words_are_compared_but_not_fingerprinted(words: int) -> None:
+    text = " ".join(f"w{n}" for n in range(words))
+    made, split = fingerprint_page(Page(text.encode()), WHOLE), split_story(text)
+    assert isinstance(shingle_story(text), PageShingled)
+    if words < MIN_WORDS:
+        assert made == split == Unreadable(Skip.TOO_SHORT)
+    else:
+        assert isinstance(made, PageFingerprinted) and isinstance(split, PageText)

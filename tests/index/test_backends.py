@@ -1,0 +1,67 @@
+"""A URL scheme opens a backend, and a backend needs no more than the small protocol."""
+
+from pathlib import Path
+
+import pytest
+from neardup.config import Index as IndexConfig
+from neardup.core.candidates.banding import Banding
+from neardup.index.backends import OPENERS, open_index
+from neardup.index.health import ServerHealth
+from neardup.index.protocol import Index
+from neardup.index.sqlite import SqliteIndex
+from neardup.index.statistics import BucketStatistics, bucket_sizes
+from neardup.languages import LANGUAGES
+from neardup.ledger import Ledger
+from neardup.ops.doctor import _round_trip
+from neardup.pipeline.gauges import refresh_gauges
+from neardup.pipeline.index_sync import rebuild
+from neardup.records import Banded
+from pydantic import ValidationError
+
+from tests.support.index_under_test import Bench
+from tests.support.languages import CODES, HINDI
+
+PROBE = Banded(HINDI, bytes(16), bytes(64))
+
+
+@pytest.mark.parametrize("scheme", [*OPENERS, "http", "memcached"])
+def test_the_configuration_accepts_exactly_the_registered_schemes(scheme: str) -> None:
+    url = "sqlite:" if scheme == "sqlite" else f"{scheme}://server"
+    try:
+        accepted = IndexConfig(url=url).url == url
+    except ValidationError:
+        accepted = False
+    assert accepted == (scheme in OPENERS), f"{url} is accepted by the configuration or by the table, not by both"
+
+
+async def test_the_sqlite_scheme_opens_the_ledgers_file(tmp_path: Path) -> None:
+    index = await open_index(IndexConfig(), tmp_path / "ledger.db", dict.fromkeys(LANGUAGES, Banding()), CODES)
+    assert isinstance(index, SqliteIndex)
+    await index.close()
+    assert (tmp_path / "ledger.db").exists()
+
+
+def test_every_backend_here_has_statistics_and_health(bench: Bench) -> None:
+    assert isinstance(bench.index, BucketStatistics)
+    assert isinstance(bench.index, ServerHealth)
+
+
+class Minimal:
+    """An index with the methods of `Index` and no others."""
+
+    def __init__(self, index: Index) -> None:
+        self.position, self.lookup, self.apply = index.position, index.lookup, index.apply
+        self.clear, self.admit, self.build, self.close = index.clear, index.admit, index.build, index.close
+
+
+async def test_gauges_and_doctor_accept_a_minimal_index(tmp_path: Path) -> None:
+    index = Minimal(SqliteIndex(tmp_path / "index.db", dict.fromkeys(LANGUAGES, Banding())))
+    ledger = Ledger(tmp_path / "ledger.db")
+    try:
+        await rebuild(index, ledger, "v")
+        await _round_trip(index)
+        await refresh_gauges(ledger, index)
+        assert await bucket_sizes(index, [PROBE]) == {}, "an index without statistics has no bucket sizes"
+    finally:
+        await index.close()
+        ledger.close()

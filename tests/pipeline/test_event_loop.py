@@ -1,0 +1,51 @@
+"""Law: a run makes no blocking call in the thread of its event loop, but for those that ALLOWED names.
+
+The reader processes and the threads of ledger and index have no event loop, so that what they do is not looked at.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from blockbuster import blockbuster_ctx
+from neardup.app import open_app, run_once
+from neardup.config import load
+
+from tests.support.command import embedded
+from tests.support.samples import PLANTED
+
+ALLOWED = {  # file and function below which blocking calls are allowed, and why
+    ("neardup/config/loading.py", "load"): "read once, before anything else",
+    ("neardup/app.py", "open_app"): "opens and closes files before and after all runs",
+    ("neardup/app.py", "open_readers"): "one stat a run",
+    ("neardup/ledger/lock.py", "only_one"): "a small file, written once a run",
+    ("neardup/pipeline/index_sync.py", "rebuild"): "makes and removes scratch files; nothing else runs meanwhile",
+    ("neardup/pages/in_flight.py", "__init__"): "a small file, read once a run",
+    ("neardup/pages/in_flight.py", "close"): "a small file, removed once a run",
+    ("neardup/pages/reader_pool.py", "_started"): "a fork takes a millisecond",
+    ("neardup/pages/reader_pool.py", "close"): "waits for reader processes to end, when no page is read any more",
+    ("neardup/pages/watchdog.py", "resident"): "/proc is no disk",
+    ("neardup/source/manifest.py", "__call__"): "a local file, of which the next buffer is read",
+    ("redis/utils.py", "get_lib_version"): "a stat for each new connection",
+    ("neardup/pipeline/gauges.py", "refresh_gauges"): "one statvfs a minute",
+}
+
+
+async def backfill_and_daily(config: Path) -> None:
+    async with open_app(load(config)) as app:
+        backfill = await run_once(app, "backfill", asyncio.Event())
+        daily = await run_once(app, "daily", asyncio.Event())
+    assert sum(backfill.counts.flagged.values()) == len(PLANTED)
+    assert daily.status == "done"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+def test_a_run_never_blocks_its_event_loop(kind: str, tmp_path: Path, redis_url: str) -> None:
+    config = tmp_path / "config.toml"
+    text = embedded(index="sqlite:" if kind == "sqlite" else redis_url)
+    config.write_text(text.replace("neardup.db", str(tmp_path / "neardup.db")), encoding="utf-8")
+    with blockbuster_ctx() as blockbuster:
+        for wrapped in blockbuster.functions.values():
+            for file, function in ALLOWED:
+                wrapped.can_block_in(file, function)
+        asyncio.run(backfill_and_daily(config))
