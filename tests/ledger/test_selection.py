@@ -178,7 +178,8 @@ def test_flag_of_a_removed_story_is_not_shown(rows: list[Flag], gone: int) -> No
 
 
 def test_languages_are_stored_by_number() -> None:
-    assert [NUMBER_OF[language] for language in LANGUAGES] == list(range(len(LANGUAGES))), "the ledger's flags hold these"
+    numbers = [NUMBER_OF[language] for language in LANGUAGES]
+    assert numbers == list(range(len(LANGUAGES))), "the ledger's flags hold these"
 
 
 def test_story_is_found_by_its_new_author() -> None:

@@ -62,7 +62,10 @@ class Bench:
 
     def reopen(self, banding: Banding, others: Bandings | None = None) -> None:
         """Open the same data under other settings, `others` for some languages."""
-        bandings = dict.fromkeys(LANGUAGES, banding) | dict(others or {})
+        self.reopen_with(dict.fromkeys(LANGUAGES, banding) | dict(others or {}))
+
+    def reopen_with(self, bandings: Bandings) -> None:
+        """Open the same data with exactly these languages and settings."""
         if bandings != self._bandings:
             self.runner.run(self.index.close())
             self.index, self._bandings = self._open(bandings), bandings
@@ -74,6 +77,9 @@ class Bench:
     def clear(self, sizes: Mapping[Language, int] | None = None) -> None:
         self.current.clear()
         self.runner.run(self.index.clear("ledger-1", "version-1", sizes or {}))
+
+    def admit(self, version: str) -> None:
+        self.runner.run(self.index.admit(version))
 
     def build(self, stories: Sequence[tuple[int, int, Banded]], page: int) -> int:
         """Build from stories (number, id, fingerprints), `page` at a time; returns the number of stories built."""

@@ -13,7 +13,7 @@ from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language, Skip
 
-from tests.support.languages import ENGLISH, TEXTS
+from tests.support.languages import ENGLISH, SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
 
 WHOLE = Extraction()
@@ -199,7 +199,7 @@ def test_a_selector_that_does_not_parse_is_refused(selector: str) -> None:
             Extraction(body, strip)
 
 
-@every_language
+@pytest.mark.parametrize("language", SAMPLED)
 def test_a_sample_page_holds_its_story_and_nothing_else(language: Language) -> None:
     page = next((SAMPLES / "stories" / language).glob("*.html"))
     text = page_text(page.read_bytes(), "text/html", STORY)

@@ -22,24 +22,17 @@ import numpy as np
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool, spool_page, spooled_columns
-from neardup.index.positions import (
-    earliest,
-    extended_record,
-    record_by_language,
-    refuse_gap,
-    same_setting,
-    with_other_settings,
-)
+from neardup.index.positions import earliest, refuse_gap, with_other_settings
 from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
 from neardup.index.redis.client import translated
 from neardup.index.redis.commands import KEYS_PER_COMMAND, Command, batches
 from neardup.index.redis.fill_guard import FillGuard
 from neardup.index.redis.keys import PackedKeys, delete_index_keys, index_key_pattern
 from neardup.index.redis.scripts import APPEND_EACH
+from neardup.index.redis.settings import SETTINGS, changed_options, record_added_languages
 from neardup.records import Banded, Change, Language
 
 PROBES_PER_READ = 256
-SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
 
 
 class RedisIndex(ABC):
@@ -103,17 +96,8 @@ class RedisIndex(ABC):
         facts = ("ledger", "version", *SETTINGS)
         replies = await self._send([("GET", key) for key in (*(f"neardup:{fact}" for fact in facts), *self._applied)])
         ledger, version, *recorded = [reply and reply.decode() for reply in replies[: len(facts)]]
-        other = [
-            option
-            for (fact, option), value in zip(SETTINGS.items(), recorded, strict=True)
-            if not self._same(fact, value)
-        ]
+        other = changed_options(recorded, self._settings)
         return with_other_settings(IndexPosition(ledger, version, earliest(replies[len(facts) :])), other)
-
-    def _same(self, fact: str, recorded: str | None) -> bool:
-        """Whether a recorded setting is the current one."""
-        current = self._settings.get(fact)
-        return recorded == current if current is None or fact == "layout" else same_setting(recorded, current)
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
         """The last change applied, and the result of each probe's packed buckets.
@@ -230,13 +214,8 @@ class RedisIndex(ABC):
 
     async def admit(self, version: str) -> None:
         """Record the settings of the languages that were added since, and then this version."""
-        facts = [fact for fact in self._settings if fact != "layout"]
-        replies = await self._send([("GET", f"neardup:{fact}") for fact in ("bits", *facts)])
-        bits, *recorded = [reply and reply.decode() for reply in replies]
-        values = {fact: extended_record(old, self._settings[fact]) for fact, old in zip(facts, recorded, strict=True)}
-        if bits is not None:
-            values["bits"] = record_by_language(self._bits_of(bits))
-        await self._send([("SET", f"neardup:{fact}", value) for fact, value in (*values.items(), ("version", version))])
+        positions = dict(zip(self._names, self._applied, strict=True)) if len(self._parts) > 1 else {}
+        await record_added_languages(self._send, self._settings, positions, self._bits_of, version)
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
         """The number of members of each packed bucket that a story of the sample falls into."""

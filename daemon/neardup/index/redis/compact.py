@@ -34,7 +34,8 @@ class Compact(RedisIndex):
             "hamming": setting_record(bandings, lambda banding: banding.hamming),
             "bands": setting_record(bandings, lambda banding: banding.bands),
         }
-        super().__init__(client, bandings, codes, settings, codes, cluster=cluster)
+        names = {language: codes[language] for language in bandings}
+        super().__init__(client, bandings, names, settings, codes, cluster=cluster)
 
     def _column_prefixes(self, name: str) -> list[bytes]:
         columns = [*map(str, range(packed_buckets.FIRST_BLOCK)), *(f"n{block}" for block in range(MAX_BLOCKS))]
