@@ -4,6 +4,7 @@ overrides the file; a language's own table changes that language only.
 
 import os
 from datetime import time, timedelta
+from itertools import islice, product
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -84,6 +85,38 @@ def test_a_wrong_key_is_refused_by_its_name(tmp_path: Path, section: str, line: 
     told = refusal(tmp_path, f"{LEAST}[{section}]\n{line}\n")
     assert told.startswith(f"{tmp_path / 'neardup.toml'}: ")
     assert said in told
+
+
+SINHALA = """
+[languages.SINHALA]
+codes = ["si"]
+script = "Sinhala"
+golden = "ගම් බස්"
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ('script = "Sinhala"', "", "languages: SINHALA is not shipped with the package: it needs script"),
+    ('["si"]', '["hi"]', "languages: SINHALA: the code 'hi' is that of HINDI"),
+    ('["si"]', '["SI"]', "languages.SINHALA.codes.0: 'SI' is not an ISO 639 code, two or three letters a to z"),
+    ('["si"]', "[]", "languages.SINHALA.codes: a language has at least one code"),
+    ('"Sinhala"', '"sinhala"', "languages.SINHALA.script: 'sinhala' is not the name of a script, such as Devanagari"),
+    ('"Sinhala"', '"Sinhala"\ndirection = "up"', "languages.SINHALA.direction: Input should be 'ltr' or 'rtl'"),
+    ('"Sinhala"', '"Sinhala"\nfont = "Noto"', "languages.SINHALA.font: unknown key"),
+    ('"Sinhala"', '"Sinhala"\nfonts = ["a; b"]', "languages.SINHALA.fonts.0: 'a; b' is not the name of a font"),
+    ("ගම් බස්", "। ।", "languages.SINHALA.golden: a golden text has words"),
+    (".SINHALA", ".S", "languages.S.[key]: 'S' is not a name of 2 to 31 letters A to Z or underscores"),
+    ("[languages.SINHALA]", "[languages.HINDI]", "languages: SINHALA: the code 'si' is that of HINDI"),
+])  # fmt: skip
+def test_a_wrong_language_is_refused_in_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    other = SINHALA if new == "[languages.HINDI]" else ""
+    assert refusal(tmp_path, LEAST + other + SINHALA.replace(old, new)) == f"{tmp_path / 'neardup.toml'}: {said}"
+
+
+def test_more_languages_than_a_byte_can_number_are_refused(tmp_path: Path) -> None:
+    names = ("".join(letters) for letters in islice(product("ABCDEFGH", repeat=3), 256 - len(LANGUAGES)))
+    tables = (SINHALA.replace("SINHALA", f"X{name}").replace('"si"', f'"{name.lower()}"') for name in names)
+    assert refusal(tmp_path, LEAST + "".join(tables)).endswith(": languages: 256 languages are more than 255")
 
 
 @pytest.mark.parametrize(("text", "said"), [

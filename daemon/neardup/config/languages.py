@@ -1,5 +1,6 @@
 """[languages.NAME]: languages that the package does not ship, or other values for one that it does."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -7,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from neardup.config.section import Section
+from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
 
@@ -14,25 +16,39 @@ MOST = 255  # arrays carry a language's number in a byte
 
 
 def _with_words(golden: str) -> str:
-    if not golden.strip():
+    if not tokens(golden):
         raise ValueError("a golden text has words")
     return golden
 
 
-Name = Annotated[str, Field(pattern=r"^[A-Z][A-Z_]{1,30}$")]
-Code = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
-Font = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 -]*$")]  # they are put into style sheets
+def _one_at_least(codes: tuple[str, ...]) -> tuple[str, ...]:
+    if not codes:
+        raise ValueError("a language has at least one code")
+    return codes
+
+
+def _matching(pattern: str, meaning: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{value!r} is not {meaning}")
+        return value
+
+    return AfterValidator(check)
+
+
+Name = Annotated[str, _matching(r"[A-Z][A-Z_]{1,30}", "a name of 2 to 31 letters A to Z or underscores")]
+Code = Annotated[str, _matching(r"[a-z]{2,3}", "an ISO 639 code, two or three letters a to z")]
+Script = Annotated[str, _matching(r"[A-Z][A-Za-z ]*", "the name of a script, such as Devanagari")]
+Font = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font")]  # they are put into style sheets
 
 
 class LanguageTable(Section):
     """[languages.NAME]: what is left out is as the package ships it."""
 
-    codes: Annotated[tuple[Code, ...], Field(min_length=1)] | None = Field(
+    codes: Annotated[tuple[Code, ...], AfterValidator(_one_at_least)] | None = Field(
         default=None, description="ISO 639 codes; the first is used in web pages and in Redis keys."
     )
-    script: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z ]*$")] | None = Field(
-        default=None, description="Name of the script, as in the names of the Noto fonts."
-    )
+    script: Script | None = Field(default=None, description="Name of the script, as in the names of the Noto fonts.")
     direction: Literal["ltr", "rtl"] | None = Field(
         default=None, description="Direction of writing: `ltr`, or `rtl` for right to left."
     )

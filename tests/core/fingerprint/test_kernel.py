@@ -26,10 +26,12 @@ from neardup.records import Fingerprint, Language
 from tests.core.text.test_normalize import (
     BLOCKS,
     FLAGGED,
+    NUKTAS,
     PAGES,
     every_language,
     hostile,
     in_one_script,
+    letters,
     normalised_in_full,
     thorough,
 )
@@ -193,3 +195,10 @@ from neardup.core.fingerprint.compute import fingerprint_text
 print(warm_up(), [fingerprint_text(text) for text in TEXTS.values()])
 """
     assert run(program) == f"False {[plainly(text) for text in TEXTS.values()]}"
+
+
+@every_language
+def test_both_implementations_agree_on_golden_texts_and_nuktas(language: Language) -> None:
+    marked = " ".join(f"{letter}{nukta}" for letter in letters[language] for nukta in sorted(NUKTAS))
+    for text in (TEXTS[language], unicodedata.normalize("NFD", TEXTS[language]), marked):
+        assert fingerprint_text(text) == plainly(text), text
