@@ -23,11 +23,13 @@ from neardup.app import open_readers
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify import tiers
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction
 from neardup.moderation.desk.app import application, open_desk
-from neardup.records import LANGUAGES, Fingerprint, Fingerprinted, Language, Signals, Story
+from neardup.records import Fingerprint, Fingerprinted, Signals, Story
 
 from tests.bench.report import out, table_of
+from tests.support.languages import HINDI
 
 REPEATS = 20
 BATCH = 500
@@ -93,7 +95,7 @@ def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, rng: rando
         (folder / f"{story_id}.html").write_text(page, encoding="utf-8")
         fingerprint = fingerprint_text("\n".join(paragraphs))
         assert fingerprint is not None
-        story = Story(story_id, Language.HINDI, f"{story_id}.html", title="लंबी")
+        story = Story(story_id, HINDI, f"{story_id}.html", title="लंबी")
         batch.append(Fingerprinted(story, fingerprint, None))
     stories.commit(db, stories.Batch(batch, [], 1, {}, None))
     with transaction(db):

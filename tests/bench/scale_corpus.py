@@ -8,9 +8,10 @@ import numpy as np
 from neardup.config import Thresholds
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.verify.scores import hamming
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Fingerprinted, Language
+from neardup.records import Banded, Fingerprinted, Language
 
 from tests.support import synthetic
+from tests.support.languages import NUMBER_OF, SAMPLED
 from tests.support.synthetic import HASH_BYTES, UNRELATED, Distribution, Stories
 from tests.support.synthetic_stories import FILL_BATCH, FIRST_ID, ID_STEP, PLATFORM, stories_of
 
@@ -48,7 +49,7 @@ class Corpus:
         self._rng = np.random.default_rng(SEED)
         self.drawn = 0
         self._distributions = {
-            language: synthetic.prose(language) if kind == "prose" else synthetic.uniform() for language in LANGUAGES
+            language: synthetic.prose(language) if kind == "prose" else synthetic.uniform() for language in SAMPLED
         }
 
     def pages(self, stories: int) -> Iterator[list[Fingerprinted]]:
@@ -71,7 +72,7 @@ class Corpus:
     def probes(self, originals: FingerprintArrays) -> list[Probe]:
         """As many probes as `originals` in each language, in random order: half unrelated, half copies of them."""
         probes: list[Probe] = []
-        for language in LANGUAGES:
+        for language in SAMPLED:
             known = originals.where(originals.languages == NUMBER_OF[language])
             if len(known):
                 stories = Stories(known.simhashes.view(np.uint8).reshape(-1, HASH_BYTES), known.signatures)

@@ -9,14 +9,14 @@ import numpy as np
 from neardup.core.candidates.select import Nominee, nominate, together
 from neardup.index.protocol import LookupResult
 from neardup.index.redis.commands import batches
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, fingerprint_arrays
-from neardup.records import Language
 
 from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import Probe, without_signatures
 from tests.bench.scale_stages import DETECTION, Figures, Setup, opened
 
-THRESHOLDS = {language: DETECTION.of(language) for language in Language}
+THRESHOLDS = {language: DETECTION.of(language) for language in LANGUAGES}
 TIERS = ("near", "both")  # lookups by SimHash alone, and by SimHash and signature
 
 

@@ -43,7 +43,7 @@ def near(stories: Held) -> Iterator[Portion]:
 
 
 def both(stories: Held) -> Iterator[Portion]:
-    return nominated(stories, DETECTION.bandings[LANGUAGE], DETECTION.of(LANGUAGE).agreeing_rows)
+    return nominated(stories, DETECTION.banding(LANGUAGE), DETECTION.of(LANGUAGE).agreeing_rows)
 
 
 TIERS: dict[str, Find] = {"SimHashes": near, "both": both}

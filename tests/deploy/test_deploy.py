@@ -15,12 +15,13 @@ import yaml
 from neardup.config import Config, load
 from neardup.core.candidates.banding import Banding
 from neardup.index.redis import open_redis
-from neardup.records import Language
+from neardup.languages import LANGUAGES
 from neardup.telemetry import metrics
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
 from tests.support.deploy_files import DEPLOY, read_yaml, text_of
+from tests.support.languages import CODES
 from tests.support.servers import redis_server
 
 PROMETHEUS = DEPLOY / "prometheus"
@@ -58,7 +59,7 @@ async def test_redis_accepts_the_configuration_and_suits_the_daemon(tmp_path: Pa
         assert config["set-max-intset-entries"] == "1000000", config
         assert (config["appendonly"], config["appendfsync"]) == ("yes", "everysec"), config
         assert sock.stat().st_mode & 0o777 == 0o770, "the socket must be open to owner and group only"
-        index = await open_redis(url, dict.fromkeys(Language, Banding()))
+        index = await open_redis(url, dict.fromkeys(LANGUAGES, Banding()), CODES)
         problem = await index.problem()
         await index.close()
     assert problem is None, problem

@@ -7,6 +7,7 @@ from neardup.core.text.codepoints import NUKTAS
 from neardup.insights.evaluate import noise
 from neardup.records import Language
 
+from tests.support.languages import ENGLISH, HINDI, MALAYALAM
 from tests.support.sample_texts import AROUND, rng, story
 
 
@@ -19,7 +20,7 @@ def test_ascii_and_script_digits_are_exchanged(language: Language) -> None:
 
 def test_a_tenth_of_the_words_get_cyrillic_look_alikes() -> None:
     words = "ax bx cx dx ex ox px sx xx yx"
-    copy = noise.look_alikes(words, AROUND[Language.ENGLISH], rng())
+    copy = noise.look_alikes(words, AROUND[ENGLISH], rng())
     assert copy is not None
     assert sum(a != b for a, b in zip(words.split(), copy.split(), strict=True)) == 1, "one word in ten must change"
     names = {unicodedata.name(other) for _, other in _look_alike_letters()}
@@ -40,12 +41,12 @@ def test_a_joiner_follows_each_virama(language: Language) -> None:
     assert (
         noise.joiners_removed(copy, AROUND[language], rng())
         == story(language).replace("\u200c", "").replace("\u200d", "")
-        or language is Language.MALAYALAM
+        or language is MALAYALAM
     )
 
 
 def test_joiner_edits_leave_chillus_intact() -> None:
-    around, letters = AROUND[Language.MALAYALAM], "അവൻ കാൽ വാൾ അവർ കൺ"
+    around, letters = AROUND[MALAYALAM], "അവൻ കാൽ വാൾ അവർ കൺ"
     sequences = noise.chillu_sequences(letters, around, rng())
     assert sequences is not None
     assert noise.joiners_removed(sequences, around, rng()) is None
@@ -55,7 +56,7 @@ def test_joiner_edits_leave_chillus_intact() -> None:
 
 @pytest.mark.parametrize("composed", noise.COMPOSED.values(), ids=unicodedata.name)
 def test_nukta_letters_are_decomposed_composed_and_dropped(composed: str) -> None:
-    around = AROUND[Language.HINDI]
+    around = AROUND[HINDI]
     decomposed = noise.nukta_decomposed(composed, around, rng())
     assert decomposed is not None
     base, nukta = decomposed[0], decomposed[1]
