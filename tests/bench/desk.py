@@ -99,7 +99,9 @@ def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, rng: rando
         batch.append(Fingerprinted(story, fingerprint, None))
     stories.commit(db, stories.Batch(batch, [], 1, {}, None))
     with transaction(db):
-        db.execute(FLAG, (*ids, "partial", 60, 0.4, 0.5, 0.5, 1))
+        partial = tiers.tier_of("partial")
+        strength = partial.strength(Signals(60, False, 0.4, 0.5, 0.5))
+        db.execute(FLAG, (*ids, partial.kind, 60, 0.4, 0.5, 0.5, 1, partial.severity, strength))
     return ids
 
 
