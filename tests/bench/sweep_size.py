@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 import numpy as np
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import Portion, near_pairs
-from neardup.core.candidates.top_k import Held, nominated
+from neardup.core.candidates.all_pairs import PairChunk, near_pairs
+from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
 from neardup.ledger import fingerprint_arrays, read
 from neardup.pipeline.sweep import STORIES_A_READ
 
@@ -32,22 +32,22 @@ SEED = 1
 WARM = 100
 DETECTION = Detection()
 
-Find = Callable[[Held], Iterator[Portion]]
+Find = Callable[[LanguageFingerprints], Iterator[PairChunk]]
 
 
-def near(held: Held) -> Iterator[Portion]:
+def near(held: LanguageFingerprints) -> Iterator[PairChunk]:
     return near_pairs(held.simhashes, DETECTION.hamming, DETECTION.max_bucket)
 
 
-def both(held: Held) -> Iterator[Portion]:
-    return nominated(held, DETECTION.bandings[LANGUAGE], DETECTION.of(LANGUAGE).agreeing_rows)
+def both(held: LanguageFingerprints) -> Iterator[PairChunk]:
+    return nominated_pairs(held, DETECTION.bandings[LANGUAGE], DETECTION.of(LANGUAGE).agreeing_rows)
 
 
 TIERS: dict[str, Find] = {"SimHashes": near, "both": both}
 
 
-def held_stories(kind: str, count: int) -> Held:
-    held = Held.zeros(count)
+def held_stories(kind: str, count: int) -> LanguageFingerprints:
+    held = LanguageFingerprints.zeros(count)
     held.ids[:] = FIRST_ID + np.arange(count)
     held.signed[:] = True
     start = 0
@@ -58,7 +58,7 @@ def held_stories(kind: str, count: int) -> Held:
     return held
 
 
-def measure(find: Find, held: Held) -> dict[str, float]:
+def measure(find: Find, held: LanguageFingerprints) -> dict[str, float]:
     began, spent = time.perf_counter(), cpu_seconds()
     pairs = capped = 0
     for portion in find(held):

@@ -18,8 +18,8 @@ import numpy as np
 import structlog
 
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import Portion
-from neardup.core.candidates.top_k import MAX_STORIES, Held, Shortlist, nominated
+from neardup.core.candidates.all_pairs import PairChunk
+from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.errors import Fatal
 from neardup.ledger import (
     Ledger,
@@ -109,12 +109,12 @@ class Sweep:
         await self._ledger.do(runs.put, "sweep", "{}")
         return True
 
-    async def _load(self, sizes: Mapping[Language, int]) -> dict[Language, Held]:
+    async def _load(self, sizes: Mapping[Language, int]) -> dict[Language, LanguageFingerprints]:
         """The fingerprints of languages with so many stories; told to stop, as many as are read by then."""
         for language, size in sizes.items():
             if size > MAX_STORIES:
                 raise Fatal(f"{language} has {size:,} stories; a sweep takes {MAX_STORIES:,} of a language at most")
-        held = {language: Held.zeros(size) for language, size in sizes.items()}
+        held = {language: LanguageFingerprints.zeros(size) for language, size in sizes.items()}
         ends: dict[Language, int] = dict.fromkeys(sizes, 0)
         number = 0
         while not self._stop.is_set() and len(
@@ -124,12 +124,12 @@ class Sweep:
             for language, room in held.items():
                 mine = page.languages == NUMBER_OF[language]
                 read = slice(ends[language], ends[language] + int(np.count_nonzero(mine)))
-                for name in Held.__slots__:
+                for name in LanguageFingerprints.__slots__:
                     getattr(room, name)[read] = getattr(page, name)[mine]
                 ends[language] = read.stop
         return held
 
-    async def _sweep_language(self, language: Language, held: Held) -> bool:
+    async def _sweep_language(self, language: Language, held: LanguageFingerprints) -> bool:
         """Put the candidates of a language on record; whether it was not told to stop before."""
         most = self._detection.of(language).max_matches
         # Judged pairs take no room; though one story's thousand must not make it a sweep of all pairs.
@@ -150,13 +150,13 @@ class Sweep:
         _tell_of_caps(language, shortlist.left_out + full, capped)
         return True
 
-    async def _nominate(self, language: Language, held: Held, shortlist: Shortlist) -> dict[str, int]:
+    async def _nominate(self, language: Language, held: LanguageFingerprints, shortlist: Shortlist) -> dict[str, int]:
         """Shortlist the pairs of a language, until told to stop; the runs that max_bucket cut, with their sizes."""
         detection = self._detection
-        portions = nominated(held, detection.bandings[language], detection.of(language).agreeing_rows)
+        portions = nominated_pairs(held, detection.bandings[language], detection.of(language).agreeing_rows)
         capped: dict[str, int] = {}
 
-        def shortlist_some() -> Portion | None:
+        def shortlist_some() -> PairChunk | None:
             until = time.monotonic() + STEP_SECONDS
             for portion in portions:
                 shortlist.add(portion.left, portion.right)
