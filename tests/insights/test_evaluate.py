@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.errors import Fatal, Misuse
 from neardup.insights.evaluate import report, tally, verdict_tables
 from neardup.insights.evaluate.edits import EDITS, Edit
@@ -17,7 +18,7 @@ from neardup.insights.evaluate.sample import Original
 from neardup.insights.evaluate.tally import Pair
 from neardup.insights.evaluate.truth import read_labels, score
 from neardup.ledger import connect, verdicts
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Language, Verdict
 from selectolax.lexbor import LexborHTMLParser
 
 FIRST, SECOND = EDITS[0], EDITS[1]
@@ -31,9 +32,9 @@ def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None,
 
 def test_a_copy_is_found_by_its_own_original() -> None:
     planted = corpus((0, FIRST), (1, FIRST), (1, SECOND))
-    pairs = [Pair(0, 3, Kind.NEAR, 0.9, 0.9), Pair(0, 4, Kind.EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
+    pairs = [Pair(0, 3, NEAR, 0.9, 0.9), Pair(0, 4, EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
     assert tally.found(planted, pairs) == {
-        FIRST.name: Counter({Kind.NEAR: 1, None: 1}),
+        FIRST.name: Counter({NEAR: 1, None: 1}),
         SECOND.name: Counter({None: 1}),
     }
     assert tally.crossed(planted, pairs) == [pairs[1]]
@@ -41,8 +42,8 @@ def test_a_copy_is_found_by_its_own_original() -> None:
 
 def test_what_overlaps_by_itself_is_left_out_of_precision() -> None:
     planted = corpus((0, FIRST), donors={0: {1}}, originals=5)
-    own, donor, donors_kin, kin, strange = (Pair(n, 5, Kind.SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
-    alike = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, Kind.PARTIAL, 0.2, 0.6)]
+    own, donor, donors_kin, kin, strange = (Pair(n, 5, SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
+    alike = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, PARTIAL, 0.2, 0.6)]
     made = tally.scored(planted, [own, donor, donors_kin, kin, strange, *alike])
     assert (list(made.planted), list(made.strange), made.left_out, made.copies) == ([(0.6, 0.7)], [(0.6, 0.7)], 3, 1)
 
@@ -124,9 +125,18 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
         )
     for a, b, kind, jaccard, containment, status in flagged:
         db.execute(
-            "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status, flagged_at,"
-            " fingerprint_version) VALUES (?, ?, ?, 0, ?, ?, ?, ?, 0, '')",
-            (a, b, kind, jaccard, 0.0 if containment is not None else None, containment, status),
+            "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status,"
+            " flagged_at, fingerprint_version, severity, strength, joins_clusters)"
+            " VALUES (?, ?, ?, 0, ?, ?, ?, ?, 0, '', 0, 0, 1)",
+            (
+                a,
+                b,
+                kind,
+                jaccard,
+                0.0 if containment is not None else None,
+                containment,
+                status,
+            ),
         )
     return db
 
@@ -210,7 +220,7 @@ def test_what_moderators_said_is_a_table_of_precision(tmp_path: Path) -> None:
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
     assert verdict_tables.tables(verdict_tables.of_verdicts(db)) == [], "nothing was judged"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
-        verdicts.judge(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
+        verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
     db.close()
     assert verdict_tables.of_ledger(tmp_path / "none.db") == []
     facts = verdict_tables.of_ledger(tmp_path / "l.db")

@@ -13,12 +13,13 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.version import TEXTS
+from neardup.core.verify.tiers import kinds
 from neardup.ledger import flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.pages import MOST_IN_TITLE, short
 from neardup.moderation.desk.query import STATUSES, number, query_of, selection_of
 from neardup.moderation.desk.queue import place
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Language, Verdict
 
 from tests.support.builders import commit, judge_pending, ledger_in_memory, made
 
@@ -26,7 +27,7 @@ one_or_none = st.none() | st.integers(0, 10**15)
 selections = st.builds(
     Selection,
     languages=st.just(()) | st.tuples(st.sampled_from(Language)),
-    kinds=st.just(()) | st.tuples(st.sampled_from(Kind)),
+    kinds=st.just(()) | st.tuples(st.sampled_from(kinds())),
     statuses=st.sampled_from(list(STATUSES.values())),
     score=st.none() | st.floats(0, 1),
     author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda said: said == said.strip()),
@@ -83,7 +84,7 @@ def ledger(pairs: int) -> sqlite3.Connection:
 def judge(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict = Verdict.QUOTATION) -> None:
     flag = flags.of_pair(db, *pair)
     assert flag is not None
-    verdicts.judge(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
+    verdicts.decide(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
 
 
 @settings(deadline=None, max_examples=50)

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.core.verify.scores import estimate, kind_of
+from neardup.core.verify.scores import estimate
+from neardup.core.verify.tiers import EXACT, kind_of
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, changes, flags, runs
@@ -136,13 +137,13 @@ def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
     one, other = x.fingerprint, y.fingerprint
     differing = (int.from_bytes(one.simhash) ^ int.from_bytes(other.simhash)).bit_count()
     if one.text_hash == other.text_hash:
-        return Kind.EXACT, differing
+        return EXACT, differing
     signed = one.signature is not None and other.signature is not None
     same = [a == b for a, b in zip(one.signature or b"", other.signature or b"", strict=False)] if signed else []
     nominated = sum(map(all, zip(same[::2], same[1::2], strict=True))) >= 2 and sum(same) >= 10
     if differing > 3 and not nominated:
         return None, differing
-    return kind_of(differing, estimate(Candidate(x.story.language, side(x), side(y))), Detection()), differing
+    return kind_of(estimate(Candidate(x.story.language, side(x), side(y)), differing), Detection()), differing
 
 
 def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
@@ -153,7 +154,7 @@ def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
         kind, differing = kind_by_hand(x, y)
         if kind is not None:
             early, late = sorted((x.story, y.story), key=lambda s: (s.published_at or float("inf"), s.id))
-            found.add((late.id, early.id, kind.value, differing))
+            found.add((late.id, early.id, kind, differing))
     return found
 
 

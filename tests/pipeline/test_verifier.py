@@ -119,14 +119,14 @@ async def test_texts_that_are_too_large_together_are_judged_one_pair_after_the_o
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[int] = []
-    decide = flags.decide
+    record = flags.record
 
     def counted(db: sqlite3.Connection, pairs: Sequence[Any], version: str) -> Any:
         judged.append(len(pairs))
-        return decide(db, pairs, version)
+        return record(db, pairs, version)
 
     monkeypatch.setattr(verifier, "HELD_BYTES", 1)
-    monkeypatch.setattr(flags, "decide", counted)
+    monkeypatch.setattr(flags, "record", counted)
     language, story = Language.TAMIL, told(Language.TAMIL, "a")
     await desk.add(language, *((n, [*story[:-n], *told(language, f"b{n}", n)]) for n in range(1, 5)))
     await desk.verifier.drain()

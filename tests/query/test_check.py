@@ -14,6 +14,7 @@ from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import PageText, shingle_story, split_story
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.tiers import EXACT, SIMILAR
 from neardup.errors import Transient
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, stories
@@ -21,7 +22,7 @@ from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.query.check import CHECKED, Checker
-from neardup.records import Dead, Fingerprinted, Kind, Language, Story
+from neardup.records import Dead, Fingerprinted, Language, Story
 
 ORIGINAL = 7
 
@@ -84,9 +85,9 @@ async def test_every_kind_is_found_worst_first(platform: Platform, language: Lan
     await platform.index_all()
     matches = await platform.checker.check(story(original), language)
     assert [(match.story_id, match.kind) for match in matches] == [
-        (ORIGINAL, Kind.EXACT),
-        (5, Kind.SIMILAR),
-        (3, Kind.SIMILAR),
+        (ORIGINAL, EXACT),
+        (5, SIMILAR),
+        (3, SIMILAR),
     ]
     assert (matches[0].title, matches[0].jaccard, matches[0].estimated) == (f"title {ORIGINAL}", 1.0, False)
     assert all(match.story_id != CHECKED for match in matches)
@@ -98,7 +99,7 @@ async def test_an_exact_copy_is_found_without_a_read(platform: Platform) -> None
     await platform.add(Language.TAMIL, ORIGINAL, original)
     await platform.index_all()
     [match] = await platform.checker.check(story(original), Language.TAMIL)
-    assert (match.kind, platform.reads) == (Kind.EXACT, Counter()), "a reader process would start for nothing"
+    assert (match.kind, platform.reads) == (EXACT, Counter()), "a reader process would start for nothing"
 
 
 async def test_what_was_read_is_kept_for_later_checks(platform: Platform) -> None:

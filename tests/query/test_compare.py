@@ -12,9 +12,10 @@ from neardup.config import Thresholds
 from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
+from neardup.core.verify.tiers import PARTIAL, SIMILAR
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
 from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, Side, WithText, evidence
-from neardup.records import Kind, Language
+from neardup.records import Language
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -111,8 +112,8 @@ def test_whether_one_author_wrote_both(authors: tuple[str | None, str | None], s
 
 def test_the_kind_is_by_the_given_limits() -> None:
     a, b = sample(4103000), sample(4103005)
-    assert evidence(a, b, LIMITS).kind == Kind.SIMILAR
-    assert evidence(a, b, Thresholds(jaccard=0.9)).kind == Kind.PARTIAL
+    assert evidence(a, b, LIMITS).kind == SIMILAR
+    assert evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
     assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind is None
 
 

@@ -7,13 +7,14 @@ import neardup
 import pytest
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.version import TEXTS
-from neardup.records import ISO_CODES, Kind, Language
+from neardup.core.verify.tiers import EXACT, PARTIAL
+from neardup.records import ISO_CODES, Language
 
 
 @pytest.mark.parametrize(("code", "language"), ISO_CODES.items())
 def test_a_text_is_an_exact_copy_of_itself(code: str, language: Language) -> None:
     found = neardup.compare(TEXTS[language], TEXTS[language].upper(), language=code)
-    assert (found.language, found.kind, found.jaccard, found.hamming) == (language, Kind.EXACT, 1.0, 0)
+    assert (found.language, found.kind, found.jaccard, found.hamming) == (language, EXACT, 1.0, 0)
     assert neardup.fingerprint(TEXTS[language], language=code) == fingerprint_text(TEXTS[language])
 
 
@@ -21,7 +22,7 @@ def test_the_two_sides_exchange_their_containments() -> None:
     words = [f"w{n}" for n in range(60)]
     part, whole = " ".join(words[:30]), " ".join(words)
     one, other = neardup.compare(part, whole, "en"), neardup.compare(whole, part, "ENGLISH")
-    assert (one.kind, one.containment_a, one.longest_run_words) == (Kind.PARTIAL, 1.0, 30)
+    assert (one.kind, one.containment_a, one.longest_run_words) == (PARTIAL, 1.0, 30)
     assert (one.containment_a, one.containment_b) == (other.containment_b, other.containment_a)
     assert (one.kind, one.jaccard, one.hamming) == (other.kind, other.jaccard, other.hamming)
     assert str(one).startswith("partial: Jaccard 0.49, containment 1.00 of a in b")

@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from neardup.cli.base import time_of
+from neardup.core.verify import tiers
 from neardup.errors import Misuse
 from neardup.ledger.selection import Selection
-from neardup.records import Kind, Language, Verdict, language_of
+from neardup.records import Language, Verdict, language_of
 from neardup.source.parse import MAX_ID
 
-KINDS = [kind.value for kind in Kind]  # click takes enumerations by the names of their members
 STATUSES = ["open", "withdrawn", *(verdict.value for verdict in Verdict)]
 story_id = click.IntRange(0, MAX_ID)
 
@@ -24,7 +24,7 @@ OPTIONS = (
         metavar="L",
         help="A name or an ISO code, such as HINDI or hi; may be repeated.",
     ),
-    click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="May be repeated."),
+    click.option("--kind", "kinds", multiple=True, type=click.Choice(tiers.kinds()), help="May be repeated."),
     click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="May be repeated.  [open]"),
     click.option(
         "--min-score", type=click.FloatRange(0, 1), help="Jaccard similarity or a containment is at least this."
@@ -61,7 +61,7 @@ def selects(function: Callable[..., None]) -> Callable[..., None]:
             raise Misuse("--since: nothing lies between it and --until")
         selection = Selection(
             languages=tuple(map(_language, languages)),
-            kinds=tuple(map(Kind, kinds)),
+            kinds=kinds,
             statuses=statuses or ("open",),
             score=min_score,
             author=author,

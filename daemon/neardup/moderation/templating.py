@@ -10,7 +10,8 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from neardup.moderation.wording import percent
+from neardup.core.verify.tiers import tier_of
+from neardup.moderation.wording import evidence, percent
 from neardup.records import ISO_CODES
 
 CODES = {str(language): code for code, language in ISO_CODES.items()}
@@ -76,6 +77,7 @@ FILTERS = {
     "visible": visible,
     "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
     "moment": moment,
+    "evidence": lambda row: evidence(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
 # What a page goes by that is given nothing else: see base.html.j2, passages.html.j2, cluster.html.j2, evidence.html.j2.
-GLOBALS = {"inlined": None, "codes": CODES, "story_url": None, "layout": "base.html.j2"}
+GLOBALS = {"inlined": None, "codes": CODES, "story_url": None, "layout": "base.html.j2", "tier_of": tier_of}

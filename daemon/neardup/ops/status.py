@@ -13,13 +13,13 @@ from neardup.core.candidates.select import worth_comparing
 from neardup.errors import NeardupError
 from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
+    active_verdicts,
     candidates,
     changes,
     clusters,
     flags,
     lock,
     read,
-    remembered_verdicts,
     runs,
     snapshot,
     stories,
@@ -166,8 +166,8 @@ def _verdict_counts(db: sqlite3.Connection) -> VerdictCounts:
     judged = verdicts.precision(db)
     return VerdictCounts(
         judged={verdict: n for verdict in Verdict if (n := sum(row[verdict] for row in judged))},
-        kept=_by_verdict(remembered_verdicts.kept_counts(db)),
-        in_context=_by_verdict(remembered_verdicts.context_counts(db)),
+        kept=_by_verdict(active_verdicts.suppressed_counts(db)),
+        in_context=_by_verdict(active_verdicts.context_counts(db)),
     )
 
 

@@ -23,10 +23,10 @@ from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Sho
 from neardup.errors import Fatal
 from neardup.ledger import (
     Ledger,
+    active_verdicts,
     candidates,
     changes,
     fingerprint_arrays,
-    remembered_verdicts,
     runs,
     transaction,
 )
@@ -133,7 +133,7 @@ class Sweep:
         """Put the candidates of a language on record; whether it was not told to stop before."""
         most = self._detection.of(language).max_matches
         # Judged pairs take no room; though one story's thousand must not make it a sweep of all pairs.
-        judged = await self._ledger.do(remembered_verdicts.most_judged, language)
+        judged = await self._ledger.do(active_verdicts.most_of_a_story, language)
         shortlist = Shortlist(held, most + min(judged, most))
         capped = await self._nominate(language, held, shortlist)
         found, full = await asyncio.to_thread(len, shortlist), 0
@@ -176,7 +176,7 @@ class Sweep:
 
     def _flagged(self, news: News) -> None:
         for (_, kind), n in news.items():
-            self.summary.flagged[kind.value] += n
+            self.summary.flagged[kind] += n
         self._progress.counts.add_flags(news.items())
         self._watch(self._progress)
 

@@ -1,14 +1,16 @@
 """What two stories share: the evidence for a pair."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from neardup.config import Detection, Thresholds
 from neardup.core.fingerprint.compute import fingerprint, text_hash
 from neardup.core.text.normalize import Located, located
 from neardup.core.verify.passages import passages
-from neardup.core.verify.scores import Limits, compare, hamming, hash_rows, kind_of, shingled
+from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
+from neardup.core.verify.tiers import Thresholds as Limits
+from neardup.core.verify.tiers import kind_of
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
@@ -106,19 +108,20 @@ def evidence(a: WithText, b: WithText, thresholds: Limits) -> Evidence:
     made = [fingerprint(story.words) for story in (a, b)]
     compared = [shingled(story.words) for story in (a, b)]
     [bits] = hamming(hash_rows([made[0].simhash]), hash_rows([made[1].simhash])).tolist()
-    scores = compare(*compared)
+    same_text = made[0].text_hash == made[1].text_hash
+    signals = replace(measure(compared[0], compared[1], bits), same_text=same_text)
     found = passages(compared[0].words, compared[1].words)
     covered = sum(one.words for one in found)
     in_a, in_b = located(a.text), located(b.text)
     return Evidence(
         a=_about(a),
         b=_about(b),
-        kind=Kind.EXACT if made[0].text_hash == made[1].text_hash else kind_of(bits, scores, thresholds),
+        kind=kind_of(signals, thresholds),
         hamming=bits,
-        jaccard=scores.jaccard,
-        containment=scores.containment_a,
-        matched_containment=scores.containment_b,
-        longest_run_words=scores.longest_run_words,
+        jaccard=signals.jaccard,
+        containment=signals.containment_a,
+        matched_containment=signals.containment_b,
+        longest_run_words=signals.longest_run_words,
         estimated=False,
         earlier=_earlier(a.known.get("published_at"), b.known.get("published_at")),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),

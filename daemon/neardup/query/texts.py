@@ -1,12 +1,12 @@
 """Two texts in hand: no ledger, no store, no configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from neardup.config import Thresholds
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import compare as compare_shingled
-from neardup.core.verify.scores import hamming, hash_rows, kind_of, shingled
+from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
+from neardup.core.verify.tiers import kind_of
 from neardup.records import ISO_CODES, Fingerprint, Kind, Language, language_of
 
 
@@ -51,16 +51,17 @@ def compare(text_a: str, text_b: str, language: str) -> Comparison:
     spoken = _language(language)
     words_a, words_b = _words(text_a, "text_a"), _words(text_b, "text_b")
     a, b = fingerprint_words(words_a), fingerprint_words(words_b)
-    scores = compare_shingled(shingled(words_a), shingled(words_b))
     [bits] = hamming(hash_rows([a.simhash]), hash_rows([b.simhash])).tolist()
+    same_text = a.text_hash == b.text_hash
+    signals = replace(measure(shingled(words_a), shingled(words_b), bits), same_text=same_text)
     return Comparison(
         language=spoken,
-        kind=Kind.EXACT if a.text_hash == b.text_hash else kind_of(bits, scores, Thresholds()),
-        jaccard=scores.jaccard,
-        containment_a=scores.containment_a,
-        containment_b=scores.containment_b,
+        kind=kind_of(signals, Thresholds()),
+        jaccard=signals.jaccard or 0.0,
+        containment_a=signals.containment_a or 0.0,
+        containment_b=signals.containment_b or 0.0,
         hamming=bits,
-        longest_run_words=scores.longest_run_words or 0,
+        longest_run_words=signals.longest_run_words or 0,
     )
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from prometheus_client import Counter, Gauge, Histogram
 
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
-from neardup.records import Dead, Kind, Language, Skip
+from neardup.core.verify.tiers import kinds
+from neardup.records import Dead, Language, Skip
 
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -108,7 +109,7 @@ for _language in Language:
         STORIES.labels(_language, "skipped", _skip)
     for _dead in Dead:
         STORIES.labels(_language, "dead_lettered", _dead)
-    for _kind in Kind:
+    for _kind in kinds():
         FLAGS.labels(_language, _kind)
 for _command in ("backfill", "daily", "sweep", "retry"):
     RUN_FAILURES.labels(_command)

@@ -5,9 +5,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.core.verify.tiers import NEAR
 from neardup.ledger import flags, read
 from neardup.ledger.selection import Selection
-from neardup.records import ISO_CODES, Kind, Language
+from neardup.records import ISO_CODES, Language
 from playwright.sync_api import Browser, expect
 
 from tests.support.command import Neardup
@@ -88,10 +89,10 @@ def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path, s
 def test_filters(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/")
     page.get_by_role("navigation", name="Kinds").get_by_role("link", name="Near").click()
-    expect(page.locator("a.row")).to_have_count(count(desk, Selection(kinds=(Kind.NEAR,))))
+    expect(page.locator("a.row")).to_have_count(count(desk, Selection(kinds=(NEAR,))))
     expect(page.locator(".tabs [aria-current]").last).to_have_text("Near")
     page.get_by_role("navigation", name="Languages").get_by_role("link", name="Hindi").click()
-    both = Selection(languages=(Language.HINDI,), kinds=(Kind.NEAR,))
+    both = Selection(languages=(Language.HINDI,), kinds=(NEAR,))
     expect(page.locator("a.row")).to_have_count(count(desk, both))
     asha.go("/")
     page.get_by_text("Filters").click()

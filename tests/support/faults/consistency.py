@@ -27,10 +27,10 @@ SCORES = "hamming, jaccard, containment_a, containment_b, longest_run_words, est
 QUERIES = {  # law 8: numbers and times may differ
     "stories": "SELECT id, language, text_hash, simhash, signature, shingles, updated_at FROM stories ORDER BY id",
     "flags": f"SELECT a, b, kind, status, {SCORES} FROM flags ORDER BY a, b",
-    "near misses": f"SELECT a, b, {SCORES} FROM candidates WHERE judged_at IS NOT NULL ORDER BY a, b",
-    "pending": "SELECT a, b FROM candidates WHERE judged_at IS NULL ORDER BY a, b",
+    "near misses": f"SELECT a, b, {SCORES} FROM candidates WHERE verified_at IS NOT NULL ORDER BY a, b",
+    "pending": "SELECT a, b FROM candidates WHERE verified_at IS NULL ORDER BY a, b",
     "verdicts": "SELECT a, b, kind, verdict, note, moderator, undone_by FROM verdicts ORDER BY a, b, verdict_id",
-    "kept": "SELECT k.a, k.b, verdict FROM kept k JOIN verdicts USING (verdict_id) ORDER BY 1, 2",
+    "kept": "SELECT k.a, k.b, verdict FROM suppressed_pairs k JOIN verdicts USING (verdict_id) ORDER BY 1, 2",
     "dead letters": "SELECT key, reason FROM dead_letters ORDER BY key",
     "languages": "SELECT name, stories FROM languages ORDER BY name",
     "runs under way": "SELECT command FROM runs WHERE status = 'running'",

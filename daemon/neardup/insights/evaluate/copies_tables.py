@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
+from neardup.core.verify.tiers import kinds
 from neardup.insights.charts.page import Table
 from neardup.insights.evaluate import verdict_tables
 from neardup.insights.evaluate.facts import SCORES
 from neardup.insights.evaluate.figures import ALL, Facts
 from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal, interval
-from neardup.records import ISO_CODES, Kind
+from neardup.records import ISO_CODES
 
 CODES = {language.value: code for code, language in ISO_CODES.items()}
-KINDS = [kind.value for kind in Kind]
 LOOKUP = ("met", "nominated", "strangers")
 SPREAD = ("mean", "p50", "p99")
 
@@ -94,9 +94,9 @@ def _recall_by_kind(title: str, rows: Iterable[Facts]) -> Table:
     return Table(
         title,
         "",
-        ("copy", "n", *KINDS, ALL, "95 % interval"),
+        ("copy", "n", *kinds(), ALL, "95 % interval"),
         [
-            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*KINDS, ALL)), interval(row[ALL]))
+            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*kinds(), ALL)), interval(row[ALL]))
             for row in rows
         ],
     )

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from neardup.core.verify.tiers import kinds
 from neardup.insights.evaluate.bands import Tally
 from neardup.insights.evaluate.edits import EDITS
 from neardup.insights.evaluate.figures import ALL, Facts, share
@@ -66,14 +67,14 @@ def _with_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Meas
 def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
         for edit in EDITS:
-            kinds = sum((one.found.get(edit.name, Counter()) for one in some), Counter[Kind | None]())
-            if n := kinds.total():
+            found = sum((one.found.get(edit.name, Counter()) for one in some), Counter[Kind | None]())
+            if n := found.total():
                 yield {
                     "language": language,
                     "edit": edit.name,
                     "n": n,
-                    **{kind.value: asdict(share(kinds[kind], n)) for kind in Kind},
-                    ALL: asdict(share(n - kinds[None], n)),
+                    **{kind: asdict(share(found[kind], n)) for kind in kinds()},
+                    ALL: asdict(share(n - found[None], n)),
                 }
 
 

@@ -112,11 +112,11 @@ def _refused(request: web.Request, note: str) -> web.Response | None:
 
 def _judge_pair(db: sqlite3.Connection, pair: Pair, said: Said) -> int:
     row = flags.of_pair(db, *pair)
-    return verdicts.judge(db, [row["flag_id"]] if row else [], *said)
+    return verdicts.decide(db, [row["flag_id"]] if row else [], *said)
 
 
 def _judge_cluster(db: sqlite3.Connection, story: int, said: Said) -> int:
-    return verdicts.judge(db, [row["flag_id"] for row in flags.of_cluster(db, story)], *said)
+    return verdicts.decide(db, [row["flag_id"] for row in flags.of_cluster(db, story)], *said)
 
 
 def _pair_now(db: sqlite3.Connection, pair: Pair) -> dict[str, Any]:

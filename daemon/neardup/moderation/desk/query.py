@@ -5,8 +5,9 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from neardup.core.verify.tiers import tier_of
 from neardup.ledger.selection import Selection
-from neardup.records import Kind, Language, Verdict, language_of
+from neardup.records import Language, Verdict, language_of
 from neardup.source.parse import id_of
 
 OPEN = ("open",)
@@ -32,7 +33,7 @@ def selection_of(query: Mapping[str, str]) -> Selection:
         story, cluster = said("story"), said("cluster")
         return Selection(
             languages=(language_of(language),) if language else (),
-            kinds=(Kind(kind),) if kind else (),
+            kinds=(tier_of(kind).kind,) if kind else (),
             statuses=STATUSES[status or "open"],
             score=_share(score) if score else None,
             author=said("author"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from neardup.core.verify.tiers import kinds
 from neardup.ledger import flags
 from neardup.ledger.selection import Selection, members_of
 from neardup.moderation.desk.decided import Decision, decision
@@ -14,7 +15,7 @@ from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.people import named
 from neardup.moderation.desk.query import JUDGED, OPEN, STATUSES, number, query_of, selection_of
-from neardup.records import Kind, Language
+from neardup.records import Language
 from neardup.source.parse import id_of
 
 PAGE = 50
@@ -59,7 +60,7 @@ async def show(request: web.Request) -> web.Response:
         last=max(-(-listed.total // PAGE), 1),
         replace=replace,
         languages=Language,
-        kinds=Kind,
+        kinds=kinds(),
         statuses=STATUSES,
     )
 

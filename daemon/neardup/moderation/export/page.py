@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from neardup import __version__
+from neardup.core.verify import tiers
 from neardup.ledger import now_ms
 from neardup.moderation import wording
 from neardup.moderation.export.pairs import Pair
@@ -26,12 +27,6 @@ from neardup.timestamps import rfc3339
 TEMPLATE = "export.html.j2"
 MOST_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
 CHUNKS = 64  # of the template, a write
-KINDS = {
-    Kind.EXACT: "the same text",
-    Kind.NEAR: "a word or two changed",
-    Kind.SIMILAR: "the same story with changes throughout, or with much added",
-    Kind.PARTIAL: "a large part of one stands in the other",
-}
 
 Tally = Counter[tuple[str, str]]  # pairs by language and kind
 Passages = Mapping[int, Copied]  # by flag
@@ -40,7 +35,7 @@ Passages = Mapping[int, Copied]  # by flag
 def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, passages: Passages) -> None:
     """Write the page of these pairs; `tally` counts them, and `chosen` how many it would be of, had it room."""
     languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
-    kinds = [one for one in Kind if any(one == found for _, found in tally)]
+    kinds = [one for one in tiers.kinds() if any(one == found for _, found in tally)]
     style = _style(languages, kinds, tally)
     page = _template().stream(
         version=__version__,
@@ -106,4 +101,4 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
 
 @cache
 def _template() -> Any:
-    return environment().get_template(TEMPLATE, globals={"kind_means": KINDS, "facts_of": facts_of, "wording": wording})
+    return environment().get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})
