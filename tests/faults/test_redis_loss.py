@@ -18,7 +18,7 @@ from neardup.ledger import Ledger, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.stages import BATCHES
+from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Language, Outcome, Story
@@ -131,7 +131,7 @@ async def look_up(ledger: Ledger, index: Index) -> None:
     """By several at a time."""
     await catch_up(index, ledger, VERSION)
     writer = writer_of(ledger, index)
-    await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(BATCHES)))
+    await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(MAX_BATCHES)))
 
 
 async def assert_all_found(writer: Writer, ledger: Ledger, index: Index) -> None:
