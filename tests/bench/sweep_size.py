@@ -17,7 +17,7 @@ from neardup.config import Detection
 from neardup.core.candidates.all_pairs import PairChunk, near_pairs
 from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
 from neardup.ledger import fingerprint_arrays, read
-from neardup.pipeline.sweep import STORIES_A_READ
+from neardup.pipeline.sweep import STORIES_PER_READ
 
 from tests.bench import report
 from tests.support import synthetic
@@ -76,7 +76,7 @@ def measure(find: Find, held: LanguageFingerprints) -> dict[str, float]:
 def measure_reading(ledger: Path) -> dict[str, float]:
     began, spent, number, stories = time.perf_counter(), cpu_seconds(), 0, 0
     with closing(read(ledger)) as db:
-        while len(page := fingerprint_arrays.after(db, number, STORIES_A_READ)):
+        while len(page := fingerprint_arrays.after(db, number, STORIES_PER_READ)):
             number, stories = int(page.numbers[-1]), stories + len(page)
     return {
         "seconds": time.perf_counter() - began,

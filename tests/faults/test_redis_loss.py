@@ -121,7 +121,7 @@ def writer_of(ledger: Ledger, index: Index) -> Writer:
         index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
-        standing=dict,
+        live_facts=dict,
         checkpoint=lambda _: None,
         committed=lambda: None,
     )
