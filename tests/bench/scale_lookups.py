@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
-from neardup.core.candidates.select import Nominee, nominate, together
+from neardup.core.candidates.select import Nominee, merge_found, nominate
 from neardup.index.protocol import LookupResult
 from neardup.index.redis.commands import batches
 from neardup.ledger import Ledger, fingerprint_arrays
@@ -51,7 +51,7 @@ async def look_up(bed: Bed, lookups: Lookups) -> Figures:
 
 async def _nominated(ledger: Ledger, batch: Sequence[Probe], found: Sequence[LookupResult], last: int) -> list[Nominee]:
     """The pairs that a run finds worth comparing, given what its lookups brought up."""
-    held = await ledger.do(fingerprint_arrays.held, *together(found))
+    held = await ledger.do(fingerprint_arrays.held, *merge_found(found))
     groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
     return nominate(groups, found, held.where(held.numbers <= last), LIMITS)
 

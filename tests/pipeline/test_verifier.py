@@ -121,11 +121,11 @@ async def test_each_kind_of_copy_is_found_in_the_texts(scene: Scene, language: L
 async def test_texts_too_large_together_are_verified_pair_by_pair(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged: list[int] = []
+    sizes: list[int] = []
     record = flags.record
 
     def counted(db: sqlite3.Connection, pairs: Sequence[Any], version: str) -> Any:
-        judged.append(len(pairs))
+        sizes.append(len(pairs))
         return record(db, pairs, version)
 
     monkeypatch.setattr(verifier, "MAX_TEXT_BYTES", 1)
@@ -133,7 +133,7 @@ async def test_texts_too_large_together_are_verified_pair_by_pair(
     language, story = Language.TAMIL, words_of(Language.TAMIL, "a")
     await scene.add(language, *((n, [*story[:-n], *words_of(language, f"b{n}", n)]) for n in range(1, 5)))
     await scene.verifier.drain()
-    assert judged == [1] * 6, "four stories have six pairs, each verified alone"
+    assert sizes == [1] * 6, "four stories have six pairs, each verified alone"
     assert len(await scene.flags()) == 6
 
 

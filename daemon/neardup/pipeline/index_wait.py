@@ -17,7 +17,7 @@ from neardup.telemetry.systemd import notify
 
 T = TypeVar("T")
 INDEX = "index"
-SLOW_SECONDS = 5.0  # without an answer, which is longer than any work takes
+SLOW_SECONDS = 5.0  # longer than any call of an index that answers
 
 log = structlog.get_logger()
 

@@ -58,7 +58,7 @@ async def carry_out(
         await job.prepare()
         async with _recorded(ledger, summary) as run_id:
             began = time.perf_counter()
-            ended = await _worked(job, run_id, stop, shutdown_seconds)
+            ended = await _work_until_stopped(job, run_id, stop, shutdown_seconds)
             summary.seconds = time.perf_counter() - began
             summary.status = "done" if ended else "stopped"
             await ledger.do(runs.finish, run_id, summary.status, counts=summary.record(), watermark=job.watermark)
@@ -69,7 +69,7 @@ async def carry_out(
     return summary
 
 
-async def _worked(job: Job[Summary], run_id: int, stop: asyncio.Event, shutdown_seconds: float) -> bool:
+async def _work_until_stopped(job: Job[Summary], run_id: int, stop: asyncio.Event, shutdown_seconds: float) -> bool:
     try:
         return await within_grace_period(job.work(run_id), stop, shutdown_seconds)
     except GracePeriodOver:

@@ -133,8 +133,8 @@ class Sweep:
         """Record the candidates of a language; False if `stop` was set before the end."""
         most = self._detection.of(language).max_matches
         # Pairs with a verdict do not count towards `most`; the limit keeps a story with many from listing all pairs.
-        judged = await self._ledger.do(active_verdicts.most_of_a_story, language)
-        shortlist = Shortlist(stories, most + min(judged, most))
+        with_verdict = await self._ledger.do(active_verdicts.most_of_a_story, language)
+        shortlist = Shortlist(stories, most + min(with_verdict, most))
         capped = await self._nominate(language, stories, shortlist)
         shortlisted, full = await asyncio.to_thread(len, shortlist), 0
         for page in shortlist.pages(PAIRS_PER_COMMIT):

@@ -75,7 +75,7 @@ class Verifier:
             self._flagged(new_flags)
 
     async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
-        """The assessments of the pairs whose texts the store gave or reported missing."""
+        """The assessments of the pairs whose texts the store returned or reported missing."""
         wanted = [
             (pair.language, side)
             for pair in pairs

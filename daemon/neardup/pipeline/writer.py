@@ -16,7 +16,7 @@ from typing import Self
 import structlog
 
 from neardup.config import Detection
-from neardup.core.candidates.select import Alike, Nominee, nominate
+from neardup.core.candidates.select import Nominee, StoryGroup, nominate
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
@@ -40,7 +40,7 @@ class LookedUp:
     """
 
     fresh: list[tuple[int, Banded]]
-    groups: list[Alike]
+    groups: list[StoryGroup]
     applied: int
     found: list[LookupResult]
 
@@ -105,10 +105,10 @@ class Writer:
             ids_of.setdefault(banded, []).append(story_id)
         if self._index is None or not ids_of:
             return None
-        groups: list[Alike] = [(ids, banded) for banded, ids in ids_of.items()]
+        groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
         return LookedUp(fresh, groups, *await self._look_up_groups(self._index, groups))
 
-    async def _look_up_groups(self, index: Index, groups: Sequence[Alike]) -> tuple[int, list[LookupResult]]:
+    async def _look_up_groups(self, index: Index, groups: Sequence[StoryGroup]) -> tuple[int, list[LookupResult]]:
         probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
             applied, found = await self._index_wait.until_answered("look_up", lambda: self._look_up(index, probes))

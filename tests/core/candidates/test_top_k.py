@@ -15,7 +15,7 @@ from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
 from neardup.records import Banded, Language
 
-from tests.core.candidates.test_select import Limits, Met, hashes, ids, signatures
+from tests.core.candidates.test_select import Found, Limits, hashes, ids, signatures
 from tests.core.candidates.test_select import held as fingerprint_arrays
 
 UNLIMITED = 10**6
@@ -40,8 +40,8 @@ def one_by_one(stories: dict[int, Banded], limits: Limits) -> tuple[set[tuple[in
     left_out = 0
     for n, (story_id, banded) in enumerate(stories.items()):
         before = dict(islice(stories.items(), n))
-        met = Met(set(before), np.empty(0, np.uint32))
-        [nominee] = nominate([([story_id], banded)], [met], fingerprint_arrays(before), {Language.ODIA: limits})
+        found = Found(set(before), np.empty(0, np.uint32))
+        [nominee] = nominate([([story_id], banded)], [found], fingerprint_arrays(before), {Language.ODIA: limits})
         pairs |= {(story_id, match) for match in nominee.matches}
         left_out += nominee.capped
     return pairs, left_out

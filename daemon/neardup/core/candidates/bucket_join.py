@@ -1,11 +1,12 @@
 """The bucket join: all pairs of stories that share a bucket, each pair once.  The inner loop of a sweep.
 
 Keys and buckets.  A key is two bands (first, second) in ascending order, or one band.  The stories with equal values
-in the bands of a key form a bucket, and each two members of a bucket are a candidate pair.
+in the bands of a key form a bucket, and every two members of a bucket are a candidate pair.
 
 Join.  The caller sorts the stories by the first band of a key, so that a bucket is a part of a *run* of equal values.
 Each run is joined on the second band by a hash join: a member is compared with the chain of earlier members that have
-its value, and then put at the head of that chain.  The table of heads fits a processor's cache.
+its value, and then put at the head of that chain.  The table of heads fits a processor's cache.  Under a key of
+one band, the whole run is one chain.
 
 Each pair once.  A pair that shares k bands shares k(k - 1) / 2 buckets.  It is found in the first of its keys (in
 lexicographic order) that has a light value: such a bucket is never truncated (see heavy_buckets).  If all shared

@@ -42,7 +42,7 @@ class Truncations(NamedTuple):
 
 
 def heavy_bands(band_values: BandValues, positions: Positions, max_bucket: int) -> HeavyBands:
-    """For each story, the bands whose value more than `max_bucket` of the stories at `positions` share.
+    """The heavy bands of each story: more than `max_bucket` of the stories at `positions` have its value in that band.
 
     Stories at other positions are not counted, and get no bits.
     """
@@ -56,7 +56,7 @@ def heavy_bands(band_values: BandValues, positions: Positions, max_bucket: int) 
 
 @compiled
 def _possibly_heavy(band_values: BandValues, positions: Positions, band: int, max_bucket: int) -> Positions:
-    """The positions whose value in a band has low 16 bits that more than `max_bucket` positions share."""
+    """The positions whose value may be heavy: more than `max_bucket` of the positions share its low 16 bits."""
     counts = np.zeros(LOW_VALUES, np.int64)
     for position in positions:
         counts[band_values[position, band] & (LOW_VALUES - 1)] += 1
