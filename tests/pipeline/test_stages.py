@@ -53,8 +53,8 @@ class Factory:
     accepted: list[Row] = field(default_factory=list)
     in_progress: Counter[str] = field(default_factory=Counter)
     batches: list[list[Row]] = field(default_factory=list)
-    resumes: list[int] = field(default_factory=list)
-    most: Counter[str] = field(default_factory=Counter)
+    resume_positions: list[int] = field(default_factory=list)
+    peaks: Counter[str] = field(default_factory=Counter)
     closed: bool = False
     looked_up: int = 0
 
@@ -79,7 +79,7 @@ class Factory:
     async def step(self, stage: str, n: int) -> None:
         self.at.get(stage, int)(n)
         sizes = {"jobs": self.pipeline.jobs.qsize(), "outcomes": self.pipeline.outcomes.qsize()}
-        self.most |= Counter(sizes | {"held": len(self.accepted) - len(self.written)})
+        self.peaks |= Counter(sizes | {"held": len(self.accepted) - len(self.written)})
         await turns(self.delays[n % len(self.delays)] + self.pace.get(stage, 0))
 
     async def source(self) -> AsyncIterator[Row]:
@@ -110,7 +110,7 @@ class Factory:
         await self.step("write", len(self.batches))
         await self.gate.wait()
         self.batches.append(list(outcomes))
-        self.resumes.append(resume)
+        self.resume_positions.append(resume)
         self.in_progress.subtract(job.key for job in outcomes)
 
     async def run(self) -> bool:
@@ -129,8 +129,8 @@ async def test_every_job_is_written_exactly_once_within_the_bounds(n: int, shape
     assert await factory.run(), "the source did not end by itself"
     assert sorted(factory.written, key=lambda row: row.position) == factory.listing
     assert all(1 <= len(one) <= factory.batch for one in factory.batches)
-    assert max(factory.most["jobs"], factory.most["outcomes"]) <= factory.depth
-    assert factory.most["held"] <= 2 * factory.depth + factory.workers + MAX_BATCHES * factory.batch + 1
+    assert max(factory.peaks["jobs"], factory.peaks["outcomes"]) <= factory.depth
+    assert factory.peaks["held"] <= 2 * factory.depth + factory.workers + MAX_BATCHES * factory.batch + 1
     assert factory.closed
 
 
@@ -149,11 +149,11 @@ async def test_jobs_with_the_same_key_are_written_in_order(keys: list[str], shap
 async def test_the_resume_position_never_skips_an_unwritten_job(keys: list[str], shape: dict[str, Any]) -> None:
     factory = Factory(rows(keys), **shape)
     assert await factory.run()
-    assert factory.resumes == sorted(factory.resumes)
-    for n, resume in enumerate(factory.resumes):
+    assert factory.resume_positions == sorted(factory.resume_positions)
+    for n, resume in enumerate(factory.resume_positions):
         later = [row.position for one in factory.batches[n + 1 :] for row in one]
         assert resume <= min(later, default=resume), "a crash here would lose a row"
-    assert [row.position for row in factory.listing[-1:]] == factory.resumes[-1:], (
+    assert [row.position for row in factory.listing[-1:]] == factory.resume_positions[-1:], (
         "the last resume position must be the last row"
     )
 
@@ -171,7 +171,7 @@ async def test_stopping_ends_the_source_and_loses_nothing(n: int, at: int, where
     assert sorted(factory.written, key=lambda row: row.position) == factory.accepted[: len(factory.written)]
     left = factory.accepted[len(factory.written) :]
     assert len(left) <= 1, "more than the one row on its way into the queue is left"
-    assert max(factory.resumes, default=0) <= min((row.position for row in left), default=10 * n)
+    assert max(factory.resume_positions, default=0) <= min((row.position for row in left), default=10 * n)
 
 
 @pytest.mark.parametrize("where", STAGES)

@@ -79,7 +79,7 @@ class Writer:
         self._committed = committed
         self._capped_languages: set[Language] = set()
         self._caps = BucketCaps()
-        self._inserting: asyncio.Task[bool] | None = None
+        self._insert_task: asyncio.Task[bool] | None = None
         self._index_lock = asyncio.Lock()  # of writes to the index
         self._repairs = 0
 
@@ -89,11 +89,11 @@ class Writer:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._caps.log()
         if kind is None:
-            await self._inserted()
-        elif self._inserting is not None:
-            self._inserting.cancel()
+            await self._finish_insert()
+        elif self._insert_task is not None:
+            self._insert_task.cancel()
             with suppress(asyncio.CancelledError, NeardupError):
-                await self._inserting
+                await self._insert_task
 
     async def look_up(self, batch: Sequence[Outcome]) -> LookedUp | None:
         """Look up the new fingerprints of a batch of outcomes, several batches at a time; None if there are none.
@@ -140,18 +140,18 @@ class Writer:
             )
         INDEX_LAG.inc(sum(isinstance(outcome, Fingerprinted) for outcome in batch))
         if index is not None:
-            await self._inserted()
-            self._inserting = asyncio.create_task(self._insert(index), name="index")
+            await self._finish_insert()
+            self._insert_task = asyncio.create_task(self._insert(index), name="index")
             self._measure_matches(fresh, nominees, left_out)
         self._measure(batch)
         self._committed()
 
     async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
         """For each new story, its matches among the stories looked up, those not indexed yet, and its own batch."""
-        while (there := await self._ledger.do(fingerprint_arrays.there, looked.found, looked.applied)) is None:
+        while (arrays := await self._ledger.do(fingerprint_arrays.there, looked.found, looked.applied)) is None:
             await self._index_wait.until_answered("index", lambda: self._repair(index))
             looked = LookedUp(looked.fresh, looked.groups, *await self._look_up_groups(index, looked.groups))
-        held, unseen = there
+        held, unseen = arrays
         nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, self._limits, unseen)
         return {one.story_id: one for one in nominees}
 
@@ -174,14 +174,14 @@ class Writer:
             except Transient:
                 return False
 
-    async def _inserted(self) -> None:
+    async def _finish_insert(self) -> None:
         """Wait until the batches committed before are in the index."""
-        index, inserting = self._index, self._inserting
-        if index is None or inserting is None:
+        index, insert_task = self._index, self._insert_task
+        if index is None or insert_task is None:
             return
 
         async def finish() -> None:
-            if not await inserting:
+            if not await insert_task:
                 await self._repair(index)
 
         await self._index_wait.until_answered("index", finish)
