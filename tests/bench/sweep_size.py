@@ -40,7 +40,7 @@ def near(held: LanguageFingerprints) -> Iterator[PairChunk]:
 
 
 def both(held: LanguageFingerprints) -> Iterator[PairChunk]:
-    return nominated_pairs(held, DETECTION.bandings[LANGUAGE], DETECTION.of(LANGUAGE).agreeing_rows)
+    return nominated_pairs(held, DETECTION.banding(LANGUAGE), DETECTION.of(LANGUAGE).agreeing_rows)
 
 
 TIERS: dict[str, Find] = {"SimHashes": near, "both": both}

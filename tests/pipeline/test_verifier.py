@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from neardup.config import Content, Detection
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import shingle_story, text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.errors import NeardupError
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, flags, stories
 from neardup.pages.results import ReadFailed, ShingledResult, failure_of
 from neardup.pages.store import Pages
@@ -27,6 +27,7 @@ from neardup.pipeline.verifier import Verifier
 from neardup.records import Dead, Fingerprinted, Language, Story
 
 from tests.support.builders import got, matches
+from tests.support.languages import BENGALI, HINDI, ODIA, TAMIL, TEXTS
 
 
 class Store:
@@ -98,7 +99,7 @@ def words_of(language: Language, name: str, n: int = 200) -> list[str]:
     return [f"{words[k % len(words)]}{name}{k}" for k in range(n)]
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_each_kind_of_copy_is_found_in_the_texts(scene: Scene, language: Language) -> None:
     story = words_of(language, "a")
     await scene.add(
@@ -130,7 +131,7 @@ async def test_texts_too_large_together_are_verified_pair_by_pair(
 
     monkeypatch.setattr(verifier, "MAX_TEXT_BYTES", 1)
     monkeypatch.setattr(flags, "record", counted)
-    language, story = Language.TAMIL, words_of(Language.TAMIL, "a")
+    language, story = TAMIL, words_of(TAMIL, "a")
     await scene.add(language, *((n, [*story[:-n], *words_of(language, f"b{n}", n)]) for n in range(1, 5)))
     await scene.verifier.drain()
     assert sizes == [1] * 6, "four stories have six pairs, each verified alone"
@@ -138,7 +139,7 @@ async def test_texts_too_large_together_are_verified_pair_by_pair(
 
 
 async def test_a_missing_or_changed_text_is_estimated_by_its_signature(scene: Scene) -> None:
-    language = Language.ODIA
+    language = ODIA
     story = words_of(language, "a")
     await scene.add(language, (1, story), (2, story[:160] + words_of(language, "b", 40)), (3, story[:150]))
     (scene.store.folder / language / "2.html").unlink()
@@ -152,7 +153,7 @@ async def test_a_missing_or_changed_text_is_estimated_by_its_signature(scene: Sc
 
 
 async def test_a_pair_stays_pending_until_the_store_answers(scene: Scene) -> None:
-    language = Language.TAMIL
+    language = TAMIL
     story = words_of(language, "a")
     await scene.add(language, (1, story), (2, story[:180]), (3, story[:170]))
     scene.store.unanswered = {2}
@@ -170,7 +171,7 @@ async def test_a_pair_stays_pending_until_the_store_answers(scene: Scene) -> Non
 
 
 async def test_any_story_with_the_text_can_provide_it(scene: Scene) -> None:
-    language = Language.BENGALI
+    language = BENGALI
     story = words_of(language, "a")
     await scene.add(language, (1, story[:150]), (2, story), (3, story), (4, story))
     (scene.store.folder / language / "4.html").unlink()
@@ -182,7 +183,7 @@ async def test_any_story_with_the_text_can_provide_it(scene: Scene) -> None:
 
 
 async def test_candidates_committed_behind_a_pass_are_verified_before_the_end(scene: Scene) -> None:
-    language = Language.HINDI
+    language = HINDI
     story = words_of(language, "a")
     await scene.add(language, (7, story), (8, story[:190]))
     scene.store.answering.clear()

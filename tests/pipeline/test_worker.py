@@ -11,13 +11,14 @@ from neardup.errors import Transient
 from neardup.pages.results import PageResult
 from neardup.pages.store import Pages
 from neardup.pipeline.worker import Worker
-from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Language, Outcome, Skip, Skipped, Story
+from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Outcome, Skip, Skipped, Story
 
 from tests.support.builders import got, worker_of
+from tests.support.languages import HINDI, MARATHI, TAMIL
 from tests.support.paths import SAMPLES
 from tests.support.servers import REGION, Aws
 
-STORY = Story(1, Language.HINDI, "page.html", updated_at=1000)
+STORY = Story(1, HINDI, "page.html", updated_at=1000)
 PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था।"
 PAGE = f"<html><head><meta charset=utf-8></head><body><p>{PROSE}</p></body></html>"
 
@@ -90,7 +91,7 @@ async def test_an_error_of_the_ledger_ends_the_run(tmp_path: Path) -> None:
 
 def known_of(made: Fingerprinted, **changes: object) -> Known:
     facts = {
-        "language": Language.HINDI,
+        "language": HINDI,
         "text_hash": made.fingerprint.text_hash,
         "etag": made.etag,
         "updated_at": 1000,
@@ -101,7 +102,7 @@ def known_of(made: Fingerprinted, **changes: object) -> Known:
 async def test_an_unchanged_story_is_skipped_as_early_as_possible(tmp_path: Path) -> None:
     made = await outcome(tmp_path, PAGE.encode())
     assert isinstance(made, Fingerprinted)
-    later = Story(1, Language.HINDI, "page.html", updated_at=2000)
+    later = Story(1, HINDI, "page.html", updated_at=2000)
     (tmp_path / "page.html").rename(tmp_path / "gone.html")
     same_time = await outcome(tmp_path, None, known_of(made))
     assert same_time == Skipped(STORY, Skip.UNCHANGED), "an unchanged time must need no request"
@@ -120,7 +121,7 @@ async def test_an_unchanged_story_is_skipped_as_early_as_possible(tmp_path: Path
 async def test_a_story_whose_language_changed_is_fingerprinted(tmp_path: Path) -> None:
     made = await outcome(tmp_path, PAGE.encode())
     assert isinstance(made, Fingerprinted)
-    again = await outcome(tmp_path, None, known_of(made, language=Language.MARATHI))
+    again = await outcome(tmp_path, None, known_of(made, language=MARATHI))
     assert isinstance(again, Fingerprinted)
 
 
@@ -139,7 +140,7 @@ async def test_pages_from_s3_and_files_have_equal_fingerprints(s3_content: Conte
     worker = worker_of(s3_content, Extraction("article .story, div.post-body", (".share",)))
 
     async def made(name: str) -> Outcome:
-        return (await worker.process(Story(1, Language.TAMIL, f"{name}.html")))[1]
+        return (await worker.process(Story(1, TAMIL, f"{name}.html")))[1]
 
     plain, zipped = await made("plain"), await made("zipped")
     assert isinstance(plain, Fingerprinted) and isinstance(zipped, Fingerprinted), (plain, zipped)

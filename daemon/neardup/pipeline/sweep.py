@@ -14,12 +14,12 @@ from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 
-import numpy as np
 import structlog
 
 from neardup.config import Detection
 from neardup.core.candidates.all_pairs import PairChunk
 from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
+from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
 from neardup.ledger import (
     Ledger,
@@ -36,7 +36,7 @@ from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.summary import SweepSummary
 from neardup.pipeline.verifier import NewFlags, Verifier
-from neardup.records import NUMBER_OF, Language
+from neardup.records import Language
 from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
 
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
@@ -79,7 +79,7 @@ class Sweep:
         """Nominate and verify every pair of stories in the ledger; returns whether no language is left."""
         with closing(self._open_readers()) as readers:
             texts = Texts(readers.shingled)
-            ended = await self._sweep(Verifier(self._ledger, self._detection, self._version, texts, self._flagged))
+            ended = await self._sweep(Verifier(self._ledger, self._detection, algorithm(), texts, self._flagged))
         if ended:
             await self._ledger.do(runs.owe_sweep, owed=False)
         return ended
@@ -121,11 +121,12 @@ class Sweep:
             page := await self._ledger.do(fingerprint_arrays.after, number, STORIES_PER_READ)
         ):
             number = int(page.numbers[-1])
-            for language, array in arrays.items():
-                selected = page.languages == NUMBER_OF[language]
-                read = slice(ends[language], ends[language] + int(np.count_nonzero(selected)))
+            for language, selected in page.by_language():
+                if (array := arrays.get(language)) is None:
+                    continue
+                read = slice(ends[language], ends[language] + len(selected))
                 for name in LanguageFingerprints.__slots__:
-                    getattr(array, name)[read] = getattr(page, name)[selected]
+                    getattr(array, name)[read] = getattr(selected, name)
                 ends[language] = read.stop
         return arrays
 
@@ -155,7 +156,7 @@ class Sweep:
     ) -> dict[str, int]:
         """Shortlist the pairs of a language until `stop` is set; returns the sizes of the buckets over max_bucket."""
         detection = self._detection
-        chunks = nominated_pairs(stories, detection.bandings[language], detection.of(language).agreeing_rows)
+        chunks = nominated_pairs(stories, detection.banding(language), detection.of(language).agreeing_rows)
         capped: dict[str, int] = {}
 
         def shortlist_some() -> PairChunk | None:

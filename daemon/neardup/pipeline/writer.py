@@ -69,7 +69,7 @@ class Writer:
     ) -> None:
         self._ledger = ledger
         self._index = index
-        self._limits = {language: detection.of(language) for language in Language}
+        self._detection = detection
         self._version = version
         self._index_wait = index_wait
         self._run_id = run_id
@@ -130,7 +130,7 @@ class Writer:
                 stories.Batch(
                     outcomes=batch,
                     matches=[
-                        Matches(story_id, nominees[story_id].matches, self._limits[banded.language].max_matches)
+                        Matches(story_id, nominees[story_id].matches, self._detection.of(banded.language).max_matches)
                         for story_id, banded in fresh
                     ],
                     run_id=self._run_id,
@@ -147,12 +147,13 @@ class Writer:
         self._committed()
 
     async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
-        """For each new story, its matches among the stories looked up, those not indexed yet, and its own batch."""
+        """For each new fingerprint, its matches among what is indexed, what is not yet, and in its own batch."""
         while (arrays := await self._ledger.do(fingerprint_arrays.there, looked.found, looked.applied)) is None:
             await self._index_wait.until_answered("index", lambda: self._repair(index))
             looked = LookedUp(looked.fresh, looked.groups, *await self._look_up_groups(index, looked.groups))
         held, unseen = arrays
-        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, self._limits, unseen)
+        limits = {banded.language: self._detection.of(banded.language) for _, banded in looked.groups}
+        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, limits, unseen)
         return {one.story_id: one for one in nominees}
 
     async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[LookupResult]]:

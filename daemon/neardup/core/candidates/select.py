@@ -11,12 +11,12 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.screen import alike, alike_across, alike_inside
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Language
+from neardup.records import Banded, Language
 
 T = TypeVar("T", bound=np.generic)
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 NO_NUMBERS: Numbers = np.empty(0, np.uint32)
-NO_STORIES = FingerprintArrays.of(())
+NO_STORIES = FingerprintArrays.of((), {})
 MOST_UNSEEN = 10_000  # comparing so many with each story of a batch takes about ten milliseconds
 
 
@@ -67,26 +67,26 @@ def nominate(
 
     A match is within the Hamming distance, or shares enough bands and agrees in enough rows.  `found` are the results
     of the lookups of `batch`; `held` has, in order of their numbers, the found stories that still exist.  `unseen` are
-    stories that no lookup could find yet, so they are compared with each of the batch.  Older versions of the batch's
-    own stories are ignored.  The best match agrees in the most rows, then has the smallest Hamming distance, then the
-    lowest id.
+    stories that no lookup could find yet, so they are compared with each of the batch; both number their languages as
+    `held.names` does.  Older versions of the batch's own stories are ignored.  The best match agrees in the most rows,
+    then has the smallest Hamming distance, then the lowest id.
     """
-    mine = columns_of([banded for _, banded in batch])
+    batch_arrays = arrays_of([banded for _, banded in batch], held.names)
     members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
     sizes = np.array([len(ids) for ids, _ in batch], np.int64)
-    table = _table(limits)
+    thresholds = _threshold_table(limits, held.names)
     unseen = unseen.where(~np.isin(unseen.ids, members))
     others = held.where(~np.isin(held.ids, np.concatenate((members, unseen.ids))))
     left, right = _found_pairs(found, others)
-    is_alike, rows, bits = alike(mine, others, left, right, table)
+    is_alike, rows, bits = alike(batch_arrays, others, left, right, thresholds)
     pairs = [np.stack((left, -rows, bits, others.ids[right]))[:, is_alike]]
-    left, right, rows, bits = alike_across(mine, unseen, table)
+    left, right, rows, bits = alike_across(batch_arrays, unseen, thresholds)
     pairs.append(np.stack((left, -rows, bits, unseen.ids[right])))
-    left, right, rows, bits = alike_inside(mine, table)
+    left, right, rows, bits = alike_inside(batch_arrays, thresholds)
     # Within the batch: both directions of each pair, and stories with equal fingerprints, each paired with its group.
     shared = np.flatnonzero(sizes > 1)
     left, right = np.concatenate((left, right, shared)), np.concatenate((right, left, shared))
-    rows = np.concatenate((rows, rows, ROWS * mine.signed[shared]))
+    rows = np.concatenate((rows, rows, ROWS * batch_arrays.signed[shared]))
     bits = np.concatenate((bits, bits, np.zeros_like(shared)))
     each_member = _concatenated_ranges((np.cumsum(sizes) - sizes)[right], sizes[right])
     scores = (np.repeat(column, sizes[right]) for column in (left, -rows, bits))
@@ -110,26 +110,29 @@ def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:
     ).tolist()
 
 
-def columns_of(bandeds: Sequence[Banded]) -> FingerprintArrays:
-    """Fingerprints that no ledger has numbered."""
-    return FingerprintArrays.of((0, 0, NUMBER_OF[one.language], one.simhash, one.signature) for one in bandeds)
+def arrays_of(bandeds: Sequence[Banded], names: Mapping[int, Language]) -> FingerprintArrays:
+    """Arrays of fingerprints without story numbers and ids; `names` maps numbers to languages."""
+    number_of = {name: number for number, name in names.items()}
+    rows = ((0, 0, number_of[one.language], one.simhash, one.signature) for one in bandeds)
+    return FingerprintArrays.of(rows, names)
 
 
 def worth_comparing(one: Banded, other: Banded, limits: Limits) -> bool:
     """Whether two stories would nominate each other if a lookup found them, whatever bands they share."""
-    return len(alike_inside(columns_of([one, other]), _table({one.language: limits}))[0]) > 0
+    names = dict(enumerate({one.language, other.language}))
+    return len(alike_inside(arrays_of([one, other], names), _threshold_table({one.language: limits}, names))[0]) > 0
 
 
-def _table(limits: Mapping[Language, Limits]) -> Places:
-    """(languages, 4): hamming, bands, shared_bands, agreeing_rows; zeros for a language without limits."""
-    table = np.zeros((len(LANGUAGES), 4), np.int64)
-    for place, language in enumerate(LANGUAGES):
+def _threshold_table(limits: Mapping[Language, Limits], names: Mapping[int, Language]) -> Indices:
+    """(languages, 4), by number: hamming, bands, shared_bands, agreeing_rows; zeros for a language without limits."""
+    thresholds = np.zeros((max(names, default=0) + 1, 4), np.int64)
+    for number, language in names.items():
         if (own := limits.get(language)) is not None:
-            table[place] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
-    return table
+            thresholds[number] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
+    return thresholds
 
 
-def _found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Places, Places]:
+def _found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Indices, Indices]:
     """The pairs of a lookup and a story it found: indices into `found` and into `held`, without duplicates."""
     by_id = np.argsort(held.ids)
     ids = [np.fromiter(one.ids, np.int64, len(one.ids)) for one in found]
@@ -141,19 +144,19 @@ def _found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Place
     return np.divmod(pairs_once, max(len(held), 1))
 
 
-def _positions(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tuple[Places, Places]:
+def _positions(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tuple[Indices, Indices]:
     """The wanted values that are in an ascending array: for each, the number of its sequence and its index there."""
     values = np.concatenate([*wanted, ascending[:0]])
     owners = np.repeat(np.arange(len(wanted)), [len(one) for one in wanted])
-    places = np.searchsorted(ascending, values)
+    indices = np.searchsorted(ascending, values)
     exists = (
-        np.append(ascending, ascending[:1])[places] == values if len(ascending) else np.zeros(len(values), np.bool_)
+        np.append(ascending, ascending[:1])[indices] == values if len(ascending) else np.zeros(len(values), np.bool_)
     )
-    exists &= places < len(ascending)
-    return owners[exists], places[exists]
+    exists &= indices < len(ascending)
+    return owners[exists], indices[exists]
 
 
-def _concatenated_ranges(starts: Places, counts: Places) -> Places:
+def _concatenated_ranges(starts: Indices, counts: Indices) -> Indices:
     """The concatenation of the ranges that begin at `starts` and have `counts` elements."""
     ends = np.cumsum(counts)
     return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)
