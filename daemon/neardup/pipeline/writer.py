@@ -147,7 +147,7 @@ class Writer:
         self._committed()
 
     async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
-        """For each new fingerprint, its matches among what is indexed, what is not yet, and in its own batch."""
+        """For each new story, its matches among the stories looked up, those not indexed yet, and its own batch."""
         while (arrays := await self._ledger.do(fingerprint_arrays.there, looked.found, looked.applied)) is None:
             await self._index_wait.until_answered("index", lambda: self._repair(index))
             looked = LookedUp(looked.fresh, looked.groups, *await self._look_up_groups(index, looked.groups))
