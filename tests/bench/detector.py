@@ -101,7 +101,7 @@ async def _writer(app: App) -> Writer:
         app.version,
         index_wait=app.index_wait,
         run_id=await app.ledger.do(runs.begin, "backfill"),
-        standing=dict,
+        live_facts=dict,
         counts=Counts(),
         checkpoint=lambda position: None,
         committed=lambda: None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
-from neardup.core.candidates.select import Nominee, nominate, together
+from neardup.core.candidates.select import Nominee, merge_found, nominate
 from neardup.index.protocol import LookupResult
 from neardup.index.redis.commands import batches
 from neardup.languages import LANGUAGES
@@ -56,7 +56,7 @@ async def _nominated(
     ledger: Ledger, batch: Sequence[Probe], results: Sequence[LookupResult], last: int
 ) -> list[Nominee]:
     """The matches that a run would nominate for these lookup results, without stories after `last`."""
-    candidates = await ledger.do(fingerprint_arrays.held, *together(results))
+    candidates = await ledger.do(fingerprint_arrays.held, *merge_found(results))
     groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
     return nominate(groups, results, candidates.where(candidates.numbers <= last), THRESHOLDS)
 

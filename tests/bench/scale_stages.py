@@ -27,7 +27,7 @@ from neardup.ledger import Ledger, candidates, changes, runs
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import rebuild
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.progress import unwatched
+from neardup.pipeline.progress import ignore_progress
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.sweep import Sweep
 from neardup.pipeline.writer import Writer
@@ -136,7 +136,7 @@ async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
             index_wait=IndexWait(ledger),
             run_id=await ledger.do(runs.begin, "daily"),
             counts=Counts(),
-            standing=dict,
+            live_facts=dict,
             checkpoint=lambda resume: None,
             committed=lambda: None,
         )
@@ -154,7 +154,7 @@ async def sweep(setup: Setup) -> Figures:
     """The work of a sweep before verification: read all fingerprints, nominate; and finding the near pairs alone."""
     ledger = Ledger(setup.ledger)
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
-    work = Sweep(ledger, DETECTION, VERSION, open_readers=_no_readers, stop=asyncio.Event(), watch=unwatched)
+    work = Sweep(ledger, DETECTION, VERSION, open_readers=_no_readers, stop=asyncio.Event(), watch=ignore_progress)
     with _timed() as load:
         by_language = await work._load(sizes)
     figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0, "capped": 0}

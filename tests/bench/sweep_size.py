@@ -14,10 +14,10 @@ from pathlib import Path
 import click
 import numpy as np
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import Portion, near_pairs
-from neardup.core.candidates.top_k import Held, nominated
+from neardup.core.candidates.all_pairs import PairChunk, near_pairs
+from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
 from neardup.ledger import fingerprint_arrays, read
-from neardup.pipeline.sweep import STORIES_A_READ
+from neardup.pipeline.sweep import STORIES_PER_READ
 
 from tests.bench import report
 from tests.support import synthetic
@@ -35,22 +35,22 @@ SEED = 1
 WARM_UP = 100
 DETECTION = Detection()
 
-Find = Callable[[Held], Iterator[Portion]]
+Find = Callable[[LanguageFingerprints], Iterator[PairChunk]]
 
 
-def near(stories: Held) -> Iterator[Portion]:
+def near(stories: LanguageFingerprints) -> Iterator[PairChunk]:
     return near_pairs(stories.simhashes, DETECTION.hamming, DETECTION.max_bucket)
 
 
-def both(stories: Held) -> Iterator[Portion]:
-    return nominated(stories, DETECTION.banding(LANGUAGE), DETECTION.of(LANGUAGE).agreeing_rows)
+def both(stories: LanguageFingerprints) -> Iterator[PairChunk]:
+    return nominated_pairs(stories, DETECTION.banding(LANGUAGE), DETECTION.of(LANGUAGE).agreeing_rows)
 
 
 TIERS: dict[str, Find] = {"SimHashes": near, "both": both}
 
 
-def draw_stories(kind: str, count: int) -> Held:
-    stories = Held.zeros(count)
+def draw_stories(kind: str, count: int) -> LanguageFingerprints:
+    stories = LanguageFingerprints.zeros(count)
     stories.ids[:] = FIRST_ID + np.arange(count)
     stories.signed[:] = True
     start = 0
@@ -61,7 +61,7 @@ def draw_stories(kind: str, count: int) -> Held:
     return stories
 
 
-def measure(find: Find, stories: Held) -> dict[str, float]:
+def measure(find: Find, stories: LanguageFingerprints) -> dict[str, float]:
     """Find all pairs; returns the seconds, CPU seconds, pairs, capped buckets and the peak memory in MiB."""
     wall_start, cpu_start = time.perf_counter(), cpu_seconds()
     pairs = capped = 0
@@ -81,7 +81,7 @@ def measure_reading(ledger: Path) -> dict[str, float]:
     """Read all fingerprints; returns the seconds, CPU seconds, stories and the peak memory in MiB."""
     wall_start, cpu_start, number, stories = time.perf_counter(), cpu_seconds(), 0, 0
     with closing(read(ledger)) as db:
-        while len(page := fingerprint_arrays.after(db, number, STORIES_A_READ)):
+        while len(page := fingerprint_arrays.after(db, number, STORIES_PER_READ)):
             number, stories = int(page.numbers[-1]), stories + len(page)
     return {
         "seconds": time.perf_counter() - wall_start,
