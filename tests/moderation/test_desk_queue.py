@@ -16,7 +16,7 @@ from neardup.core.fingerprint.version import TEXTS
 from neardup.core.verify.tiers import kinds
 from neardup.ledger import flags, verdicts
 from neardup.ledger.selection import Selection
-from neardup.moderation.desk.pages import MOST_IN_TITLE, short
+from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
 from neardup.moderation.desk.query import STATUSES, number, query_of, selection_of
 from neardup.moderation.desk.queue import place
 from neardup.records import Language, Verdict
@@ -135,8 +135,8 @@ def test_a_long_title_is_not_cut_within_a_character(language: Language) -> None:
         title = text[start:]
         cut = short(title)
         assert title.startswith(cut[:-1]) and cut.endswith("…")
-        assert len(cut) <= MOST_IN_TITLE + 1
+        assert len(cut) <= MAX_TITLE_LENGTH + 1
         rest = title[len(cut) - 1 :]
-        assert short(rest[:MOST_IN_TITLE]) == rest[:MOST_IN_TITLE]
+        assert short(rest[:MAX_TITLE_LENGTH]) == rest[:MAX_TITLE_LENGTH]
         assert unicodedata.category(rest[0])[0] != "M", "a sign is parted from its letter"
     assert short("क" + "्" * 10_000) != ""

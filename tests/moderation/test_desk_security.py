@@ -14,9 +14,9 @@ from neardup.config.address import is_loopback
 from neardup.errors import Misuse
 from neardup.ledger import connect
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.security import MOST_BYTES
+from neardup.moderation.desk.security import MAX_BODY_BYTES
 from neardup.moderation.desk.sessions import Keys
-from neardup.moderation.desk.typed import MOST_IN_NAME, local, name_of, note_of
+from neardup.moderation.desk.user_input import MAX_NAME_LENGTH, clean_name, clean_note, local_path
 
 from tests.support.desk_client import OPEN, TOKEN, desk, form_token, origin, post
 
@@ -94,7 +94,7 @@ async def test_a_form_of_before_a_restart_is_given_back_with_what_was_typed(tmp_
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
-        (b"x" * (MOST_BYTES + 1), "application/x-www-form-urlencoded", 413),
+        (b"x" * (MAX_BODY_BYTES + 1), "application/x-www-form-urlencoded", 413),
         (b"name=Asha", "text/plain", 415),
         (b"name=Asha", "multipart/form-data; boundary=x", 415),
         (b"name=\xff", "application/x-www-form-urlencoded", 400),
@@ -195,35 +195,35 @@ def test_only_a_key_makes_a_form_token(session: str, other: str, said: str) -> N
 
 @given(st.text())
 def test_a_name_is_one_visible_line(typed: str) -> None:
-    name = name_of(typed)
-    assert name_of(name) == name
-    assert len(name) <= MOST_IN_NAME
+    name = clean_name(typed)
+    assert clean_name(name) == name
+    assert len(name) <= MAX_NAME_LENGTH
     assert not set(name) & set("\n\r\t\0\u202e\u2066\ud800")
 
 
 @given(st.text())
 def test_a_note_keeps_its_lines_and_loses_what_cannot_be_seen(typed: str) -> None:
-    note = note_of(typed)
-    assert note_of(note) == note
+    note = clean_note(typed)
+    assert clean_note(note) == note
     assert not set(note) & set("\r\0\x1b\u202e\u2066\ud800")
 
 
 def test_names_and_notes_keep_every_script() -> None:
     for name in ("आशा", "ആശ\u200d", "O'Neil", "ਗੁਰਪ੍ਰੀਤ", "ক্\u200cষ"):
-        assert name_of(f"  {name}\n") == note_of(f" {name} \r\n") == name
-    assert note_of("a\r\nb\rc") == "a\nb\nc"
+        assert clean_name(f"  {name}\n") == clean_note(f" {name} \r\n") == name
+    assert clean_note("a\r\nb\rc") == "a\nb\nc"
 
 
 @pytest.mark.parametrize(
     "address", ["//evil.example", "/\\evil.example", "http://x", "", "javascript:x", "/a b", "/\t/x"]
 )
 def test_no_form_leads_elsewhere(address: str) -> None:
-    assert local(address) == "/"
+    assert local_path(address) == "/"
 
 
 def test_addresses_of_the_desk_are_gone_back_to() -> None:
     for address in ("/", "/pair/1/2?language=HINDI&at=3", "/cluster/7"):
-        assert local(address) == address
+        assert local_path(address) == address
 
 
 async def test_nothing_is_logged_but_what_failed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

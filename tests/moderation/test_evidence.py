@@ -15,14 +15,22 @@ from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE, passages
 from neardup.moderation.evidence.alignment import (
     CONTEXT_WORDS,
-    LONGEST_EDIT,
-    WORTH_FOLDING,
+    MAX_EDIT_WORDS,
+    MIN_FOLDED_WORDS,
     Mark,
     Stretch,
     chains,
     stretches,
 )
-from neardup.moderation.evidence.pieces import SHOWN_PAIRS, Fold, Paragraph, Segment, Shared, Side, shared
+from neardup.moderation.evidence.fragments import (
+    MAX_PASSAGE_PAIRS,
+    AlignedStories,
+    Fold,
+    Fragment,
+    Paragraph,
+    Side,
+    align_stories,
+)
 from neardup.query.evidence import WithText, evidence
 from neardup.records import Language
 
@@ -30,27 +38,27 @@ from tests.support.compared_stories import LIMITS, every_language, every_planted
 from tests.support.graphemes import boundaries
 from tests.support.sample_texts import AROUND, story
 
-BOTH = {Mark.COPIED, Mark.KEPT}
+BOTH = {Mark.COPIED, Mark.UNCHANGED}
 texts_of_few_words = st.lists(st.sampled_from("abcdefgh"), max_size=60).map(lambda words: [w.encode() for w in words])
 
 
-def compared(a: WithText, b: WithText) -> Shared:
-    return shared(evidence(a, b, LIMITS), a, b)
+def compared(a: WithText, b: WithText) -> AlignedStories:
+    return align_stories(evidence(a, b, LIMITS), a, b)
 
 
 def lines(side: Side) -> list[Paragraph]:
     return [line for block in side.blocks for line in (block.paragraphs if isinstance(block, Fold) else [block])]
 
 
-def segments(side: Side) -> list[Segment]:
-    return [segment for line in lines(side) for segment in line.segments]
+def fragments(side: Side) -> list[Fragment]:
+    return [fragment for line in lines(side) for fragment in line.fragments]
 
 
-def assert_shown(found: Shared, stories: tuple[WithText, ...]) -> None:
+def assert_shown(found: AlignedStories, stories: tuple[WithText, ...]) -> None:
     numbers: list[list[int | None]] = []
     for side, told_ in zip((found.a, found.b), stories, strict=True):
         text = unicodedata.normalize("NFC", told_.text)
-        pieces = segments(side)
+        pieces = fragments(side)
         assert "".join(piece.text for piece in pieces) == text, "the pieces are not the text"
         edges = {0}
         for piece in pieces:
@@ -78,7 +86,7 @@ def test_planted_copies_are_shown_whole(pair: dict[str, Any], form: str) -> None
     by_number: list[dict[int | None, list[bytes]]] = []
     for side in (found.a, found.b):
         copied: dict[int | None, list[bytes]] = {}
-        for one in segments(side):
+        for one in fragments(side):
             if one.mark is Mark.COPIED:
                 copied.setdefault(one.passage, []).extend(tokens(one.text))
         by_number.append(copied)
@@ -117,21 +125,21 @@ def test_a_near_copy_shows_its_edits_word_by_word(language: Language, every: int
     a, b = told(" ".join(words)), told(" ".join(other))
     found = compared(a, b)
     assert_shown(found, (a, b))
-    told_apart = [[one.text for one in segments(side) if one.mark is Mark.CHANGED] for side in (found.a, found.b)]
+    told_apart = [[one.text for one in fragments(side) if one.mark is Mark.CHANGED] for side in (found.a, found.b)]
     places = range(every - 1, len(words), every)
     for shown, said in zip(told_apart, (words, other), strict=True):
         assert [tokens(text) for text in shown] == [tokens(said[n]) for n in places]
-    assert not {Mark.PLAIN, Mark.FOLDED} & {one.mark for one in segments(found.a) if tokens(one.text)}
+    assert not {Mark.PLAIN, Mark.FOLDED} & {one.mark for one in fragments(found.a) if tokens(one.text)}
 
 
 def test_words_put_in_are_changed_on_one_side_only() -> None:
     words = [f"w{n}" for n in range(40)]
     found = compared(told(" ".join(words)), told(" ".join([*words[:20], "put", "in", *words[20:]])))
-    assert [one.mark for one in segments(found.a)] == [Mark.COPIED, Mark.PLAIN, Mark.COPIED]
-    assert [one.text for one in segments(found.b) if one.mark is Mark.CHANGED] == ["put in"]
+    assert [one.mark for one in fragments(found.a)] == [Mark.COPIED, Mark.PLAIN, Mark.COPIED]
+    assert [one.text for one in fragments(found.b) if one.mark is Mark.CHANGED] == ["put in"]
 
 
-@pytest.mark.parametrize(("words", "edit"), [(LONGEST_EDIT, True), (LONGEST_EDIT + 1, False)])
+@pytest.mark.parametrize(("words", "edit"), [(MAX_EDIT_WORDS, True), (MAX_EDIT_WORDS + 1, False)])
 def test_a_long_insertion_is_other_text(words: int, edit: bool) -> None:
     copied = [f"w{n}".encode() for n in range(200)]
     b = [*copied[:100], *(f"x{n}".encode() for n in range(words)), *copied[100:]]
@@ -150,7 +158,7 @@ def test_a_character_of_two_words_is_shown_once() -> None:
     a, b = (told(f"one two three a\U0001f3fd\u0301{end} five six seven eight") for end in "bc")
     found = compared(a, b)
     assert_shown(found, (a, b))
-    assert Mark.CHANGED in {one.mark for one in segments(found.a)}
+    assert Mark.CHANGED in {one.mark for one in fragments(found.a)}
 
 
 @every_language
@@ -162,8 +170,8 @@ def test_long_other_text_is_folded_between_words_of_context(language: Language) 
     found = compared(a, b)
     assert_shown(found, (a, b))
     [fold] = [block for block in found.a.blocks if isinstance(block, Fold)]
-    folded = tokens("".join(one.text for line in fold.paragraphs for one in line.segments))
-    assert len(folded) == fold.words >= WORTH_FOLDING
+    folded = tokens("".join(one.text for line in fold.paragraphs for one in line.fragments))
+    assert len(folded) == fold.words >= MIN_FOLDED_WORDS
     assert folded == a.words[CONTEXT_WORDS : CONTEXT_WORDS + fold.words]
 
 
@@ -171,16 +179,16 @@ def test_a_fold_begins_and_ends_behind_the_sign_on_a_word() -> None:
     copied = " ".join(f"w{n}" for n in range(30))
     before, fold, after = compared(told(" ".join(f"x{n}," for n in range(100)) + copied), told(copied)).a.blocks
     assert isinstance(before, Paragraph) and isinstance(fold, Fold) and isinstance(after, Paragraph)
-    assert before.segments[-1].text.endswith(f"x{CONTEXT_WORDS - 1},")
-    assert fold.paragraphs[-1].segments[-1].text.endswith(f"x{99 - CONTEXT_WORDS},")
-    assert after.segments[0].text.startswith(f" x{100 - CONTEXT_WORDS},")
+    assert before.fragments[-1].text.endswith(f"x{CONTEXT_WORDS - 1},")
+    assert fold.paragraphs[-1].fragments[-1].text.endswith(f"x{99 - CONTEXT_WORDS},")
+    assert after.fragments[0].text.startswith(f" x{100 - CONTEXT_WORDS},")
 
 
 def test_of_stories_that_share_nothing_nothing_is_marked_or_folded() -> None:
     a, b = sample(4107000), sample(4107001)
     found = compared(a, b)
     assert_shown(found, (a, b))
-    assert {one.mark for side in (found.a, found.b) for one in segments(side)} == {Mark.PLAIN}
+    assert {one.mark for side in (found.a, found.b) for one in fragments(side)} == {Mark.PLAIN}
     assert (found.pairs, found.a.bars) == ((), ())
 
 
@@ -191,14 +199,14 @@ def test_pairs_hold_every_passage_and_the_edits_between() -> None:
     found = compared(a, b)
     assert found.more == 0
     assert [pair.first for pair in found.pairs] == [1, *(pair.last + 1 for pair in found.pairs[:-1])]
-    assert found.pairs[-1].last == max(one.passage or 0 for one in segments(found.a))
+    assert found.pairs[-1].last == max(one.passage or 0 for one in fragments(found.a))
     for pair in found.pairs[:-1]:
         assert Mark.CHANGED in {one.mark for one in pair.a} & {one.mark for one in pair.b}
     assert sum(pair.words for pair in found.pairs) == sum(w == o for w, o in zip(words, other, strict=True))
 
 
 def test_of_many_pairs_the_longest_are_shown_and_the_rest_is_counted() -> None:
-    copied = [[f"w{n}x{place}" for place in range(50 + n)] for n in range(SHOWN_PAIRS + 5)]
+    copied = [[f"w{n}x{place}" for place in range(50 + n)] for n in range(MAX_PASSAGE_PAIRS + 5)]
     found = compared(*(told(" ".join(word for part in parts for word in part)) for parts in (copied, copied[::-1])))
     assert found.more == 5
     assert [pair.words for pair in found.pairs] == list(range(55, 50 + len(copied)))

@@ -16,7 +16,7 @@ from neardup.core.fingerprint.version import TEXTS
 from neardup.core.verify.clusters import clusters
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
-from neardup.moderation.templating import UNSEEN, moment, visible
+from neardup.moderation.templating import INVISIBLE, readable_time, visible
 from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_record
 from neardup.records import ISO_CODES, LANGUAGES, Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -71,7 +71,7 @@ def assert_whole(page: LexborHTMLParser, *stories: WithText) -> None:
 
 def assert_harmless(page: LexborHTMLParser) -> None:
     html = page.html or ""
-    assert not UNSEEN.search(html.replace("\r", "")), "a control sign is on the page"
+    assert not INVISIBLE.search(html.replace("\r", "")), "a control sign is on the page"
     assert len(page.css("script")) == len(page.css("style")) == len(page.css("main")) == 1
     for node in page.css("*"):
         assert not {"style", "src", "onclick", "onload"} & set(node.attributes), node.html
@@ -176,7 +176,7 @@ def test_segments_are_not_parted_by_the_template() -> None:
 
 
 def test_a_moment_is_said_for_people() -> None:
-    assert moment("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
+    assert readable_time("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
 
 
 @pytest.mark.parametrize(

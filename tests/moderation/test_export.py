@@ -18,10 +18,10 @@ from neardup.core.fingerprint.version import TEXTS
 from neardup.errors import Fatal
 from neardup.ledger import flags, stories
 from neardup.ledger.selection import Selection
+from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.pairs import COLUMNS
-from neardup.moderation.export.placing import replaced
-from neardup.moderation.export.write import Order, write
+from neardup.moderation.export.write import ExportOptions, write
 from neardup.records import Fingerprinted, Language, Story
 from neardup.timestamps import rfc3339
 
@@ -67,7 +67,7 @@ def add(db: sqlite3.Connection, *listed: Story) -> None:
 def exported(db: sqlite3.Connection, form: Format = "jsonl", *, only_new: bool = False) -> list[Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flags"
-        given_ids = write(db, path, Order(form, Selection(only_new=only_new)))
+        given_ids = write(db, path, ExportOptions(form, Selection(only_new=only_new)))
         rows = (read_csv if form == "csv" else read_jsonl)(path)
     assert [str(row["flag_id"]) for row in rows] == [str(n) for n in given_ids]
     return rows
@@ -179,7 +179,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, form: Format) -> 
     path = tmp_path / "new" / "flags"
 
     def put() -> list[int]:
-        return replaced(path, lambda file: write(db, file, Order(form)))
+        return write_atomically(path, lambda file: write(db, file, ExportOptions(form)))
 
     assert len(put()) == 190
     assert path.stat().st_mode & 0o777 == 0o644
@@ -196,14 +196,14 @@ def test_a_file_that_cannot_be_written_is_fatal(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "flags.csv", tmp_path / "file" / "flags.csv"):
         with pytest.raises(Fatal, match=r"cannot write .*flags\.csv: "):
-            replaced(path, lambda file: file.touch())
+            write_atomically(path, lambda file: file.touch())
 
 
 def test_a_page_gives_only_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.moderation.export.write.MOST_PAIRS_SHOWN", 4)
+    monkeypatch.setattr("neardup.moderation.export.write.MAX_PAIRS_SHOWN", 4)
     db = ledger(*(Story(n, Language.MALAYALAM) for n in range(5)))
-    assert len(write(db, tmp_path / "flags", Order("csv"))) == 10
-    given_ids = write(db, tmp_path / "flags.html", Order("html"))
+    assert len(write(db, tmp_path / "flags", ExportOptions("csv"))) == 10
+    given_ids = write(db, tmp_path / "flags.html", ExportOptions("html"))
     text = (tmp_path / "flags.html").read_text(encoding="utf-8")
     assert (len(given_ids), text.count("<article")) == (4, 4), "the others are not marked as given"
     assert "The worst 4 of 10" in text
@@ -215,6 +215,6 @@ def test_what_is_not_joined_is_in_no_cluster() -> None:
     db.execute("UPDATE flags SET status = 'not_similar' WHERE b = 3")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flags"
-        write(db, path, Order("jsonl", Selection(statuses=())))
+        write(db, path, ExportOptions("jsonl", Selection(statuses=())))
         rows = read_jsonl(path)
     assert {(row["story_id"], row["cluster_id"], row["cluster_size"]) for row in rows} == {(2, 1, 2), (3, None, None)}

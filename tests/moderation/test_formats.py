@@ -21,8 +21,8 @@ from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.files import write_csv, write_jsonl
 from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.page import write_page
-from neardup.moderation.export.pairs import COLUMNS, IDS, TIMES, Pair
-from neardup.moderation.export.workbook import ROWS, write_xlsx
+from neardup.moderation.export.pairs import COLUMNS, IDS, TIMES, ExportRow
+from neardup.moderation.export.workbook import MAX_ROWS, write_xlsx
 from neardup.moderation.templating import visible
 from neardup.records import ISO_CODES, Language
 from neardup.timestamps import rfc3339
@@ -60,7 +60,7 @@ pairs_of = st.fixed_dictionaries(
 )
 
 
-def pair(**known: object) -> Pair:
+def pair(**known: object) -> ExportRow:
     required = {"flag_id": 1, "kind": "exact", "language": "HINDI", "story_id": 2, "matched_id": 1, "hamming": 0}
     return dict.fromkeys(COLUMNS) | required | {"estimated": False, "status": "open"} | known
 
@@ -68,7 +68,7 @@ def pair(**known: object) -> Pair:
 ATTACKING = [pair(story_title=title, matched_title=title, story_author_id=title) for title in TITLES]
 
 
-def page(path: Path, pairs: Iterable[Pair], chosen: int = 0) -> None:
+def page(path: Path, pairs: Iterable[ExportRow], chosen: int = 0) -> None:
     rows = list(pairs)
     tally = Counter((row["language"], row["kind"]) for row in rows)
     write_page(path, rows, tally, chosen or len(rows), {})
@@ -106,7 +106,7 @@ def of_csv(value: object) -> str:
 @settings(deadline=None)
 @given(st.lists(pairs_of, max_size=5))
 @example(ATTACKING)
-def test_each_format_gives_the_same_pairs(pairs: list[Pair]) -> None:
+def test_each_format_gives_the_same_pairs(pairs: list[ExportRow]) -> None:
     pairs = [{column: one[column] for column in COLUMNS} for one in pairs]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pairs"
@@ -139,7 +139,7 @@ def test_each_format_gives_the_same_pairs(pairs: list[Pair]) -> None:
 @settings(deadline=None)
 @given(st.lists(pairs_of, max_size=5))
 @example(ATTACKING)
-def test_no_cell_of_a_csv_file_runs_however_it_is_cut(pairs: list[Pair]) -> None:
+def test_no_cell_of_a_csv_file_runs_however_it_is_cut(pairs: list[ExportRow]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.csv"
         write_csv(path, pairs)
@@ -152,7 +152,7 @@ def test_no_cell_of_a_csv_file_runs_however_it_is_cut(pairs: list[Pair]) -> None
 @settings(deadline=None)
 @given(st.lists(pairs_of, min_size=1, max_size=5))
 @example(ATTACKING)
-def test_a_page_holds_titles_and_nothing_of_theirs(pairs: list[Pair]) -> None:
+def test_a_page_holds_titles_and_nothing_of_theirs(pairs: list[ExportRow]) -> None:
     plain = [one | dict.fromkeys(("story_title", "matched_title", "story_author_id"), "t") for one in pairs]
     titled = [one | {n: one[n] or "t" for n in ("story_title", "matched_title", "story_author_id")} for one in pairs]
     with TemporaryDirectory() as folder:
@@ -233,7 +233,7 @@ def test_a_sheet_can_be_read_and_filtered(tmp_path: Path) -> None:
         "A2",
         f"A1:{openpyxl.utils.get_column_letter(len(COLUMNS))}3",
     )
-    assert ROWS == 2**20 - 1
+    assert MAX_ROWS == 2**20 - 1
 
 
 @pytest.mark.parametrize(("target", "want"), [

@@ -7,7 +7,7 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from neardup.core.verify.clusters import Edge, clusters
-from neardup.moderation.evidence.graph import MOST_DRAWN, SIZE, graph
+from neardup.moderation.evidence.graph import MAX_DRAWN, SIZE, graph
 
 edges = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 40), st.floats(0.3, 1)).filter(lambda edge: edge[0] < edge[1]),
@@ -27,7 +27,7 @@ def test_what_matters_is_drawn(found: list[Edge], published: dict[int, int], dat
     stories = [member.story_id for member in drawn.members]
     assert stories == [story for story in cluster.stories if story in stories], "in the order of publication"
     assert {*pair, cluster.stories[0], *cluster.weakest[:2]} <= set(stories)
-    assert len(stories) == min(len(cluster.stories), MOST_DRAWN)
+    assert len(stories) == min(len(cluster.stories), MAX_DRAWN)
     assert len(stories) + drawn.left_out == drawn.stories == len(cluster.stories)
     assert [member.number for member in drawn.members] == [cluster.stories.index(story) + 1 for story in stories]
     assert {member.letter: member.story_id for member in drawn.members if member.letter} == {"A": pair[0], "B": pair[1]}
@@ -63,5 +63,5 @@ def test_of_a_large_cluster_what_matters_is_drawn_wherever_it_stands() -> None:
     [cluster] = clusters(chain, {n: n for n in range(61)})
     drawn = graph(cluster, chain, (58, 59), {})
     stories = [member.story_id for member in drawn.members]
-    assert stories == [*range(MOST_DRAWN - 4), 40, 41, 58, 59]
-    assert drawn.left_out == 61 - MOST_DRAWN
+    assert stories == [*range(MAX_DRAWN - 4), 40, 41, 58, 59]
+    assert drawn.left_out == 61 - MAX_DRAWN

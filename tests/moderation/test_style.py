@@ -7,10 +7,10 @@ import re
 from itertools import product
 
 import pytest
-from neardup.moderation.templating import inlined
+from neardup.moderation.templating import inline_assets
 from neardup.records import ISO_CODES
 
-STYLE = inlined().style
+STYLE = inline_assets().style
 TEXTS = [
     *product(("ink", "faint", "accent"), ("paper", "card")),
     *product(("ink", "accent", "faint"), ("copied",)),
@@ -81,7 +81,7 @@ def test_every_script_has_its_fonts_and_room(code: str) -> None:
 
 
 def test_nothing_is_asked_of_anybody_else() -> None:
-    page = inlined()
+    page = inline_assets()
     assert not re.findall(r"url\(|@import|https?:", page.style)
     assert not re.findall(r"https?:|fetch\(|innerHTML|eval\(", page.script)
-    assert "</" not in page.style + page.script, "it would end the element that it is inlined in"
+    assert "</" not in page.style + page.script, "it would end the element that it is inline_assets in"

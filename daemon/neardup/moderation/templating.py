@@ -17,12 +17,12 @@ from neardup.records import ISO_CODES
 CODES = {str(language): code for code, language in ISO_CODES.items()}
 
 # Controls, what turns the direction of writing for all that follows, annotations, halves of code points.
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
-LAST_PICTURED = 0x1F  # Unicode has pictures of these: U+2400 and on
+INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
+LAST_C0_CONTROL = 0x1F  # Unicode has pictures of these: U+2400 and on
 
 
 @dataclass(frozen=True, slots=True)
-class Inlined:
+class InlineAssets:
     """What a page holds that needs nothing but itself: its style, its script, and the policy that allows only these."""
 
     style: str
@@ -47,37 +47,37 @@ def environment() -> Environment:
 
 def visible(text: object) -> str:
     """Text with nothing in it that a reader does not see but the page around it would feel."""
-    return UNSEEN.sub(_picture, str(text))
+    return INVISIBLE.sub(_visible_form, str(text))
 
 
-def _picture(found: re.Match[str]) -> str:
+def _visible_form(found: re.Match[str]) -> str:
     code = ord(found[0])
-    if code <= LAST_PICTURED:
+    if code <= LAST_C0_CONTROL:
         return chr(0x2400 + code)
     return "\ufffd" if 0xD800 <= code < 0xE000 else f"[U+{code:04X}]"
 
 
-def moment(rfc3339: str) -> str:
+def readable_time(rfc3339: str) -> str:
     """2026-11-20T02:00:00Z -> 20 November 2026, 02:00 UTC."""
     when = datetime.fromisoformat(rfc3339)
     return f"{when.day} {when:%B %Y, %H:%M} UTC"
 
 
 @cache
-def inlined() -> Inlined:
+def inline_assets() -> InlineAssets:
     """The style sheet and the script, to be held by a page itself."""
     static = files("neardup.moderation") / "static"
     style, script = ((static / name).read_text(encoding="utf-8") for name in ("review.css", "review.js"))
     allowed = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     policy = f"default-src 'none'; style-src 'sha256-{allowed[0]}'; script-src 'sha256-{allowed[1]}'"
-    return Inlined(style, script, policy)
+    return InlineAssets(style, script, policy)
 
 
 FILTERS = {
     "visible": visible,
     "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
-    "moment": moment,
+    "readable_time": readable_time,
     "evidence": lambda row: evidence(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
 # What a page goes by that is given nothing else: see base.html.j2, passages.html.j2, cluster.html.j2, evidence.html.j2.
-GLOBALS = {"inlined": None, "codes": CODES, "story_url": None, "layout": "base.html.j2", "tier_of": tier_of}
+GLOBALS = {"inline_assets": None, "codes": CODES, "story_url": None, "layout": "base.html.j2", "tier_of": tier_of}

@@ -9,10 +9,10 @@ from aiohttp import web
 
 from neardup.ledger import clusters, flags, stories, verdicts
 from neardup.ledger.selection import Selection
-from neardup.moderation.desk.decided import Decision, decision
+from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import desk_of
+from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.people import named
 from neardup.moderation.desk.query import STATUSES, number, selection_of
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.source.parse import id_of
@@ -45,14 +45,14 @@ def story_of(request: web.Request) -> int:
 
 async def show(request: web.Request) -> web.Response:
     """GET /cluster/ID."""
-    named(request)
+    require_name(request)
     story = story_of(request)
     about = await desk_of(request).ledger.read(_about, story, number(request.query, "done"))
     if about is None:
         raise web.HTTPNotFound(reason="This story stands in no cluster")
     return page(
         request,
-        "cluster_of.html.j2",
+        "cluster_page.html.j2",
         about=about,
         story=story,
         selection=selection_of(request.query),

@@ -15,13 +15,13 @@ READS = 8  # texts of stories, under way at a time
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The parts of an open desk; `is_private` where only this machine can reach it, and no token is needed."""
+    """The parts of an open desk; `is_local_only` where only this machine can reach it, and no token is needed."""
 
     config: Config
     ledger: Connections
     pool: ReaderPool
     keys: Keys
-    is_private: bool
+    is_local_only: bool
     reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
 
 

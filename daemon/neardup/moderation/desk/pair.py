@@ -11,14 +11,14 @@ from aiohttp import web
 from neardup.errors import NeardupError
 from neardup.ledger import flags, verdicts
 from neardup.ledger.selection import Selection
-from neardup.moderation.desk.decided import Decision, decision
+from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import Desk, desk_of
+from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.people import named
 from neardup.moderation.desk.query import number, selection_of
 from neardup.moderation.desk.queue import Place, place
 from neardup.moderation.evidence.graph import Graph
-from neardup.moderation.evidence.page import cluster_graph, parts
+from neardup.moderation.evidence.page import cluster_graph, template_values
 from neardup.query.compare import described, load_story
 from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_record, thresholds_of
 from neardup.source.parse import id_of
@@ -52,7 +52,7 @@ def pair_of(request: web.Request) -> Pair:
 
 async def show(request: web.Request) -> web.Response:
     """GET /pair/A/B: the story published earlier is shown as A."""
-    named(request)
+    require_name(request)
     desk, pair = desk_of(request), pair_of(request)
     selection, at = selection_of(request.query), number(request.query, "at") or 0
     about = await desk.ledger.read(_about, pair, selection, at, number(request.query, "done"))
@@ -103,4 +103,4 @@ def _found(desk: Desk, a: WithText | WithoutText, b: WithText | WithoutText, abo
         facts = evidence(a, b, thresholds_of(desk.config.detection, a, b))
     else:
         facts = evidence_on_record(a, b, about.flag)
-    return parts(facts, a, b, about.graph)
+    return template_values(facts, a, b, about.graph)

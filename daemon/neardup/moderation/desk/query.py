@@ -19,7 +19,7 @@ STATUSES: dict[str, tuple[str, ...]] = {
     "every": EVERY,
     **{verdict: (verdict,) for verdict in Verdict},
 }
-MOST_AT = 10_000_000
+MAX_NUMBER = 10_000_000
 
 
 def selection_of(query: Mapping[str, str]) -> Selection:
@@ -74,6 +74,6 @@ def number(query: Mapping[str, str], name: str) -> int | None:
     said = query.get(name, "")
     if not said:
         return None
-    if not (said.isascii() and said.isdecimal() and len(said) <= 12 and int(said) <= MOST_AT):
+    if not (said.isascii() and said.isdecimal() and len(said) <= 12 and int(said) <= MAX_NUMBER):
         raise web.HTTPBadRequest(reason="There is no such place")
     return int(said)

@@ -10,10 +10,10 @@ from aiohttp import web
 from neardup.core.verify.tiers import kinds
 from neardup.ledger import flags
 from neardup.ledger.selection import Selection, members_of
-from neardup.moderation.desk.decided import Decision, decision
+from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import desk_of
+from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.people import named
 from neardup.moderation.desk.query import JUDGED, OPEN, STATUSES, number, query_of, selection_of
 from neardup.records import Language
 from neardup.source.parse import id_of
@@ -23,7 +23,7 @@ REACH = 50  # places that a pair may have moved in the queue since its page was 
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class QueuePage:
     """One page of a queue of `total` flags; of those under the same filters `judged` are judged, `left` are not."""
 
     rows: list[dict[str, Any]]
@@ -46,7 +46,7 @@ class Place:
 
 async def show(request: web.Request) -> web.Response:
     """GET /."""
-    named(request)
+    require_name(request)
     selection, at = selection_of(request.query), number(request.query, "page") or 1
     first = max(at - 1, 0) * PAGE
     listed = await desk_of(request).ledger.read(_listed, selection, first, number(request.query, "done"))
@@ -65,7 +65,7 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
-def _listed(db: sqlite3.Connection, selection: Selection, first: int, done: int | None) -> Listed:
+def _listed(db: sqlite3.Connection, selection: Selection, first: int, done: int | None) -> QueuePage:
     rows = [dict(row) for row in flags.select(db, selection, limit=PAGE, offset=first)]
     size_of: dict[int, int] = {}
     for row in rows:
@@ -73,7 +73,7 @@ def _listed(db: sqlite3.Connection, selection: Selection, first: int, done: int 
             members = members_of(db, row["story_id"])
             size_of |= dict.fromkeys(members, len(members))
         row["cluster_size"] = size_of[row["story_id"]]
-    return Listed(
+    return QueuePage(
         rows,
         flags.count(db, selection),
         flags.count(db, replace(selection, statuses=JUDGED)),
@@ -96,12 +96,12 @@ def place(db: sqlite3.Connection, selection: Selection, pair: tuple[int, int], a
 
 async def search(request: web.Request) -> web.StreamResponse:
     """GET /search?q=: to the queue of a story's flags, or of an author's; asks which, where it could be either."""
-    named(request)
+    require_name(request)
     said = request.query.get("q", "").strip()
     found = await desk_of(request).ledger.read(_found, said) if said else []
     if len(found) == 1:
         raise web.HTTPSeeOther(f"/{query_of(found[0][1])}")
-    return page(request, "found.html.j2", 200 if found else 404, said=said, found=found)
+    return page(request, "search.html.j2", 200 if found else 404, said=said, found=found)
 
 
 def _found(db: sqlite3.Connection, said: str) -> list[tuple[str, Selection, int]]:

@@ -15,13 +15,13 @@ from neardup.config.address import is_loopback
 from neardup.errors import NeardupError, Transient
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
-from neardup.moderation.desk.pages import page, send_again, sorry
+from neardup.moderation.desk.pages import error_page, page, send_again_page
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, SESSION_COOKIE, set_cookie
 
 STATIC = "/static/"
 HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
-MOST_BYTES = 65_536
-MOST_FIELDS = 32
+MAX_BODY_BYTES = 65_536
+MAX_FORM_FIELDS = 32
 RETRY_SECONDS = 5
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
@@ -47,24 +47,24 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 
 @web.middleware
-async def answer_failures(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def show_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Every failure is a plain page.  What a request or a story holds is not logged."""
     try:
         return await handler(request)
     except web.HTTPException as said:
         if said.status < 400:
             raise
-        return sorry(request, said.status, said.reason)
+        return error_page(request, said.status, said.reason)
     except Transient as error:
-        answer = send_again(request, 503, "Nothing was stored yet", f"{error}. Please try again in a few seconds.")
+        answer = send_again_page(request, 503, "Nothing was stored yet", f"{error}. Please try again in a few seconds.")
         answer.headers["Retry-After"] = str(RETRY_SECONDS)
         return answer
     except NeardupError as error:
         log.error("a page failed", page=_name(request), why=str(error))
-        return sorry(request, 500, str(error))
+        return error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
         log.error("a page failed", page=_name(request), error=type(error).__name__, where=_where(error))
-        return sorry(request, 500, "Something went wrong here. The log says where.")
+        return error_page(request, 500, "Something went wrong here. The log says where.")
 
 
 def _name(request: web.Request) -> str:
@@ -84,13 +84,13 @@ def _where(error: BaseException) -> str:
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """A site whose name was made to resolve to this machine (DNS rebinding) is told by the name it asks for."""
     named = HOST.fullmatch(request.host)
-    if desk_of(request).is_private and not (named and is_loopback(named[1])):
+    if desk_of(request).is_local_only and not (named and is_loopback(named[1])):
         raise web.HTTPMisdirectedRequest(reason="This desk answers to localhost only")
     return await handler(request)
 
 
 @web.middleware
-async def keep_session(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def ensure_session(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give a browser its session.  One that comes by another site's link holds its cookies back: it is asked twice."""
     said = request.cookies.get(SESSION_COOKIE, "")
     if sessions.is_session(said):
@@ -112,7 +112,7 @@ async def check_forms(request: web.Request, handler: Handler) -> web.StreamRespo
             raise web.HTTPForbidden(reason="This form was not sent from this desk")
         form = request[FORM] = await _form(request)
         if not sessions.is_form_token(desk_of(request).keys, request[SESSION], form.get("token", "")):
-            return send_again(
+            return send_again_page(
                 request, 403, "Please send this again", "The desk was started anew since you opened the page."
             )
     return await handler(request)
@@ -129,17 +129,17 @@ async def _form(request: web.Request) -> dict[str, str]:
         raise web.HTTPUnsupportedMediaType
     body = await request.read()
     try:
-        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS))
+        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
     except ValueError:
         raise web.HTTPBadRequest(reason="This is no form") from None
 
 
 @web.middleware
-async def ask_token(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def require_login(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Whoever has not given the token is asked for it, where other machines can reach the desk."""
     desk = desk_of(request)
     said = request.cookies.get(LOGIN_COOKIE, "")
-    is_open = desk.is_private or request.path == "/login" or request.path.startswith(STATIC)
+    is_open = desk.is_local_only or request.path == "/login" or request.path.startswith(STATIC)
     if is_open or sessions.is_login(desk.keys, request[SESSION], said):
         return await handler(request)
     if request.method != "GET":
@@ -147,4 +147,4 @@ async def ask_token(request: web.Request, handler: Handler) -> web.StreamRespons
     raise web.HTTPSeeOther(f"/login?back={quote(request.path_qs)}")
 
 
-MIDDLEWARES = (answer_failures, refuse_other_hosts, keep_session, check_forms, ask_token)
+MIDDLEWARES = (show_errors, refuse_other_hosts, ensure_session, check_forms, require_login)

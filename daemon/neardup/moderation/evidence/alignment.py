@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from neardup.core.verify.passages import Passage
 
-LONGEST_EDIT = 60  # words between two passages, on either side: more is no edit but other text
+MAX_EDIT_WORDS = 60  # words between two passages, on either side: more is no edit but other text
 CONTEXT_WORDS = 20  # shown of other text beside what is marked, and where a story begins and ends
-WORTH_FOLDING = 25  # fewer words take no less room when they are folded
+MIN_FOLDED_WORDS = 25  # fewer words take no less room when they are folded
 
 
 class Mark(StrEnum):
@@ -18,7 +18,7 @@ class Mark(StrEnum):
 
     PLAIN = "plain"
     COPIED = "copied"  # a passage, which stands in both
-    KEPT = "kept"  # words of an edit that stand in both, fewer than a passage has
+    UNCHANGED = "unchanged"  # words of an edit that stand in both, fewer than a passage has
     CHANGED = "changed"  # words of an edit that stand on one side only
     FOLDED = "folded"  # other text, too long to be shown at once
     ELIDED = "elided"  # the middle of a passage, where it is shown in short
@@ -51,7 +51,7 @@ def stretches(passages: Sequence[Passage], a: Sequence[bytes], b: Sequence[bytes
     for _, gap_a, gap_b in _edits(passages, len(a), len(b)):
         compared = SequenceMatcher(None, a[gap_a.start : gap_a.stop], b[gap_b.start : gap_b.stop], autojunk=False)
         for tag, *places in compared.get_opcodes():
-            mark = Mark.KEPT if tag == "equal" else Mark.CHANGED
+            mark = Mark.UNCHANGED if tag == "equal" else Mark.CHANGED
             for side, gap, (first, end) in zip(marked, (gap_a, gap_b), (places[:2], places[2:]), strict=True):
                 if first < end:
                     side.append(Stretch(gap.start + first, gap.start + end, mark))
@@ -85,7 +85,7 @@ def _edits(passages: Sequence[Passage], words_a: int, words_b: int) -> Iterator[
             range(before.start_a + before.words, after.start_a),
             range(before.start_b + before.words, after.start_b),
         )
-        if max(map(len, gaps)) <= min(LONGEST_EDIT, before.words + after.words):
+        if max(map(len, gaps)) <= min(MAX_EDIT_WORDS, before.words + after.words):
             yield n, *gaps
 
 
@@ -97,7 +97,7 @@ def _folded(marked: list[Stretch], words: int) -> list[Stretch]:
     at = 0
     for one in [*sorted(marked, key=lambda one: one.first), Stretch(words, words, Mark.PLAIN)]:
         first, end = at + CONTEXT_WORDS, one.first - CONTEXT_WORDS
-        if end - first >= WORTH_FOLDING:
+        if end - first >= MIN_FOLDED_WORDS:
             out.append(Stretch(first, end, Mark.FOLDED))
         if one.mark is not Mark.PLAIN:
             out.append(one)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from neardup.core.verify.clusters import Cluster, Edge
 
-MOST_DRAWN = 24
+MAX_DRAWN = 24
 SIZE, RADIUS = 300, 132  # of the drawing, and of the circle in its middle
 
 
@@ -23,7 +23,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class DrawnEdge:
     """Two members that are flagged, and the larger of their scores, 0 to 1."""
 
     a: Member
@@ -38,7 +38,7 @@ class Graph:
     """What is drawn of a cluster of `stories`, `left_out` of them not; the first member is likely the original."""
 
     members: tuple[Member, ...]
-    edges: tuple[Joined, ...]
+    edges: tuple[DrawnEdge, ...]
     stories: int
     left_out: int
     steps: int
@@ -48,14 +48,14 @@ class Graph:
 def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], titles: Mapping[int, str | None]) -> Graph:
     """The cluster of a pair (A, B), or of nobody's, and its edges, in any order -> what is drawn.
 
-    The pair, the original and the ends of the weakest edge are always among the MOST_DRAWN, the others in
+    The pair, the original and the ends of the weakest edge are always among the MAX_DRAWN, the others in
     the order of publication.
     """
     number = {story: n for n, story in enumerate(cluster.stories, 1)}
     first = dict.fromkeys((*pair, cluster.stories[0], *cluster.weakest[:2], *cluster.stories))
     drawn = sorted((story for story in first if story in number), key=lambda story: number[story])
-    if len(drawn) > MOST_DRAWN:
-        kept = set(list(first)[:MOST_DRAWN])
+    if len(drawn) > MAX_DRAWN:
+        kept = set(list(first)[:MAX_DRAWN])
         drawn = [story for story in drawn if story in kept]
     letters = dict(zip(pair, "AB", strict=False))
     members = {
@@ -63,7 +63,7 @@ def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], titles
         for n, story in enumerate(drawn)
     }
     joined = [
-        Joined(members[a], members[b], score, {a, b} == set(cluster.weakest[:2]), {a, b} == set(pair))
+        DrawnEdge(members[a], members[b], score, {a, b} == set(cluster.weakest[:2]), {a, b} == set(pair))
         for a, b, score in sorted(edges)
         if a in members and b in members
     ]

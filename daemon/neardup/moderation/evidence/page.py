@@ -1,4 +1,4 @@
-"""The page of a pair: the template's parts for whoever serves it, and the page that needs nothing but itself."""
+"""The page of a pair: the values its template shows, and the page as one self-contained file."""
 
 import sqlite3
 from contextlib import closing
@@ -8,9 +8,9 @@ from typing import Any
 from neardup.errors import Fatal
 from neardup.ledger import clusters, flags, read, stories, translated
 from neardup.moderation import wording
+from neardup.moderation.evidence.fragments import align_stories
 from neardup.moderation.evidence.graph import Graph, graph
-from neardup.moderation.evidence.pieces import shared
-from neardup.moderation.templating import environment, inlined
+from neardup.moderation.templating import environment, inline_assets
 from neardup.query.compare import Comparer, load_both
 from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record, thresholds_of
 
@@ -18,11 +18,17 @@ TEMPLATE = "evidence.html.j2"
 
 
 def render_evidence(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> str:
-    """The page of a pair, complete in itself; its parts are those of `parts`."""
-    return environment().get_template(TEMPLATE).render(**parts(facts, a, b, drawn), inlined=inlined())
+    """The page of a pair, complete in itself; its template_values are those of `template_values`."""
+    return (
+        environment()
+        .get_template(TEMPLATE)
+        .render(**template_values(facts, a, b, drawn), inline_assets=inline_assets())
+    )
 
 
-def parts(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> dict[str, Any]:
+def template_values(
+    facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None
+) -> dict[str, Any]:
     """What evidence.html.j2 draws: the evidence of a pair, its stories, its cluster."""
     texts = [one if isinstance(one, WithText) else WithText("", [], one.known) for one in (a, b)]
     return {
@@ -33,7 +39,7 @@ def parts(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText,
         "warnings": wording.warnings(facts),
         "shares": {side: wording.share(facts, side) for side in facts.sides},
         "scores": wording.scores(facts),
-        "shared": shared(facts, *texts),
+        "aligned": align_stories(facts, *texts),
         "graph": drawn,
     }
 

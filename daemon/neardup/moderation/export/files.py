@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from neardup.moderation.export.guard import guarded
-from neardup.moderation.export.pairs import COLUMNS, Pair
+from neardup.moderation.export.pairs import COLUMNS, ExportRow
 
 BOM = "\ufeff"
 
 
-def write_csv(path: Path, pairs: Iterable[Pair], *, bom: bool = False) -> None:
+def write_csv(path: Path, pairs: Iterable[ExportRow], *, bom: bool = False) -> None:
     """RFC 4180, UTF-8, every text in quotes; no cell is one that a spreadsheet would run as a formula.
 
     With a byte order mark Excel knows the encoding, and shows every script.
@@ -31,7 +31,7 @@ def _cell(value: object) -> object:
     return guarded(value) if isinstance(value, str) else value
 
 
-def write_jsonl(path: Path, pairs: Iterable[Pair]) -> None:
+def write_jsonl(path: Path, pairs: Iterable[ExportRow]) -> None:
     """An object a line, UTF-8."""
     with path.open("w", encoding="utf-8", newline="\n") as out:
         for pair in pairs:

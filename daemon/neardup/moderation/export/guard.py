@@ -10,23 +10,23 @@ import re
 import unicodedata
 
 SIGNS = frozenset("=+-@\u2212")  # the last, the minus sign, is one of LibreOffice's
-MAY_RUN = re.compile(r"[^\w\s.,:!?()\u0900-\u0dff]|^[\t\r\n]")  # what no sign looks like is told quickly
-CUT = re.compile(r"(?<=[;\t\r\n])")
-UNSEEN = frozenset("CMZ")  # controls, formats and the unassigned; marks; blanks
+MAY_BE_FORMULA = re.compile(r"[^\w\s.,:!?()\u0900-\u0dff]|^[\t\r\n]")  # what no sign looks like is told quickly
+CELL_STARTS = re.compile(r"(?<=[;\t\r\n])")
+IGNORED_CATEGORIES = frozenset("CMZ")  # controls, formats and the unassigned; marks; blanks
 
 
 def guarded(text: str) -> str:
     """The text, with an apostrophe before each part of it that a spreadsheet could run; it shows as text then."""
-    if not MAY_RUN.search(text):
+    if not MAY_BE_FORMULA.search(text):
         return text
-    first, *rest = CUT.split(text)
-    lead = "'" if _may_run(text) or text.startswith(("\t", "\r", "\n")) else ""
-    return lead + first + "".join(f"'{part}" if _may_run(part) else part for part in rest)
+    first, *rest = CELL_STARTS.split(text)
+    lead = "'" if _may_be_formula(text) or text.startswith(("\t", "\r", "\n")) else ""
+    return lead + first + "".join(f"'{part}" if _may_be_formula(part) else part for part in rest)
 
 
-def _may_run(text: str) -> bool:
+def _may_be_formula(text: str) -> bool:
     """Whether the first character that shows, quotes aside, is one that begins a formula."""
     for character in text:
-        if character != '"' and unicodedata.category(character)[0] not in UNSEEN:
+        if character != '"' and unicodedata.category(character)[0] not in IGNORED_CATEGORIES:
             return unicodedata.normalize("NFKC", character)[0] in SIGNS
     return False

@@ -17,22 +17,22 @@ from neardup import __version__
 from neardup.core.verify import tiers
 from neardup.ledger import now_ms
 from neardup.moderation import wording
-from neardup.moderation.export.pairs import Pair
-from neardup.moderation.export.passages import Copied
+from neardup.moderation.export.pairs import ExportRow
+from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.templating import environment
 from neardup.query.evidence import About, Evidence
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
 TEMPLATE = "export.html.j2"
-MOST_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
+MAX_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
 CHUNKS = 64  # of the template, a write
 
 Tally = Counter[tuple[str, str]]  # pairs by language and kind
-Passages = Mapping[int, Copied]  # by flag
+Passages = Mapping[int, CopiedPassages]  # by flag
 
 
-def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, passages: Passages) -> None:
+def write_page(path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: int, passages: Passages) -> None:
     """Write the page of these pairs; `tally` counts them, and `chosen` how many it would be of, had it room."""
     languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
     kinds = [one for one in tiers.kinds() if any(one == found for _, found in tally)]
@@ -54,7 +54,7 @@ def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, pas
         page.dump(out)
 
 
-def facts_of(pair: Pair, copied: Copied | None) -> Evidence:
+def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
     """A pair as evidence, for its wording; A is the match, as a rule the earlier story."""
     a, b = (
         About(

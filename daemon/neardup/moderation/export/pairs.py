@@ -1,4 +1,4 @@
-"""What is told of a pair in an export: one record, the same in every format."""
+"""What is told of a pair in an export: one export_row, the same in every format."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -36,12 +36,12 @@ COLUMNS = (
 IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
 TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})
 
-Pair = dict[str, Any]  # by COLUMNS, in their order; None where a thing is not known
-Clusters = Mapping[int, tuple[int, int]]  # story -> its cluster's likely original, and how many it holds
+ExportRow = dict[str, Any]  # by COLUMNS, in their order; None where a thing is not known
+ClusterOfStory = Mapping[int, tuple[int, int]]  # story -> its cluster's likely original, and how many it holds
 NO_CLUSTER = (None, None)
 
 
-def record(row: sqlite3.Row, cluster_of: Clusters) -> Pair:
+def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
     """A pair from the ledger -> the export's columns."""
     pair = dict(row)
     cluster = cluster_of.get(pair["story_id"], NO_CLUSTER)

@@ -11,42 +11,41 @@ import structlog
 from neardup.config import Config
 from neardup.errors import Transient
 from neardup.ledger import read, stories, translated
-from neardup.moderation.evidence.pieces import Pair as Passage
-from neardup.moderation.evidence.pieces import shared
+from neardup.moderation.evidence.fragments import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
 from neardup.query.evidence import WithoutText, WithText, evidence, thresholds_of
 
-MOST_PAIRS = 200  # more would keep the store busy for what nobody reads in one sitting
-PAIRS_AT_ONCE = 8  # whose texts are held
-SHOWN = 3  # of the passages of a pair, the longest
+MAX_PAIRS_WITH_PASSAGES = 200  # more would keep the store busy for what nobody reads in one sitting
+PAIRS_IN_MEMORY = 8  # whose texts are held
+MAX_PASSAGES = 3  # of the passages of a pair, the longest
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedPassages:
     """The longest passages of a pair, how many others there are, and how much of A, the match, and B all cover."""
 
-    passages: tuple[Passage, ...]
+    passages: tuple[PassagePair, ...]
     more: int
     share_a: float
     share_b: float
 
 
-async def copied_in(
+async def copied_passages(
     config: Config, open_pool: OpenReaderPool, pairs: Mapping[int, tuple[int, int]]
-) -> dict[int, Copied]:
+) -> dict[int, CopiedPassages]:
     """Flag -> what its stories A and B share; no entry where a text cannot be read."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         rows = stories.describe(db, {story for pair in pairs.values() for story in pair})
     known = {story: dict(row) for story, row in rows.items()}
     left = list(pairs.items())
-    found: dict[int, Copied] = {}
+    found: dict[int, CopiedPassages] = {}
     pool = open_pool()
     try:
         while left:
-            some, left = left[:PAIRS_AT_ONCE], left[PAIRS_AT_ONCE:]
+            some, left = left[:PAIRS_IN_MEMORY], left[PAIRS_IN_MEMORY:]
             texts = await _load(pool, known, [story for _, pair in some for story in pair])
             for flag_id, (a, b) in some:
                 copied = await asyncio.to_thread(_copied, config, texts.get(a), texts.get(b))
@@ -66,11 +65,15 @@ async def _load(
     return dict(zip(wanted, await asyncio.gather(*(load_story(pool, known[n]) for n in wanted)), strict=True))
 
 
-def _copied(config: Config, a: WithText | WithoutText | None, b: WithText | WithoutText | None) -> Copied | None:
+def _copied(
+    config: Config, a: WithText | WithoutText | None, b: WithText | WithoutText | None
+) -> CopiedPassages | None:
     if not (isinstance(a, WithText) and isinstance(b, WithText)):
         return None
     facts = evidence(a, b, thresholds_of(config.detection, a, b))
-    both = shared(facts, a, b)
-    longest = sorted(both.pairs, key=lambda pair: -pair.words)[:SHOWN]
+    both = align_stories(facts, a, b)
+    longest = sorted(both.pairs, key=lambda pair: -pair.words)[:MAX_PASSAGES]
     shown = sorted(longest, key=lambda pair: pair.first)
-    return Copied(tuple(shown), both.more + len(both.pairs) - len(shown), facts.share_a or 0.0, facts.share_b or 0.0)
+    return CopiedPassages(
+        tuple(shown), both.more + len(both.pairs) - len(shown), facts.share_a or 0.0, facts.share_b or 0.0
+    )

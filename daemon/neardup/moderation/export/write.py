@@ -12,29 +12,29 @@ from neardup.config.export import Format, Target
 from neardup.ledger import clusters, flags, read, snapshot, translated
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.columnar import require_parquet, write_parquet
+from neardup.moderation.export.destination import write_to_target
 from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.page import MOST_PAIRS_SHOWN, Passages, write_page
-from neardup.moderation.export.pairs import Pair, record
-from neardup.moderation.export.passages import MOST_PAIRS, copied_in
-from neardup.moderation.export.placing import placed
+from neardup.moderation.export.page import MAX_PAIRS_SHOWN, Passages, write_page
+from neardup.moderation.export.pairs import ExportRow, export_row
+from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, copied_passages
 from neardup.moderation.export.workbook import write_xlsx
 from neardup.pages.reader_pool import OpenReaderPool
 
-EVERY_OPEN_FLAG = Selection()
+ALL_OPEN_FLAGS = Selection()
 NO_PASSAGES: Passages = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ExportOptions:
     """What is to be exported, as what; `bom` is CSV's, `passages` are an HTML page's."""
 
     file_format: Format
-    selection: Selection = EVERY_OPEN_FLAG
+    selection: Selection = ALL_OPEN_FLAGS
     bom: bool = False
     passages: bool = True
 
 
-async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, order: Order) -> list[int]:
+async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, order: ExportOptions) -> list[int]:
     """Write the flags, worst first, to a file, an object of S3, or (None) stdout: whole or not at all.
 
     Returns the ids of the flags given, for `flags.mark_exported`.  Raises Fatal for what cannot be written,
@@ -48,7 +48,7 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
         with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
             return write(db, file, order, passages)
 
-    return await placed(target, config.content, write_selected)
+    return await write_to_target(target, config.content, write_selected)
 
 
 def check_format(file_format: Format) -> None:
@@ -60,18 +60,18 @@ def check_format(file_format: Format) -> None:
 async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passages: bool = True) -> None:
     """Leave the file that [export] names, of all open flags; none where it names none.  Raises as `export` does."""
     if config.export.path is not None:
-        await export(config, open_pool, config.export.path, Order(config.export.path_format, passages=passages))
+        await export(config, open_pool, config.export.path, ExportOptions(config.export.path_format, passages=passages))
 
 
-def write(db: sqlite3.Connection, file: Path, order: Order, passages: Passages = NO_PASSAGES) -> list[int]:
-    """Write the flags to a local file, the worst MOST_PAIRS_SHOWN if it is a page; returns the ids of those given."""
+def write(db: sqlite3.Connection, file: Path, order: ExportOptions, passages: Passages = NO_PASSAGES) -> list[int]:
+    """Write the flags to a local file, the worst MAX_PAIRS_SHOWN if it is a page; returns the ids of those given."""
     given: list[int] = []
 
-    def pairs(most: int = -1) -> Iterator[Pair]:
+    def pairs(most: int = -1) -> Iterator[ExportRow]:
         cluster_of = clusters.by_story(db)
         for row in flags.select(db, order.selection, limit=most):
             given.append(row["flag_id"])
-            yield record(row, cluster_of)
+            yield export_row(row, cluster_of)
 
     match order.file_format:
         case "csv":
@@ -83,15 +83,17 @@ def write(db: sqlite3.Connection, file: Path, order: Order, passages: Passages =
         case "parquet":
             write_parquet(file, pairs())
         case "html":
-            shown = flags.select(db, order.selection, limit=MOST_PAIRS_SHOWN)
+            shown = flags.select(db, order.selection, limit=MAX_PAIRS_SHOWN)
             tally = Counter((row["language"], row["kind"]) for row in shown)
-            write_page(file, pairs(MOST_PAIRS_SHOWN), tally, flags.count(db, order.selection), passages)
+            write_page(file, pairs(MAX_PAIRS_SHOWN), tally, flags.count(db, order.selection), passages)
     return given
 
 
 async def _passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:
     """The copied passages, where there are so few pairs that their texts can be read again."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
-        few = flags.count(db, selection) <= MOST_PAIRS
+        few = flags.count(db, selection) <= MAX_PAIRS_WITH_PASSAGES
         rows = list(flags.select(db, selection)) if few else []
-    return await copied_in(config, open_pool, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows})
+    return await copied_passages(
+        config, open_pool, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows}
+    )

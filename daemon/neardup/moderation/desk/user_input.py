@@ -10,19 +10,19 @@ from neardup.moderation.desk.sessions import set_cookie
 
 NAME_COOKIE = "neardup_name"
 NAME_SECONDS = 365 * 86_400
-MOST_IN_NAME = 60  # characters
-MOST_IN_NOTE = 2_000
+MAX_NAME_LENGTH = 60  # characters
+MAX_NOTE_LENGTH = 2_000
 JOINERS = "\u200c\u200d"  # a part of how names are written in many scripts
-LOCAL = re.compile(r"/(?![/\\])[^\s\\]*")
+LOCAL_PATH = re.compile(r"/(?![/\\])[^\s\\]*")
 
 
-def name_of(typed: str) -> str:
+def clean_name(typed: str) -> str:
     """A person's name on one line; "" for what is none."""
-    return " ".join(_visible(typed, JOINERS).split())[:MOST_IN_NAME].strip()
+    return " ".join(_visible(typed, JOINERS).split())[:MAX_NAME_LENGTH].strip()
 
 
-def note_of(typed: str) -> str:
-    """A note without what cannot be seen, its lines ended as everywhere else.  May be longer than MOST_IN_NOTE."""
+def clean_note(typed: str) -> str:
+    """A note without what cannot be seen, its lines ended as everywhere else.  May be longer than MAX_NOTE_LENGTH."""
     return _visible(re.sub(r"\r\n?", "\n", typed), JOINERS + "\n\t").strip()
 
 
@@ -34,15 +34,15 @@ def _visible(typed: str, kept: str) -> str:
     )
 
 
-def local(address: str) -> str:
+def local_path(address: str) -> str:
     """An address of this desk, to go back to; its first page for any other."""
-    return address if LOCAL.fullmatch(address) else "/"
+    return address if LOCAL_PATH.fullmatch(address) else "/"
 
 
-def moderator(request: web.Request) -> str:
+def moderator_name(request: web.Request) -> str:
     """The name that this browser's moderator gave; "" for one who was not asked yet."""
-    return name_of(unquote(request.cookies.get(NAME_COOKIE, "")))
+    return clean_name(unquote(request.cookies.get(NAME_COOKIE, "")))
 
 
-def keep_name(answer: web.Response, name: str) -> None:
+def set_name_cookie(answer: web.Response, name: str) -> None:
     set_cookie(answer, NAME_COOKIE, quote(name), NAME_SECONDS)

@@ -20,9 +20,9 @@ from neardup.config import Content
 from neardup.config.export import FORMATS, Format
 from neardup.errors import Fatal, Transient
 from neardup.moderation.export.columnar import write_parquet
+from neardup.moderation.export.destination import write_atomically, write_to_target
 from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.pairs import Pair
-from neardup.moderation.export.placing import placed, replaced
+from neardup.moderation.export.pairs import ExportRow
 from neardup.moderation.export.workbook import write_xlsx
 
 from tests.moderation.test_formats import page, pair
@@ -33,7 +33,7 @@ HERE = Content(url="file:.")
 LARGE = 12_000_000  # bytes: more than one part of an upload
 
 
-def many(count: int = 2000) -> Iterator[Pair]:
+def many(count: int = 2000) -> Iterator[ExportRow]:
     drawn = Random(1)
     for n in range(count):
         yield pair(flag_id=n, story_title="".join(chr(drawn.randrange(0x900, 0x97F)) for _ in range(100)))
@@ -55,7 +55,7 @@ def test_a_disk_that_is_full_leaves_the_old_file(tmp_path: Path, form: Format) -
     path = tmp_path / f"flags.{form}"
     path.write_bytes(b"old")
     with no_file_larger_than(50_000), pytest.raises(Fatal, match=rf"cannot write .*flags\.{form}: .*too large") as told:
-        replaced(path, lambda file: WRITE[form](file, many()))
+        write_atomically(path, lambda file: WRITE[form](file, many()))
     assert "\n" not in str(told.value)
     assert {left.name: left.read_bytes() for left in tmp_path.iterdir()} == {path.name: b"old"}
 
@@ -63,8 +63,8 @@ def test_a_disk_that_is_full_leaves_the_old_file(tmp_path: Path, form: Format) -
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from neardup.moderation.export.placing import replaced
-from tests.moderation.test_placing import WRITE, many
+from neardup.moderation.export.destination import write_atomically
+from tests.moderation.test_destination import WRITE, many
 
 def dying():
     for n, one in enumerate(many()):
@@ -72,7 +72,7 @@ def dying():
             os.kill(os.getpid(), signal.SIGKILL)
         yield one
 
-replaced(Path(sys.argv[2]), lambda file: WRITE[sys.argv[1]](file, dying()))
+write_atomically(Path(sys.argv[2]), lambda file: WRITE[sys.argv[1]](file, dying()))
 """
 
 
@@ -88,7 +88,7 @@ def test_a_kill_while_it_is_written_leaves_the_old_file(tmp_path: Path, form: Fo
 def test_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there" / "flags")
-    asyncio.run(placed(tmp_path / "link", HERE, lambda file: file.write_bytes(b"new")))
+    asyncio.run(write_to_target(tmp_path / "link", HERE, lambda file: file.write_bytes(b"new")))
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there" / "flags").read_bytes() == b"new"
 
@@ -108,19 +108,19 @@ def held(aws: Aws) -> dict[str, bytes]:
 @pytest.mark.parametrize("key", ["flags.csv", "a/b c/ഫ്ലാഗ്.csv"])
 async def test_an_object_is_what_is_written(aws: Aws, store: Content, key: str) -> None:
     for body in (b"", b"short", bytes(LARGE)):
-        assert await placed(f"s3://flags/{key}", store, partial(Path.write_bytes, data=body)) == len(body)
+        assert await write_to_target(f"s3://flags/{key}", store, partial(Path.write_bytes, data=body)) == len(body)
         assert held(aws) == {key: body}, "whole, in the place of the one before"
 
 
 async def test_what_fails_leaves_the_old_object(aws: Aws, store: Content) -> None:
-    await placed("s3://flags/x/flags.csv", store, lambda file: file.write_bytes(b"old"))
+    await write_to_target("s3://flags/x/flags.csv", store, lambda file: file.write_bytes(b"old"))
 
     def failing(file: Path) -> None:
         file.write_bytes(bytes(LARGE))
         raise LookupError("no such day")
 
     with pytest.raises(LookupError):
-        await placed("s3://flags/x/flags.csv", store, failing)
+        await write_to_target("s3://flags/x/flags.csv", store, failing)
     assert held(aws) == {"x/flags.csv": b"old"}
 
 
@@ -128,7 +128,7 @@ async def test_what_fails_leaves_the_old_object(aws: Aws, store: Content) -> Non
 async def test_an_upload_that_ends_midway_leaves_no_parts(
     aws: Aws, store: Content, monkeypatch: pytest.MonkeyPatch, ending: BaseException
 ) -> None:
-    await placed("s3://flags/k", store, lambda file: file.write_bytes(b"old"))
+    await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(b"old"))
     read = s3_objects._part
 
     def part(file: Path, number: int) -> bytes:
@@ -138,7 +138,7 @@ async def test_an_upload_that_ends_midway_leaves_no_parts(
 
     monkeypatch.setattr(s3_objects, "_part", part)
     with stamina.set_testing(True, attempts=1), pytest.raises((Transient, CancelledError)):
-        await placed("s3://flags/k", store, lambda file: file.write_bytes(bytes(LARGE)))
+        await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(bytes(LARGE)))
     assert not aws.client("s3").list_multipart_uploads(Bucket="flags").get("Uploads"), "parts stay and cost money"
     assert held(aws) == {"k": b"old"}
 
@@ -148,7 +148,7 @@ async def test_a_store_that_does_not_take_it_is_told_in_a_line(aws: Aws, store: 
     with stamina.set_testing(True, attempts=2):
         for target, content, kind in (("s3://none/k", store, Fatal), ("s3://flags/k", elsewhere, Transient)):
             with pytest.raises(kind, match=f"^cannot write {target}: ") as told:
-                await placed(target, content, lambda file: file.write_bytes(b"new"))
+                await write_to_target(target, content, lambda file: file.write_bytes(b"new"))
             assert "\n" not in str(told.value)
     assert held(aws) == {}
 
@@ -160,4 +160,4 @@ async def test_credentials_that_are_missing_are_told_in_a_line(monkeypatch: pyte
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(Fatal, match=r"cannot write s3://flags/k: .*no AWS credentials found"):
-        await placed("s3://flags/k", HERE, lambda file: file.write_bytes(b"new"))
+        await write_to_target("s3://flags/k", HERE, lambda file: file.write_bytes(b"new"))

@@ -17,25 +17,25 @@ from neardup.s3_objects import upload
 R = TypeVar("R")
 
 
-async def placed(target: Target | None, content: Content, write: Callable[[Path], R]) -> R:
+async def write_to_target(target: Target | None, content: Content, write: Callable[[Path], R]) -> R:
     """What `write(file)` returns, its file then being at the target; None is stdout.
 
     S3's endpoint and region are those of [content].  Raises Fatal for what cannot be written, Transient for
     a store that does not answer; what was at the target is then still there.
     """
     if isinstance(target, Path):
-        return await asyncio.to_thread(replaced, target.resolve(), write)
+        return await asyncio.to_thread(write_atomically, target.resolve(), write)
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         file = Path(folder) / "export"
         made = await asyncio.to_thread(write, file)
         if target is None:
-            await asyncio.to_thread(_give, file)
+            await asyncio.to_thread(_copy_to_stdout, file)
         else:
-            await _put(file, target, content)
+            await _upload(file, target, content)
     return made
 
 
-def replaced(path: Path, write: Callable[[Path], R]) -> R:
+def write_atomically(path: Path, write: Callable[[Path], R]) -> R:
     """What `write(file)` returns, its file having taken the place of the one at `path`.  Raises Fatal."""
     if path.exists() and not path.is_file():
         raise Fatal(f"cannot write {path}: it is no regular file")
@@ -58,15 +58,15 @@ def replaced(path: Path, write: Callable[[Path], R]) -> R:
     return made
 
 
-def _give(file: Path) -> None:
+def _copy_to_stdout(file: Path) -> None:
     """Copy a file to stdout, to the last byte."""
     with file.open("rb") as written:
         shutil.copyfileobj(written, sys.stdout.buffer)
     sys.stdout.flush()  # what was not given must not be marked
 
 
-async def _put(file: Path, url: str, content: Content) -> None:
-    """Write an object.  Raises as `placed` does."""
+async def _upload(file: Path, url: str, content: Content) -> None:
+    """Write an object.  Raises as `write_to_target` does."""
     try:
         await upload(file, url, content)
     except Transient as error:

@@ -10,31 +10,31 @@ from aiohttp import web
 from neardup.errors import Conflict
 from neardup.ledger import flags, verdicts
 from neardup.moderation.desk.cluster import story_of
-from neardup.moderation.desk.decided import Decision, decision
+from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import FORM, desk_of
-from neardup.moderation.desk.pages import page, send_again
+from neardup.moderation.desk.pages import page, send_again_page
 from neardup.moderation.desk.pair import Pair, pair_of
 from neardup.moderation.desk.query import number, query_of, selection_of
 from neardup.moderation.desk.queue import place
-from neardup.moderation.desk.typed import MOST_IN_NOTE, moderator, note_of
+from neardup.moderation.desk.user_input import MAX_NOTE_LENGTH, clean_note, moderator_name
 from neardup.records import Verdict
 
 log = structlog.get_logger()
 Said = tuple[Verdict, str, str, str]  # a verdict, its note, the moderator, and the state that was seen
 
 
-async def judge_pair(request: web.Request) -> web.StreamResponse:
+async def decide_pair(request: web.Request) -> web.StreamResponse:
     """POST /pair/A/B/verdict: `verdict`, `note`, `seen`, and `query`, the queue's; on to its next pair."""
     ledger, form, pair = desk_of(request).ledger, request[FORM], pair_of(request)
-    verdict, note = _verdict(form), note_of(form.get("note", ""))
+    verdict, note = _verdict(form), clean_note(form.get("note", ""))
     if refused := _refused(request, note):
         return refused
     query = _query(form)
     selection = selection_of(query)
     stood = await ledger.read(place, selection, pair, number(query, "at") or 0)
     try:
-        said = verdict, note, moderator(request), form.get("seen", "")
-        done = await ledger.write(_judge_pair, pair, said)
+        said = verdict, note, moderator_name(request), form.get("seen", "")
+        done = await ledger.write(_decide_pair, pair, said)
     except Conflict as error:
         now = await ledger.read(_pair_now, pair)
         back = "/pair/{}/{}".format(*pair)
@@ -46,15 +46,15 @@ async def judge_pair(request: web.Request) -> web.StreamResponse:
     raise web.HTTPSeeOther("/pair/{}/{}{}".format(*stood.after, query_of(selection, at=at, done=done)))
 
 
-async def judge_cluster(request: web.Request) -> web.StreamResponse:
+async def decide_cluster(request: web.Request) -> web.StreamResponse:
     """POST /cluster/ID/verdict: the same for all its pairs; back to the queue."""
     ledger, form, story = desk_of(request).ledger, request[FORM], story_of(request)
-    verdict, note = _verdict(form), note_of(form.get("note", ""))
+    verdict, note = _verdict(form), clean_note(form.get("note", ""))
     if refused := _refused(request, note):
         return refused
     try:
-        said = verdict, note, moderator(request), form.get("seen", "")
-        done = await ledger.write(_judge_cluster, story, said)
+        said = verdict, note, moderator_name(request), form.get("seen", "")
+        done = await ledger.write(_decide_cluster, story, said)
     except Conflict as error:
         now = await ledger.read(_cluster_now, story)
         return _conflict(request, error, form | {"verdict": verdict, "note": note, "back": f"/cluster/{story}"} | now)
@@ -71,7 +71,7 @@ async def undo(request: web.Request) -> web.StreamResponse:
     if taken_back is None:
         raise web.HTTPNotFound
     try:
-        await ledger.write(verdicts.undo, done, moderator(request), form.get("seen", ""))
+        await ledger.write(verdicts.undo, done, moderator_name(request), form.get("seen", ""))
     except Conflict as error:
         return page(request, "conflict.html.j2", 409, said=str(error), form=None, back=_where(taken_back))
     log.info("undone", decision=done)
@@ -102,20 +102,20 @@ def _query(form: dict[str, str]) -> dict[str, str]:
 
 
 def _refused(request: web.Request, note: str) -> web.Response | None:
-    if len(note) > MOST_IN_NOTE:
-        return send_again(request, 400, "The note is too long", f"It may have {MOST_IN_NOTE:,} characters.")
-    if not moderator(request):
+    if len(note) > MAX_NOTE_LENGTH:
+        return send_again_page(request, 400, "The note is too long", f"It may have {MAX_NOTE_LENGTH:,} characters.")
+    if not moderator_name(request):
         said = "Your name is not known here any more. Give it at /name, in another tab, then send this again."
-        return send_again(request, 403, "Who are you?", said)
+        return send_again_page(request, 403, "Who are you?", said)
     return None
 
 
-def _judge_pair(db: sqlite3.Connection, pair: Pair, said: Said) -> int:
+def _decide_pair(db: sqlite3.Connection, pair: Pair, said: Said) -> int:
     row = flags.of_pair(db, *pair)
     return verdicts.decide(db, [row["flag_id"]] if row else [], *said)
 
 
-def _judge_cluster(db: sqlite3.Connection, story: int, said: Said) -> int:
+def _decide_cluster(db: sqlite3.Connection, story: int, said: Said) -> int:
     return verdicts.decide(db, [row["flag_id"] for row in flags.of_cluster(db, story)], *said)
 
 

@@ -9,21 +9,21 @@ from neardup.moderation.desk import sessions
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, set_cookie
-from neardup.moderation.desk.typed import keep_name, local, moderator, name_of
+from neardup.moderation.desk.user_input import clean_name, local_path, moderator_name, set_name_cookie
 
 log = structlog.get_logger()
 
 
 async def ask_login(request: web.Request) -> web.Response:
     """GET /login?back=ADDRESS."""
-    return page(request, "login.html.j2", back=local(request.query.get("back", "/")), refused=False)
+    return page(request, "login.html.j2", back=local_path(request.query.get("back", "/")), refused=False)
 
 
 async def log_in(request: web.Request) -> web.StreamResponse:
     """POST /login: `secret` and `back`."""
     form, keys = request[FORM], desk_of(request).keys
-    back = local(form.get("back", "/"))
-    if desk_of(request).is_private or not keys.is_token(form.get("secret", "")):
+    back = local_path(form.get("back", "/"))
+    if desk_of(request).is_local_only or not keys.is_token(form.get("secret", "")):
         log.warning("a login was refused", remote=request.remote)
         return page(request, "login.html.j2", 403, back=back, refused=True)
     answer = web.Response(status=303, headers={"Location": back})
@@ -33,23 +33,23 @@ async def log_in(request: web.Request) -> web.StreamResponse:
 
 async def ask_name(request: web.Request) -> web.Response:
     """GET /name?back=ADDRESS."""
-    return page(request, "name.html.j2", back=local(request.query.get("back", "/")), refused=False)
+    return page(request, "name.html.j2", back=local_path(request.query.get("back", "/")), refused=False)
 
 
-async def take_name(request: web.Request) -> web.StreamResponse:
+async def save_name(request: web.Request) -> web.StreamResponse:
     """POST /name: `name` and `back`."""
     form = request[FORM]
-    name, back = name_of(form.get("name", "")), local(form.get("back", "/"))
+    name, back = clean_name(form.get("name", "")), local_path(form.get("back", "/"))
     if not name:
         return page(request, "name.html.j2", 400, back=back, refused=True)
     answer = web.Response(status=303, headers={"Location": back})
-    keep_name(answer, name)
+    set_name_cookie(answer, name)
     return answer
 
 
-def named(request: web.Request) -> str:
+def require_name(request: web.Request) -> str:
     """The moderator's name; asks for it first, where it is not known: raises HTTPSeeOther."""
-    name = moderator(request)
+    name = moderator_name(request)
     if not name:
         raise web.HTTPSeeOther(f"/name?back={quote(request.path_qs if request.method == 'GET' else '/')}")
     return name
