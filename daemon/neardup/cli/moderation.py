@@ -94,8 +94,8 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
     if bom and chosen != "csv":
         raise Misuse(f"--bom: {chosen} takes none")
-    order = ExportOptions(chosen, selection, bom=bom)
-    given = run_async(lambda _: write_export(config, lambda: open_readers(config), target, order))
+    options = ExportOptions(chosen, selection, bom=bom)
+    given = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
         click.echo(f"{len(given):,} flags: {target}", err=True)
     with translated(config.ledger.path), closing(connect(config.ledger.path)) as db:

@@ -1,4 +1,4 @@
-"""Pages for moderators, from the templates and the style sheet beside this file."""
+"""The Jinja environment of the pages for moderators, with its filters and globals."""
 
 import base64
 import hashlib
@@ -16,14 +16,14 @@ from neardup.records import ISO_CODES
 
 CODES = {str(language): code for code, language in ISO_CODES.items()}
 
-# Controls, what turns the direction of writing for all that follows, annotations, halves of code points.
+# Control characters, bidirectional formatting, interlinear annotation, and lone surrogates.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
-LAST_C0_CONTROL = 0x1F  # Unicode has pictures of these: U+2400 and on
+LAST_C0_CONTROL = 0x1F  # Unicode has a visible symbol for each of these, from U+2400 on
 
 
 @dataclass(frozen=True, slots=True)
 class InlineAssets:
-    """What a page holds that needs nothing but itself: its style, its script, and the policy that allows only these."""
+    """The style and the script of a self-contained page, and the Content Security Policy that allows only these."""
 
     style: str
     script: str
@@ -46,7 +46,7 @@ def environment() -> Environment:
 
 
 def visible(text: object) -> str:
-    """Text with nothing in it that a reader does not see but the page around it would feel."""
+    """Text in which invisible characters that could disturb the page are replaced by visible ones."""
     return INVISIBLE.sub(_visible_form, str(text))
 
 
@@ -65,7 +65,7 @@ def readable_time(rfc3339: str) -> str:
 
 @cache
 def inline_assets() -> InlineAssets:
-    """The style sheet and the script, to be held by a page itself."""
+    """The style sheet and the script for embedding in a page."""
     static = files("neardup.moderation") / "static"
     style, script = ((static / name).read_text(encoding="utf-8") for name in ("review.css", "review.js"))
     allowed = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
@@ -79,5 +79,5 @@ FILTERS = {
     "readable_time": readable_time,
     "evidence": lambda row: evidence(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
-# What a page goes by that is given nothing else: see base.html.j2, passages.html.j2, cluster.html.j2, evidence.html.j2.
+# Defaults for the templates' variables; a page may pass its own.
 GLOBALS = {"inline_assets": None, "codes": CODES, "story_url": None, "layout": "base.html.j2", "tier_of": tier_of}

@@ -1,4 +1,4 @@
-"""The summary of a run, posted to the URL that [export] names."""
+"""Posts the summary of a run to the webhook of [export]."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from neardup.errors import Fatal, Transient
 from neardup.retry import retried
 
 TIMEOUT = aiohttp.ClientTimeout(total=10)  # seconds
-RETRIED_STATUSES = frozenset({408, 425, 429})  # and all that begins with a 5
+RETRIED_STATUSES = frozenset({408, 425, 429})  # and every 5xx
 
 
 async def notify_webhook(section: Export, command: str, status: str, facts: dict[str, Any]) -> None:
-    """POST what a run did, as JSON, with the file that it left; nothing where [export] names no webhook.
+    """POST the summary of a run and its export file as JSON; does nothing if [export] sets no webhook.
 
-    `text` says it in a line, which is what chat rooms show.  Raises Transient, or Fatal where it is not accepted;
-    neither shows the URL, which may be a secret.
+    `text` is the summary in one line, which chat services display.  Raises Transient if the webhook does not answer or
+    is busy, Fatal if it refuses; neither message contains the URL, which may be a secret.
     """
     url = section.webhook
     if not url:

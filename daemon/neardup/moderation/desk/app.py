@@ -1,4 +1,4 @@
-"""The desk as a web application: its addresses, its parts, and serving it."""
+"""The desk as a web application: its routes, its parts, and its server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,8 +27,8 @@ log = structlog.get_logger()
 async def serve(config: Config, open_pool: OpenReaderPool, listen: str, stop: asyncio.Event) -> None:
     """`neardup review`: serve the desk on HOST:PORT until `stop` is set.
 
-    Raises Misuse for an address that other machines can reach without a token, Fatal for one that is not
-    to be had, for a ledger that is not there and for a store that cannot be opened.
+    Raises Misuse if other machines can reach the address and no token is set, Fatal if the address is in use, the
+    ledger does not exist, or the store cannot be opened.
     """
     async with (
         open_desk(config, open_pool, listen) as desk,
@@ -40,7 +40,7 @@ async def serve(config: Config, open_pool: OpenReaderPool, listen: str, stop: as
 
 @asynccontextmanager
 async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> AsyncIterator[Desk]:
-    """The parts of a desk.  Raises as `serve` does, and Transient for a ledger that is locked."""
+    """Open the parts of a desk.  Raises as `serve` does, and Transient if the ledger is locked."""
     token = config.review.token.get_secret_value()
     is_local_only = is_loopback(listen.rpartition(":")[0])
     if not is_local_only and not token:
@@ -50,7 +50,7 @@ async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> A
 
 
 def application(desk: Desk) -> web.Application:
-    """Every address of the desk."""
+    """The web application with every route of the desk."""
     app = web.Application(middlewares=MIDDLEWARES, client_max_size=MAX_BODY_BYTES)
     app[DESK] = desk
     app.on_response_prepare.append(set_headers)

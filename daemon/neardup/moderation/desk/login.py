@@ -1,4 +1,4 @@
-"""Who sits at the desk: the token, where one is needed, and the moderator's name, each asked for once."""
+"""Logging in with the token, if the desk needs one, and entering the moderator's name."""
 
 from urllib.parse import quote
 
@@ -20,15 +20,15 @@ async def ask_login(request: web.Request) -> web.Response:
 
 
 async def log_in(request: web.Request) -> web.StreamResponse:
-    """POST /login: `secret` and `back`."""
+    """POST /login: fields `secret` and `back`."""
     form, keys = request[FORM], desk_of(request).keys
     back = local_path(form.get("back", "/"))
     if desk_of(request).is_local_only or not keys.is_token(form.get("secret", "")):
         log.warning("a login was refused", remote=request.remote)
         return page(request, "login.html.j2", 403, back=back, refused=True)
-    answer = web.Response(status=303, headers={"Location": back})
-    set_cookie(answer, LOGIN_COOKIE, sessions.login(keys, request[SESSION]), LOGIN_SECONDS)
-    return answer
+    response = web.Response(status=303, headers={"Location": back})
+    set_cookie(response, LOGIN_COOKIE, sessions.login(keys, request[SESSION]), LOGIN_SECONDS)
+    return response
 
 
 async def ask_name(request: web.Request) -> web.Response:
@@ -37,18 +37,18 @@ async def ask_name(request: web.Request) -> web.Response:
 
 
 async def save_name(request: web.Request) -> web.StreamResponse:
-    """POST /name: `name` and `back`."""
+    """POST /name: fields `name` and `back`."""
     form = request[FORM]
     name, back = clean_name(form.get("name", "")), local_path(form.get("back", "/"))
     if not name:
         return page(request, "name.html.j2", 400, back=back, refused=True)
-    answer = web.Response(status=303, headers={"Location": back})
-    set_name_cookie(answer, name)
-    return answer
+    response = web.Response(status=303, headers={"Location": back})
+    set_name_cookie(response, name)
+    return response
 
 
 def require_name(request: web.Request) -> str:
-    """The moderator's name; asks for it first, where it is not known: raises HTTPSeeOther."""
+    """The moderator's name.  Raises HTTPSeeOther, to the page that asks for it, if it is not known."""
     name = moderator_name(request)
     if not name:
         raise web.HTTPSeeOther(f"/name?back={quote(request.path_qs if request.method == 'GET' else '/')}")

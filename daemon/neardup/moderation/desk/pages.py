@@ -1,4 +1,4 @@
-"""The desk's pages: Jinja templates, every value escaped, a name that is not there an error."""
+"""The desk's pages, rendered from Jinja templates that escape every value and reject undefined names."""
 
 import unicodedata
 from functools import cache
@@ -17,9 +17,8 @@ from neardup.moderation.templating import environment
 from neardup.timestamps import rfc3339
 
 MAX_TITLE_LENGTH = 160  # characters
-JOINING_CHARACTERS = (
-    "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"  # a joiner, and the viramas, which join letters
-)
+# The zero-width joiner and the viramas, which join the letters around them.
+JOINING_CHARACTERS = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"
 
 
 @cache
@@ -32,7 +31,7 @@ def _templates() -> Environment:
 
 
 def short(title: str) -> str:
-    """A title that fits on a few lines, not cut within what a reader sees as one character."""
+    """A title shortened to a few lines, without cutting inside a grapheme cluster."""
     if len(title) <= MAX_TITLE_LENGTH:
         return title
     end = MAX_TITLE_LENGTH
@@ -44,7 +43,7 @@ def short(title: str) -> str:
 
 
 def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
-    """A template as the answer; its forms get their token, and its head the moderator's name."""
+    """The response with a rendered template; `token` and `moderator` are set for its forms and header."""
     session = request.get(SESSION)
     text = (
         _templates()
@@ -58,24 +57,24 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
     return web.Response(text=text, content_type="text/html", status=status)
 
 
-def error_page(request: web.Request, status: int, said: str) -> web.Response:
-    """A page that says what is wrong."""
-    return page(request, "error.html.j2", status, title=HTTPStatus(status).phrase, said=said)
+def error_page(request: web.Request, status: int, message: str) -> web.Response:
+    """A page with an error message."""
+    return page(request, "error.html.j2", status, title=HTTPStatus(status).phrase, message=message)
 
 
-def send_again_page(request: web.Request, status: int, title: str, said: str) -> web.Response:
-    """A page that says why a form was rejected and keeps its input for another try; `error_page` if no form."""
+def send_again_page(request: web.Request, status: int, title: str, message: str) -> web.Response:
+    """A page that says why a form was rejected and keeps its input; `error_page` if there was no form."""
     form = request.get(FORM)
     if form is None:
-        return error_page(request, status, said)
-    kept = {name: value for name, value in form.items() if name not in ("token", "note", "secret")}
+        return error_page(request, status, message)
+    fields = {name: value for name, value in form.items() if name not in ("token", "note", "secret")}
     return page(
         request,
         "send_again.html.j2",
         status,
         title=title,
-        said=said,
+        message=message,
         action=request.path,
-        kept=kept,
+        fields=fields,
         note=form.get("note"),
     )

@@ -1,6 +1,6 @@
-"""What two stories share, as a page shows it: marked_spans of their texts, in lines and folds, and passages in pairs.
+"""The texts of two stories, cut into marked fragments for a page, and the passages that they share in pairs.
 
-Every boundary is a cut of `core.text.Located`: never within a word, nor within what a reader sees as one character.
+Every cut is one of `core.text.Located.cuts`: never inside a word or a grapheme cluster.
 """
 
 import re
@@ -16,13 +16,13 @@ from neardup.query.evidence import Evidence, WithText
 
 SPACE = re.compile(r"\s")
 MAX_PASSAGE_PAIRS = 30
-MIN_PAIR_WORDS = 40  # passages that nothing but edits part are shown as one pair until it has so many
-FIRST_WORDS, LAST_WORDS, SURROUNDING_WORDS = 40, 15, 8  # what a pair shows of a longer one, and beside it
+MIN_PAIR_WORDS = 40  # passages separated only by edits are joined in one pair until it has this many words
+FIRST_WORDS, LAST_WORDS, SURROUNDING_WORDS = 40, 15, 8  # the words shown of a long passage, and around it
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A piece of a story's text; of a passage that goes over several lines, one fragment `begins` it."""
+    """Part of a story's text with one mark; `begins` is set on the first fragment of a passage."""
 
     text: str
     mark: Mark = Mark.PLAIN
@@ -32,14 +32,14 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """One line of a story, with the line feeds at its end."""
+    """One line of a story, including the line feeds at its end."""
 
     fragments: tuple[Fragment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Other text of so many words, shown when it is asked for."""
+    """Text that was not copied, collapsed until the reader opens it; `words` is its length."""
 
     words: int
     paragraphs: tuple[Paragraph, ...]
@@ -47,7 +47,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Where a passage begins, and how much it is, in thousandths of the story's words."""
+    """The position and the length of a passage, in thousandths of the story's words."""
 
     passage: int
     at: float
@@ -56,7 +56,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A story's text; joined, its fragments are the text in NFC."""
+    """A story's text; its fragments, joined, are the whole text in NFC."""
 
     blocks: tuple[Paragraph | Fold, ...]
     bars: tuple[Bar, ...]
@@ -64,7 +64,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class PassagePair:
-    """Passages [first, last] as they stand in either story, the edits between them, and some words around them."""
+    """Passages `first` to `last` in both stories, with the edits between them and a few words around them.
+
+    `words` is the number of copied words.
+    """
 
     first: int
     last: int
@@ -75,7 +78,7 @@ class PassagePair:
 
 @dataclass(frozen=True, slots=True)
 class AlignedStories:
-    """Two stories side by side; `pairs` are the longest, in A's order, and `more` counts the others."""
+    """Two stories side by side; `pairs` are the longest pairs of passages, in A's order, and `more` counts the rest."""
 
     a: Side
     b: Side
@@ -85,7 +88,7 @@ class AlignedStories:
 
 @dataclass(frozen=True, slots=True)
 class MarkedSpan:
-    """Text [start, end) of a story, and what it is; a fold holds so many `words`."""
+    """Characters [start, end) of a story and their mark; `words` is the length of a stretch, 0 between stretches."""
 
     start: int
     end: int
@@ -95,46 +98,54 @@ class MarkedSpan:
 
 
 def align_stories(facts: Evidence, a: WithText, b: WithText) -> AlignedStories:
-    """What `query.evidence` found of two stories, placed in their texts.  Passages count from 1, by A."""
-    found = [Passage(one.a.word, one.b.word, one.words) for one in facts.passages]
-    found.sort(key=lambda passage: passage.start_a)
-    marked_a, marked_b = stretches(found, a.words, b.words)
+    """Mark the passages of `query.evidence` in both texts.  Passages are numbered from 1, in A's order."""
+    shared = [Passage(one.a.word, one.b.word, one.words) for one in facts.passages]
+    shared.sort(key=lambda passage: passage.start_a)
+    marked_a, marked_b = stretches(shared, a.words, b.words)
     text_a, text_b = located(a.text), located(b.text)
-    pieces_a, pieces_b = marked_spans(text_a, marked_a), marked_spans(text_b, marked_b)
-    pairs = list(_passage_groups(found, len(a.words), len(b.words)))
-    longest = sorted(sorted(pairs, key=lambda pair: -pair.words)[:MAX_PASSAGE_PAIRS], key=lambda pair: pair.first)
+    spans_a, spans_b = marked_spans(text_a, marked_a), marked_spans(text_b, marked_b)
+    groups = list(_passage_groups(shared, len(a.words), len(b.words)))
+    longest = sorted(sorted(groups, key=lambda group: -group.words)[:MAX_PASSAGE_PAIRS], key=lambda group: group.first)
     return AlignedStories(
-        Side(tuple(_blocks(text_a.text, pieces_a)), _bars(marked_a, len(a.words))),
-        Side(tuple(_blocks(text_b.text, pieces_b)), _bars(marked_b, len(b.words))),
+        Side(tuple(_blocks(text_a.text, spans_a)), _bars(marked_a, len(a.words))),
+        Side(tuple(_blocks(text_b.text, spans_b)), _bars(marked_b, len(b.words))),
         tuple(
             PassagePair(
-                one.first, one.last, one.words, excerpt(text_a, pieces_a, one.in_a), excerpt(text_b, pieces_b, one.in_b)
+                group.first,
+                group.last,
+                group.words,
+                excerpt(text_a, spans_a, group.in_a),
+                excerpt(text_b, spans_b, group.in_b),
             )
-            for one in longest
+            for group in longest
         ),
-        len(pairs) - len(longest),
+        len(groups) - len(longest),
     )
 
 
 def marked_spans(text: Located, marked: Sequence[Stretch]) -> list[MarkedSpan]:
-    """Stretches in reading order -> marked_spans of the text, all of it, in order."""
-    out: list[MarkedSpan] = []
-    at = 0
-    for one in marked:
-        folded = one.mark is Mark.FOLDED
-        span = (_gap(text, one.first), _gap(text, one.end)) if folded else text.span(one.first, one.end)
-        start, end = (max(at, offset) for offset in span)
-        if at < start:
-            out.append(MarkedSpan(at, start))
-        out.append(MarkedSpan(start, end, one.mark, one.passage, one.end - one.first))
-        at = end
-    if at < len(text.text):
-        out.append(MarkedSpan(at, len(text.text)))
-    return out
+    """Convert stretches of words, in reading order, to spans of characters that cover the whole text."""
+    spans: list[MarkedSpan] = []
+    done = 0
+    for stretch in marked:
+        folded = stretch.mark is Mark.FOLDED
+        offsets = (
+            (_cut_before(text, stretch.first), _cut_before(text, stretch.end))
+            if folded
+            else text.span(stretch.first, stretch.end)
+        )
+        start, end = (max(done, offset) for offset in offsets)
+        if done < start:
+            spans.append(MarkedSpan(done, start))
+        spans.append(MarkedSpan(start, end, stretch.mark, stretch.passage, stretch.end - stretch.first))
+        done = end
+    if done < len(text.text):
+        spans.append(MarkedSpan(done, len(text.text)))
+    return spans
 
 
-def _gap(text: Located, word: int) -> int:
-    """Where to part a text before this word: behind what is written on to the word before it."""
+def _cut_before(text: Located, word: int) -> int:
+    """The offset of the cut before a word, after any punctuation attached to the previous word."""
     space = SPACE.search(text.text, text.ends[word - 1])
     end = space.start() if space else len(text.text)
     cut = int(text.cuts[np.searchsorted(text.cuts, end)])
@@ -143,7 +154,7 @@ def _gap(text: Located, word: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _PassageGroup:
-    """Passages [first, last], of so many words together, and where they stand in either story."""
+    """Passages `first` to `last`, their number of words, and their words' ranges in both stories."""
 
     first: int
     last: int
@@ -152,63 +163,63 @@ class _PassageGroup:
     in_b: range
 
 
-def _passage_groups(found: Sequence[Passage], words_a: int, words_b: int) -> Iterator[_PassageGroup]:
-    """Passages, as they are paired; of a chain, a pair begins where the one before it ends."""
+def _passage_groups(shared: Sequence[Passage], words_a: int, words_b: int) -> Iterator[_PassageGroup]:
+    """Group the passages of each chain; a group begins where the previous group of its chain ends."""
     number = 0
-    for chain in chains(found, words_a, words_b):
-        at = None
+    for chain in chains(shared, words_a, words_b):
+        start = None
         words, first = 0, number + 1
-        for one in chain:
+        for passage in chain:
             number += 1
-            words += one.words
-            at = at or (one.start_a, one.start_b)
-            end = one.start_a + one.words, one.start_b + one.words
-            if words >= MIN_PAIR_WORDS or one is chain[-1]:
-                yield _PassageGroup(first, number, words, range(at[0], end[0]), range(at[1], end[1]))
-                at = end
+            words += passage.words
+            start = start or (passage.start_a, passage.start_b)
+            end = passage.start_a + passage.words, passage.start_b + passage.words
+            if words >= MIN_PAIR_WORDS or passage is chain[-1]:
+                yield _PassageGroup(first, number, words, range(start[0], end[0]), range(start[1], end[1]))
+                start = end
                 words, first = 0, number + 1
 
 
-def excerpt(text: Located, whole: Sequence[MarkedSpan], words: range) -> tuple[Fragment, ...]:
-    """These words of a story's marked_spans, their middle left out where they are many, and some words around them."""
+def excerpt(text: Located, spans: Sequence[MarkedSpan], words: range) -> tuple[Fragment, ...]:
+    """The fragments of these words and a few words around them; the middle of a long range is elided."""
     outer = range(max(words.start - SURROUNDING_WORDS, 0), min(words.stop + SURROUNDING_WORDS, len(text.starts)))
     if len(words) <= 2 * (FIRST_WORDS + LAST_WORDS):
-        return tuple(_within(text.text, whole, *text.span(outer.start, outer.stop)))
+        return tuple(_within(text.text, spans, *text.span(outer.start, outer.stop)))
     return (
-        *_within(text.text, whole, *text.span(outer.start, words.start + FIRST_WORDS)),
+        *_within(text.text, spans, *text.span(outer.start, words.start + FIRST_WORDS)),
         Fragment("", Mark.ELIDED),
-        *_within(text.text, whole, *text.span(words.stop - LAST_WORDS, outer.stop)),
+        *_within(text.text, spans, *text.span(words.stop - LAST_WORDS, outer.stop)),
     )
 
 
-def _within(text: str, whole: Sequence[MarkedSpan], start: int, end: int) -> Iterator[Fragment]:
-    for one in whole:
-        if one.start < end and start < one.end:
-            mark = Mark.PLAIN if one.mark is Mark.FOLDED else one.mark
-            yield Fragment(text[max(start, one.start) : min(end, one.end)], mark, one.passage)
+def _within(text: str, spans: Sequence[MarkedSpan], start: int, end: int) -> Iterator[Fragment]:
+    for span in spans:
+        if span.start < end and start < span.end:
+            mark = Mark.PLAIN if span.mark is Mark.FOLDED else span.mark
+            yield Fragment(text[max(start, span.start) : min(end, span.end)], mark, span.passage)
 
 
-def _blocks(text: str, whole: Sequence[MarkedSpan]) -> Iterator[Paragraph | Fold]:
+def _blocks(text: str, spans: Sequence[MarkedSpan]) -> Iterator[Paragraph | Fold]:
     shown: list[MarkedSpan] = []
-    for one in whole:
-        if one.mark is Mark.FOLDED:
+    for span in spans:
+        if span.mark is Mark.FOLDED:
             yield from _paragraphs(text, shown)
-            yield Fold(one.words, tuple(_paragraphs(text, [replace(one, mark=Mark.PLAIN)])))
+            yield Fold(span.words, tuple(_paragraphs(text, [replace(span, mark=Mark.PLAIN)])))
             shown = []
         else:
-            shown.append(one)
+            shown.append(span)
     yield from _paragraphs(text, shown)
 
 
-def _paragraphs(text: str, whole: Sequence[MarkedSpan]) -> list[Paragraph]:
-    """A line each; one without a sign is part of the next, or of the last."""
+def _paragraphs(text: str, spans: Sequence[MarkedSpan]) -> list[Paragraph]:
+    """One paragraph per line; a blank line is part of the next paragraph, or of the last paragraph."""
     lines: list[list[Fragment]] = []
     line: list[Fragment] = []
     blank = True
-    for one in whole:
-        begins = one.passage is not None
-        for part in text[one.start : one.end].splitlines(keepends=True) or [""]:
-            line.append(Fragment(part, one.mark, one.passage, begins))
+    for span in spans:
+        begins = span.passage is not None
+        for part in text[span.start : span.end].splitlines(keepends=True) or [""]:
+            line.append(Fragment(part, span.mark, span.passage, begins))
             begins = False
             blank = blank and not part.strip()
             if part.endswith("\n") and not blank:
@@ -223,7 +234,11 @@ def _paragraphs(text: str, whole: Sequence[MarkedSpan]) -> list[Paragraph]:
 
 def _bars(marked: Sequence[Stretch], words: int) -> tuple[Bar, ...]:
     return tuple(
-        Bar(one.passage, round(1000 * one.first / words, 2), round(1000 * (one.end - one.first) / words, 2))
-        for one in marked
-        if one.passage is not None
+        Bar(
+            stretch.passage,
+            round(1000 * stretch.first / words, 2),
+            round(1000 * (stretch.end - stretch.first) / words, 2),
+        )
+        for stretch in marked
+        if stretch.passage is not None
     )

@@ -18,7 +18,7 @@ TEMPLATE = "evidence.html.j2"
 
 
 def render_evidence(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> str:
-    """The page of a pair, complete in itself; its template_values are those of `template_values`."""
+    """The page of a pair as one self-contained HTML document."""
     return (
         environment()
         .get_template(TEMPLATE)
@@ -29,8 +29,8 @@ def render_evidence(facts: Evidence, a: WithText | WithoutText, b: WithText | Wi
 def template_values(
     facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None
 ) -> dict[str, Any]:
-    """What evidence.html.j2 draws: the evidence of a pair, its stories, its cluster."""
-    texts = [one if isinstance(one, WithText) else WithText("", [], one.known) for one in (a, b)]
+    """The values of evidence.html.j2: the evidence for a pair, its stories and its cluster."""
+    texts = [story if isinstance(story, WithText) else WithText("", [], story.known) for story in (a, b)]
     return {
         "facts": facts,
         "kind": wording.kind(facts),
@@ -45,18 +45,18 @@ def template_values(
 
 
 def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
-    """The cluster in which a pair (A, B) of stories is flagged; None where there are no others."""
-    found = clusters.around(db, pair[0])
-    if found is None or len(found.stories) <= len(pair) or pair[1] not in found.stories:
+    """The cluster that contains a pair (A, B) of stories; None if it contains no other story."""
+    cluster = clusters.around(db, pair[0])
+    if cluster is None or len(cluster.stories) <= len(pair) or pair[1] not in cluster.stories:
         return None
-    members = set(found.stories)
+    members = set(cluster.stories)
     edges = flags.edges_around(db, pair[0])
     titles = {story: row["title"] for story, row in stories.describe(db, members).items()}
-    return graph(found, edges, pair, titles)
+    return graph(cluster, edges, pair, titles)
 
 
 async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -> None:
-    """Write the page of two stories, named as for `compare`, whole or not at all.  Raises as it does, or Fatal."""
+    """Write the page of two stories atomically; they are named as for `compare`.  Raises as it does, and Fatal."""
     a, b = await load_both(comparer, one, other)
     drawn = None
     flag = None

@@ -1,4 +1,4 @@
-"""Parquet, by pyarrow, which is an extra."""
+"""Parquet, written by pyarrow, which is an optional dependency."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,7 +15,7 @@ BOOLEANS = frozenset({"same_author", "estimated"})
 
 
 def require_parquet() -> None:
-    """Raises Misuse where pyarrow is missing."""
+    """Raises Misuse if pyarrow is not installed."""
     try:
         import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415
     except ImportError:
@@ -23,9 +23,9 @@ def require_parquet() -> None:
 
 
 def write_parquet(path: Path, pairs: Iterable[ExportRow]) -> None:
-    """Typed columns: ids are 64-bit integers, times are milliseconds in UTC, what is not known is null."""
+    """Write typed columns: ids are 64-bit integers, times are in milliseconds and UTC, unknown values are null."""
     require_parquet()
-    import pyarrow as pa  # noqa: PLC0415 - a third of a second, which no other format pays
+    import pyarrow as pa  # noqa: PLC0415 - the import takes a third of a second, and no other format needs it
     from pyarrow import parquet  # noqa: PLC0415
 
     def type_of(column: str) -> pa.DataType:

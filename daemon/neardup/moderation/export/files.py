@@ -12,9 +12,9 @@ BOM = "\ufeff"
 
 
 def write_csv(path: Path, pairs: Iterable[ExportRow], *, bom: bool = False) -> None:
-    """RFC 4180, UTF-8, every text in quotes; no cell is one that a spreadsheet would run as a formula.
+    """Write CSV by RFC 4180, in UTF-8, with every text quoted and guarded against spreadsheet formulas.
 
-    With a byte order mark Excel knows the encoding, and shows every script.
+    Excel needs the byte order mark (`bom`) to recognise UTF-8.
     """
     with path.open("w", encoding="utf-8", newline="") as out:
         if bom:
@@ -32,7 +32,7 @@ def _cell(value: object) -> object:
 
 
 def write_jsonl(path: Path, pairs: Iterable[ExportRow]) -> None:
-    """An object a line, UTF-8."""
+    """Write one JSON object per line, in UTF-8."""
     with path.open("w", encoding="utf-8", newline="\n") as out:
         for pair in pairs:
             out.write(json.dumps(pair, ensure_ascii=False) + "\n")

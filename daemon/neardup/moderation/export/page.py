@@ -1,6 +1,6 @@
-"""The pairs as one HTML page that needs nothing but itself: no script, no request, readable for years.
+"""The export as one self-contained HTML page, without scripts and without requests.
 
-Written pair by pair: what is told of a pair is escaped by the template, and of a story no markup is kept.
+The page is streamed pair by pair.  The template escapes every value, so no markup of a story survives.
 """
 
 import base64
@@ -25,15 +25,15 @@ from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
 TEMPLATE = "export.html.j2"
-MAX_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
-CHUNKS = 64  # of the template, a write
+MAX_PAIRS_SHOWN = 5000  # a browser opens these in a second, but ten times as many in minutes
+BUFFERED_CHUNKS = 64  # chunks of the template's output that are written together
 
-Tally = Counter[tuple[str, str]]  # pairs by language and kind
-Passages = Mapping[int, CopiedPassages]  # by flag
+Tally = Counter[tuple[str, str]]  # number of pairs by (language, kind)
+Passages = Mapping[int, CopiedPassages]  # by flag id
 
 
 def write_page(path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: int, passages: Passages) -> None:
-    """Write the page of these pairs; `tally` counts them, and `chosen` how many it would be of, had it room."""
+    """Write the page of these pairs, counted in `tally`; `chosen` is the number of pairs selected, shown or not."""
     languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
     kinds = [one for one in tiers.kinds() if any(one == found for _, found in tally)]
     style = _style(languages, kinds, tally)
@@ -49,13 +49,13 @@ def write_page(path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: int
         pairs=pairs,
         passages=passages,
     )
-    page.enable_buffering(CHUNKS)
+    page.enable_buffering(BUFFERED_CHUNKS)
     with path.open("w", encoding="utf-8") as out:
         page.dump(out)
 
 
 def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
-    """A pair as evidence, for its wording; A is the match, as a rule the earlier story."""
+    """A pair as evidence, for the wording; A is the match, usually the earlier story."""
     a, b = (
         About(
             pair[f"{side}_id"],
@@ -84,7 +84,7 @@ def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
 
 
 def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
-    """The style sheets, with the rules that make the choices of a language and a kind hide the other pairs."""
+    """The style sheets, and rules that hide the pairs of other languages and kinds than those chosen."""
     static = files("neardup.moderation") / "static"
     sheets = "".join((static / name).read_text(encoding="utf-8") for name in ("review.css", "export.css"))
     chosen = [*(f"language-{one}" for one in languages), *(f"kind-{one}" for one in kinds)]

@@ -1,4 +1,4 @@
-"""XLSX: a sheet of pairs, written row by row."""
+"""XLSX: one sheet of pairs, streamed row by row."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 from neardup.errors import Fatal
 from neardup.moderation.export.pairs import COLUMNS, IDS, ExportRow
 
-MAX_ROWS = 1_048_575  # of a sheet, beside the header
+MAX_ROWS = 1_048_575  # rows of a sheet, without the header
 WORKBOOK_OPTIONS = {
     "constant_memory": True,
     "strings_to_formulas": False,
@@ -23,9 +23,9 @@ REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")
 
 
 def write_xlsx(path: Path, pairs: Iterable[ExportRow]) -> None:
-    """A workbook of one sheet.  Ids are texts, since a spreadsheet rounds what has more than 15 digits.
+    """Write a workbook of one sheet.  Ids are texts, since spreadsheets round numbers of more than 15 digits.
 
-    Raises Fatal for more pairs than a sheet holds, OSError.
+    Raises Fatal if there are more pairs than a sheet holds, OSError if the file cannot be written.
     """
     try:
         _write(path, pairs)
@@ -43,7 +43,7 @@ def _write(path: Path, pairs: Iterable[ExportRow]) -> None:
         row = 0
         for row, pair in enumerate(pairs, 1):
             if row > MAX_ROWS:
-                raise Fatal(f"an XLSX sheet holds {MAX_ROWS:,} pairs: choose fewer, or another format")
+                raise Fatal(f"an XLSX sheet holds {MAX_ROWS:,} pairs: select fewer, or use another format")
             for n, (column, value) in enumerate(pair.items()):
                 _write_cell(sheet, row, n, str(value) if column in IDS and value is not None else value)
         sheet.autofilter(0, 0, row, len(COLUMNS) - 1)
@@ -56,10 +56,10 @@ def _write_cell(sheet: Worksheet, row: int, column: int, value: object) -> None:
         case int() | float():
             sheet.write_number(row, column, value)
         case str():
-            sheet.write_string(row, column, _text(value))
+            sheet.write_string(row, column, _cell_text(value))
 
 
-def _text(text: str) -> str:
-    """What a cell can hold of it; XlsxWriter leaves out what is too long, and writes controls as Excel does."""
-    # it takes <r>...</r> for markup of its own, too, which would go into the sheet as it stands
+def _cell_text(text: str) -> str:
+    """The part of a text that a cell can hold; XlsxWriter truncates long texts and escapes control characters."""
+    # XlsxWriter writes <r>...</r> to the sheet unescaped, as rich text
     return f" {text}" if text.startswith("<r>") else text.translate(REPLACED_CHARACTERS)
