@@ -62,14 +62,14 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         response.headers["Retry-After"] = str(RETRY_SECONDS)
         return response
     except NeardupError as error:
-        log.error("a page failed", page=_name(request), why=str(error))
+        log.error("a page failed", page=_route_of(request), why=str(error))
         return error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
-        log.error("a page failed", page=_name(request), error=type(error).__name__, where=_innermost_frames(error))
+        log.error("a page failed", page=_route_of(request), error=type(error).__name__, where=_innermost_frames(error))
         return error_page(request, 500, "An internal error occurred; the log has the details.")
 
 
-def _name(request: web.Request) -> str:
+def _route_of(request: web.Request) -> str:
     resource = request.match_info.route.resource
     return resource.canonical if resource else "unknown"
 

@@ -35,9 +35,9 @@ class DrawnEdge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The drawn part of a cluster of `stories` stories, without `left_out` of them; the first is likely the original.
+    """The drawing of a cluster of `stories` stories, of which `left_out` are not drawn.
 
-    `steps` is the number of flags between the two stories furthest apart.
+    The first member is likely the original; `steps` is the number of flags between the two stories furthest apart.
     """
 
     members: tuple[Member, ...]

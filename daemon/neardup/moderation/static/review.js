@@ -8,9 +8,9 @@
   let at = -1;
 
   const highlight = (mark) => {
-    for (const piece of mark.closest(".story").querySelectorAll(`mark[data-passage="${mark.dataset.passage}"]`)) {
-      piece.classList.add("flash");
-      setTimeout(() => piece.classList.remove("flash"), HIGHLIGHT_MS);
+    for (const part of mark.closest(".story").querySelectorAll(`mark[data-passage="${mark.dataset.passage}"]`)) {
+      part.classList.add("flash");
+      setTimeout(() => part.classList.remove("flash"), HIGHLIGHT_MS);
     }
   };
 
@@ -42,8 +42,8 @@
   };
 
   const fold = () => {
-    const open = folds.some((one) => !one.open);
-    folds.forEach((one) => { one.open = open; });
+    const open = folds.some((details) => !details.open);
+    folds.forEach((details) => { details.open = open; });
   };
 
   document.addEventListener("click", (event) => {
