@@ -83,14 +83,14 @@ def test_pair_is_exported_once_with_the_earlier_match(times: list[int | None], d
     listed = [Story(10 + n, Language.TAMIL, published_at=at) for n, at in enumerate(times)]
     rank = {story.id: (story.published_at is None, story.published_at or 0, story.id) for story in listed}
     at = {story.id: story.published_at for story in listed}
-    want = {
+    expected = {
         (b, a, a if None not in (at[a], at[b]) and at[a] != at[b] else None)
         for a, b in permutations(rank, 2)
         if rank[a] < rank[b]
     }
     rows = exported(ledger(*data.draw(st.permutations(listed))))
-    assert len(rows) == len(want)
-    assert exported_pairs(rows) == want
+    assert len(rows) == len(expected)
+    assert exported_pairs(rows) == expected
 
 
 @settings(deadline=None, max_examples=50)

@@ -50,8 +50,8 @@ def test_durations_are_never_overstated(length: timedelta) -> None:
     days = {"years": 365, "months": 30, "days": 1, "hours": 1 / 24, "minutes": 1 / 1440, "seconds": 1 / 86400}
     number, _, unit = duration(length).partition(" ")
     if unit in days:
-        sentence = timedelta(days=int(number.replace(",", "")) * days[unit])
-        assert sentence <= length + timedelta(milliseconds=1) and length < sentence * 1.5 + timedelta(milliseconds=1)
+        claimed = timedelta(days=int(number.replace(",", "")) * days[unit])
+        assert claimed <= length + timedelta(milliseconds=1) and length < claimed * 1.5 + timedelta(milliseconds=1)
 
 
 def test_headline_has_both_shares() -> None:
