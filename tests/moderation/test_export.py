@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config.export import FORMATS, Format
-from neardup.core.fingerprint.version import TEXTS
 from neardup.errors import Fatal
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import flags, stories
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.destination import write_atomically
@@ -27,6 +27,7 @@ from neardup.timestamps import rfc3339
 
 from tests.moderation.test_formats import of_csv, read_csv, read_jsonl
 from tests.support.builders import fingerprint_of, judge_pending, ledger_in_memory, matches
+from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, ODIA, PUNJABI, TAMIL, TEXTS
 
 COLUMN_CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
@@ -67,7 +68,7 @@ def add(db: sqlite3.Connection, *listed: Story) -> None:
 def exported(db: sqlite3.Connection, form: Format = "jsonl", *, only_new: bool = False) -> list[Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flags"
-        exported_ids = write(db, path, ExportOptions(form, Selection(only_new=only_new)))
+        exported_ids = write(db, path, ExportOptions(form, Selection(only_new=only_new)), SHIPPED)
         rows = (read_csv if form == "csv" else read_jsonl)(path)
     assert [str(row["flag_id"]) for row in rows] == [str(n) for n in exported_ids]
     return rows
@@ -80,7 +81,7 @@ def exported_pairs(rows: Iterable[dict[str, Any]]) -> set[tuple[int, int, int | 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(published, min_size=2, max_size=4), st.data())
 def test_pair_is_exported_once_with_the_earlier_match(times: list[int | None], data: st.DataObject) -> None:
-    listed = [Story(10 + n, Language.TAMIL, published_at=at) for n, at in enumerate(times)]
+    listed = [Story(10 + n, TAMIL, published_at=at) for n, at in enumerate(times)]
     rank = {story.id: (story.published_at is None, story.published_at or 0, story.id) for story in listed}
     at = {story.id: story.published_at for story in listed}
     expected = {
@@ -94,7 +95,7 @@ def test_pair_is_exported_once_with_the_earlier_match(times: list[int | None], d
 
 
 @settings(deadline=None, max_examples=50)
-@given(titles, titles, st.sampled_from(Language), st.sampled_from(["csv", "jsonl"]))
+@given(titles, titles, st.sampled_from(LANGUAGES), st.sampled_from(["csv", "jsonl"]))
 def test_titles_read_back_unchanged(one: str | None, other: str | None, language: Language, form: Format) -> None:
     db = ledger(Story(1, language, title=one, author_id="a"), Story(2, language, title=other, author_id="b"))
     for row in exported(db, form):
@@ -118,7 +119,7 @@ def test_times_read_back_unchanged(milliseconds: int) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_columns_follow_the_contract_in_order(form: Format) -> None:
-    db = ledger(Story(1, Language.HINDI), Story(2, Language.HINDI))
+    db = ledger(Story(1, HINDI), Story(2, HINDI))
     assert list(COLUMNS) == COLUMN_CONTRACT.split()
     assert [list(row) for row in exported(db, form)] == [COLUMN_CONTRACT.split()]
 
@@ -126,12 +127,12 @@ def test_columns_follow_the_contract_in_order(form: Format) -> None:
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r"])
 def test_title_is_not_a_formula(start: str) -> None:
     title = f"{start}HYPERLINK(1)"
-    (row,) = exported(ledger(Story(1, Language.ODIA, title=title, author_id="=1"), Story(2, Language.ODIA)), "csv")
+    (row,) = exported(ledger(Story(1, ODIA, title=title, author_id="=1"), Story(2, ODIA)), "csv")
     matched_title = row["matched_title"].replace("\t'", "\t")  # text after a tab may become a cell of its own
     assert (matched_title, row["matched_author_id"], row["story_title"]) == (f"'{title}", "'=1", "")
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_all_columns_of_a_row(language: Language) -> None:
     title = f'{TEXTS[language]}, "\n'
     one = Story(1, language, title=title, author_id="7", published_at=NOON)
@@ -155,20 +156,20 @@ def test_all_columns_of_a_row(language: Language) -> None:
     ("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None), ((None, None), None)]
 )
 def test_unknown_values_are_empty(authors: tuple[str | None, str | None], same: bool | None) -> None:
-    db = ledger(*(Story(n, Language.ENGLISH, author_id=author) for n, author in enumerate(authors)))
+    db = ledger(*(Story(n, ENGLISH, author_id=author) for n, author in enumerate(authors)))
     (row,) = exported(db)
     assert (row["same_author"], row["earlier_id"], row["story_published_at"]) == (same, None, None)
     assert exported(db, "csv")[0]["same_author"] == {True: "true", False: "false", None: ""}[same]
 
 
 def test_only_new_skips_exported_flags() -> None:
-    db = ledger(*(Story(n, Language.BENGALI) for n in (1, 2)))
+    db = ledger(*(Story(n, BENGALI) for n in (1, 2)))
     assert exported_pairs(exported(db, only_new=True)) == exported_pairs(exported(db)) == {(2, 1, None)}, (
         "writing marked flags"
     )
     flags.mark_exported(db, [row["flag_id"] for row in exported(db, only_new=True)])
     assert exported(db, only_new=True) == []
-    add(db, Story(3, Language.BENGALI))
+    add(db, Story(3, BENGALI))
     assert exported_pairs(exported(db, only_new=True)) == {(3, 1, None), (3, 2, None)}
     assert len(exported(db)) == 3, "without only_new a flag is missing"
     stories.forget(db, 2)
@@ -177,11 +178,11 @@ def test_only_new_skips_exported_flags() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_file_is_written_atomically(tmp_path: Path, form: Format) -> None:
-    db = ledger(*(Story(n, Language.PUNJABI, title="ਕਹਾਣੀ\r\n") for n in range(20)))
+    db = ledger(*(Story(n, PUNJABI, title="ਕਹਾਣੀ\r\n") for n in range(20)))
     path = tmp_path / "new" / "flags"
 
     def export() -> list[int]:
-        return write_atomically(path, lambda file: write(db, file, ExportOptions(form)))
+        return write_atomically(path, lambda file: write(db, file, ExportOptions(form), SHIPPED))
 
     assert len(export()) == 190
     assert path.stat().st_mode & 0o777 == 0o644
@@ -203,20 +204,20 @@ def test_unwritable_file_is_fatal(tmp_path: Path) -> None:
 
 def test_page_exports_only_the_pairs_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.moderation.export.write.MAX_PAIRS_SHOWN", 4)
-    db = ledger(*(Story(n, Language.MALAYALAM) for n in range(5)))
-    assert len(write(db, tmp_path / "flags", ExportOptions("csv"))) == 10
-    exported_ids = write(db, tmp_path / "flags.html", ExportOptions("html"))
+    db = ledger(*(Story(n, MALAYALAM) for n in range(5)))
+    assert len(write(db, tmp_path / "flags", ExportOptions("csv"), SHIPPED)) == 10
+    exported_ids = write(db, tmp_path / "flags.html", ExportOptions("html"), SHIPPED)
     text = (tmp_path / "flags.html").read_text(encoding="utf-8")
     assert (len(exported_ids), text.count("<article")) == (4, 4), "pairs that are not shown count as exported"
     assert "The worst 4 of 10" in text
 
 
 def test_withdrawn_and_not_similar_flags_join_no_cluster() -> None:
-    db = ledger(*(Story(n, Language.GUJARATI) for n in (1, 2, 3)))
+    db = ledger(*(Story(n, GUJARATI) for n in (1, 2, 3)))
     db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = 1 AND b = 3")
     db.execute("UPDATE flags SET status = 'not_similar' WHERE b = 3")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flags"
-        write(db, path, ExportOptions("jsonl", Selection(statuses=())))
+        write(db, path, ExportOptions("jsonl", Selection(statuses=())), SHIPPED)
         rows = read_jsonl(path)
     assert {(row["story_id"], row["cluster_id"], row["cluster_size"]) for row in rows} == {(2, 1, 2), (3, None, None)}

@@ -5,16 +5,15 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from neardup.core.verify.tiers import tier_of
+from neardup.languages import Languages
 from neardup.moderation.wording import evidence, percent
-from neardup.records import ISO_CODES
-
-CODES = {str(language): code for code, language in ISO_CODES.items()}
+from neardup.records import Language
 
 # Control characters, bidirectional formatting, interlinear annotation, and lone surrogates.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
@@ -31,18 +30,43 @@ class InlineAssets:
 
 
 @cache
-def environment() -> Environment:
-    """The templates.  A page that is served finds the style sheet and the script under /static."""
-    made = Environment(
+def environment(languages: Languages) -> Environment:
+    """The Jinja environment for texts in these languages.
+
+    The server serves the style sheets and the script of a page under /static.
+    """
+    jinja = Environment(
         loader=PackageLoader("neardup.moderation"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= FILTERS
-    made.globals |= GLOBALS
-    return made
+    jinja.filters |= FILTERS
+    jinja.globals |= GLOBALS
+    jinja.globals |= {"code_of": partial(code_of, languages), "direction_of": partial(direction_of, languages)}
+    return jinja
+
+
+def code_of(languages: Languages, language: Language | None) -> str:
+    """The value of `lang` for a text; "" if its language is unknown."""
+    entry = languages.get(language) if language else None
+    return entry.code if entry else ""
+
+
+def direction_of(languages: Languages, language: Language | None) -> str:
+    """The value of `dir` for a text; with `auto`, browsers follow the first letter with a direction."""
+    entry = languages.get(language) if language else None
+    return "rtl" if entry and entry.direction == "rtl" else "auto"
+
+
+def font_rules(languages: Languages) -> str:
+    """The CSS rules that set the fonts of each language."""
+    return "".join(
+        f":lang({entry.code}) {{ --story: {', '.join(f'{chr(34)}{font}{chr(34)}' for font in entry.fonts)}, serif; }}\n"
+        for entry in languages.values()
+        if entry.fonts
+    )
 
 
 def visible(text: object) -> str:
@@ -64,10 +88,11 @@ def readable_time(rfc3339: str) -> str:
 
 
 @cache
-def inline_assets() -> InlineAssets:
+def inline_assets(languages: Languages) -> InlineAssets:
     """The style sheet and the script for embedding in a page."""
     static = files("neardup.moderation") / "static"
     style, script = ((static / name).read_text(encoding="utf-8") for name in ("review.css", "review.js"))
+    style += font_rules(languages)
     allowed = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     policy = f"default-src 'none'; style-src 'sha256-{allowed[0]}'; script-src 'sha256-{allowed[1]}'"
     return InlineAssets(style, script, policy)
@@ -80,4 +105,4 @@ FILTERS = {
     "evidence": lambda row: evidence(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
 # Defaults for the templates' variables; a page may pass its own.
-GLOBALS = {"inline_assets": None, "codes": CODES, "story_url": None, "layout": "base.html.j2", "tier_of": tier_of}
+GLOBALS = {"inline_assets": None, "story_url": None, "layout": "base.html.j2", "tier_of": tier_of}

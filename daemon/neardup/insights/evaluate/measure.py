@@ -145,7 +145,7 @@ async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> li
         some = batch[start : start + step]
         _, found = await app.index.lookup([banded for _, banded in some])
         held = await app.reader.do(fingerprint_arrays.held, *together(found))
-        limits = {language: _unlimited(app.config.detection.of(language)) for language in Language}
+        limits = {one.language: _unlimited(app.config.detection.of(one.language)) for _, one in some}
         nominees = nominate([([place], banded) for place, banded in some], found, held, limits)
         for one, nominee in zip(found, nominees, strict=True):
             origin = corpus.stories[nominee.story_id].origin

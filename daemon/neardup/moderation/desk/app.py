@@ -13,9 +13,10 @@ from neardup.config.address import is_loopback
 from neardup.errors import Misuse
 from neardup.moderation.desk import cluster, login, pair, queue, verdict_forms
 from neardup.moderation.desk.connections import Connections
-from neardup.moderation.desk.desk import DESK, Desk
+from neardup.moderation.desk.desk import DESK, Desk, desk_of
 from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_headers
 from neardup.moderation.desk.sessions import Keys
+from neardup.moderation.templating import font_rules
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.telemetry.http import listening
 
@@ -47,6 +48,11 @@ async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> A
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
     with closing(Connections(config.ledger.path)) as ledger, closing(open_pool()) as pool:
         yield Desk(config, ledger, pool, Keys.of(token), is_local_only)
+
+
+async def fonts(request: web.Request) -> web.Response:
+    """GET /static/fonts.css: the style sheet with the fonts of each language."""
+    return web.Response(text=font_rules(desk_of(request).config.registry), content_type="text/css")
 
 
 def application(desk: Desk) -> web.Application:

@@ -58,7 +58,7 @@ async def show(request: web.Request) -> web.Response:
         "cluster_page.html.j2",
         details=details,
         story=story,
-        selection=selection_of(request.query),
+        selection=selection_of(request.query, desk_of(request).config.registry),
         cluster_selection=Selection(statuses=STATUSES["every"], cluster=story),
         story_url="/cluster/{}".format,
     )

@@ -57,7 +57,7 @@ async def show(request: web.Request) -> web.Response:
     """GET /pair/A/B: the story published earlier is shown as A."""
     require_name(request)
     desk, pair = desk_of(request), pair_of(request)
-    selection, at = selection_of(request.query), number(request.query, "at") or 0
+    selection, at = selection_of(request.query, desk.config.registry), number(request.query, "at") or 0
     details = await desk.ledger.read(_details, pair, selection, at, number(request.query, "done"))
     if details is None:
         raise web.HTTPNotFound(reason="These two stories are not flagged as a pair")

@@ -15,7 +15,6 @@ from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.query import DECIDED, OPEN, STATUSES, number, query_of, selection_of
-from neardup.records import Language
 from neardup.source.parse import id_of
 
 PAGE_SIZE = 50
@@ -50,7 +49,7 @@ class QueuePosition:
 async def show(request: web.Request) -> web.Response:
     """GET /."""
     require_name(request)
-    selection, at = selection_of(request.query), number(request.query, "page") or 1
+    selection, at = selection_of(request.query, desk_of(request).config.registry), number(request.query, "page") or 1
     first = max(at - 1, 0) * PAGE_SIZE
     queue_page = await desk_of(request).ledger.read(_queue_page, selection, first, number(request.query, "done"))
     return page(
@@ -62,7 +61,7 @@ async def show(request: web.Request) -> web.Response:
         at=at,
         last=max(-(-queue_page.total // PAGE_SIZE), 1),
         replace=replace,
-        languages=Language,
+        languages=desk_of(request).config.registry,
         kinds=kinds(),
         statuses=STATUSES,
     )

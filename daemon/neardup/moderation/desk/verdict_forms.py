@@ -30,7 +30,7 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     if rejection := _rejection(request, note):
         return rejection
     query = _query(form)
-    selection = selection_of(query)
+    selection = selection_of(query, desk_of(request).config.registry)
     position = await ledger.read(position_of, selection, pair, number(query, "at") or 0)
     try:
         given = verdict, note, moderator_name(request), form.get("seen", "")
@@ -59,7 +59,8 @@ async def decide_cluster(request: web.Request) -> web.StreamResponse:
         state = await ledger.read(_cluster_state, story)
         return _conflict(request, error, form | {"verdict": verdict, "note": note, "back": f"/cluster/{story}"} | state)
     log.info("a verdict was stored", decision=done, verdict=str(verdict))
-    raise web.HTTPSeeOther(f"/{query_of(selection_of(_query(form)), done=done)}")
+    selection = selection_of(_query(form), desk_of(request).config.registry)
+    raise web.HTTPSeeOther(f"/{query_of(selection, done=done)}")
 
 
 async def undo(request: web.Request) -> web.StreamResponse:
@@ -76,7 +77,8 @@ async def undo(request: web.Request) -> web.StreamResponse:
         return page(request, "conflict.html.j2", 409, message=str(error), form=None, back=_path_of(undone))
     log.info("a verdict was undone", decision=done)
     query = _query(form)
-    raise web.HTTPSeeOther(f"{_path_of(undone)}{query_of(selection_of(query), at=number(query, 'at'))}")
+    selection = selection_of(query, desk_of(request).config.registry)
+    raise web.HTTPSeeOther(f"{_path_of(undone)}{query_of(selection, at=number(query, 'at'))}")
 
 
 def _path_of(decision: Decision) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from neardup.errors import Fatal
+from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translated
 from neardup.moderation import wording
 from neardup.moderation.evidence.fragments import align_stories
@@ -17,13 +18,12 @@ from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, ev
 TEMPLATE = "evidence.html.j2"
 
 
-def render_evidence(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> str:
+def render_evidence(
+    facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None, languages: Languages
+) -> str:
     """The page of a pair as one self-contained HTML document."""
-    return (
-        environment()
-        .get_template(TEMPLATE)
-        .render(**template_values(facts, a, b, drawn), inline_assets=inline_assets())
-    )
+    template = environment(languages).get_template(TEMPLATE)
+    return template.render(**template_values(facts, a, b, drawn), inline_assets=inline_assets(languages))
 
 
 def template_values(
@@ -55,7 +55,7 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
     return graph(cluster, edges, pair, titles)
 
 
-async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -> None:
+async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
     """Write the page of two stories atomically; they are named as for `compare`.  Raises as it does, and Fatal."""
     a, b = await load_both(comparer, one, other)
     drawn = None
@@ -69,7 +69,7 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -
         facts = evidence(a, b, thresholds_of(comparer.detection, a, b))
     else:
         facts = evidence_on_record(a, b, flag)
-    page = render_evidence(facts, a, b, drawn)
+    page = render_evidence(facts, a, b, drawn, languages)
     new = path.with_name(f".{path.name}.new")
     try:
         new.write_text(page, encoding="utf-8")

@@ -15,11 +15,12 @@ from typing import Any
 
 from neardup import __version__
 from neardup.core.verify import tiers
+from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation import wording
 from neardup.moderation.export.pairs import ExportRow
 from neardup.moderation.export.passages import CopiedPassages
-from neardup.moderation.templating import environment
+from neardup.moderation.templating import environment, font_rules
 from neardup.query.evidence import About, Evidence
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
@@ -32,18 +33,20 @@ Tally = Counter[tuple[str, str]]  # number of pairs by (language, kind)
 Passages = Mapping[int, CopiedPassages]  # by flag id
 
 
-def write_page(path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: int, passages: Passages) -> None:
+def write_page(
+    path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: int, passages: Passages, *, registry: Languages
+) -> None:
     """Write the page of these pairs, counted in `tally`; `chosen` is the number of pairs selected, shown or not."""
-    languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
-    kinds = [one for one in tiers.kinds() if any(one == found for _, found in tally)]
-    style = _style(languages, kinds, tally)
-    page = _template().stream(
+    languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
+    kinds = [kind for kind in tiers.kinds() if any(kind == tallied for _, tallied in tally)]
+    style = _style(languages, kinds, tally) + font_rules(registry)
+    page = _template(registry).stream(
         version=__version__,
         made_at=rfc3339(now_ms()),
         style=style,
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        languages={one: sum(n for (spoken, _), n in tally.items() if spoken == one) for one in languages},
-        kinds={one: sum(n for (_, found), n in tally.items() if found == one) for one in kinds},
+        languages={one: sum(n for (language, _), n in tally.items() if language == one) for one in languages},
+        kinds={one: sum(n for (_, kind), n in tally.items() if kind == one) for one in kinds},
         total=tally.total(),
         chosen=chosen,
         pairs=pairs,
@@ -100,5 +103,5 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
 
 
 @cache
-def _template() -> Any:
-    return environment().get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})
+def _template(languages: Languages) -> Any:
+    return environment(languages).get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neardup.config import Config
 from neardup.config.export import Format, Target
+from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, snapshot, translated
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.columnar import require_parquet, write_parquet
@@ -46,7 +47,7 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
 
     def write_selected(file: Path) -> list[int]:
         with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
-            return write(db, file, options, passages)
+            return write(db, file, options, config.registry, passages)
 
     return await write_to_target(target, config.content, write_selected)
 
@@ -63,7 +64,9 @@ async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passage
         await export(config, open_pool, config.export.path, ExportOptions(config.export.path_format, passages=passages))
 
 
-def write(db: sqlite3.Connection, file: Path, options: ExportOptions, passages: Passages = NO_PASSAGES) -> list[int]:
+def write(
+    db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages, passages: Passages = NO_PASSAGES
+) -> list[int]:
     """Write the flags to a local file and return their ids; an HTML page gets the worst MAX_PAIRS_SHOWN."""
     exported: list[int] = []
 
@@ -85,7 +88,8 @@ def write(db: sqlite3.Connection, file: Path, options: ExportOptions, passages: 
         case "html":
             shown = flags.select(db, options.selection, limit=MAX_PAIRS_SHOWN)
             tally = Counter((row["language"], row["kind"]) for row in shown)
-            write_page(file, rows(MAX_PAIRS_SHOWN), tally, flags.count(db, options.selection), passages)
+            chosen = flags.count(db, options.selection)
+            write_page(file, rows(MAX_PAIRS_SHOWN), tally, chosen, passages, registry=languages)
     return exported
 
 
