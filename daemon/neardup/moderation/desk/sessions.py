@@ -18,7 +18,7 @@ SESSION_COOKIE = "neardup_session"
 LOGIN_COOKIE = "neardup_login"
 SESSION_FORMAT = re.compile(r"[\w-]{43}", re.ASCII)
 LOGIN_SECONDS = 7 * 86_400
-SIGNATURE: dict[str, Any] = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+SIGNER_OPTIONS: dict[str, Any] = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Keys:
     def of(cls, token: str) -> Self:
         """The signers for this configured token."""
         return cls(
-            Signer(secrets.token_bytes(32), b"neardup form", **SIGNATURE),
-            TimestampSigner(token.encode(), b"neardup login", **SIGNATURE),
+            Signer(secrets.token_bytes(32), b"neardup form", **SIGNER_OPTIONS),
+            TimestampSigner(token.encode(), b"neardup login", **SIGNER_OPTIONS),
             token.encode(),
         )
 

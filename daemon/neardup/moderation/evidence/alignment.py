@@ -41,8 +41,9 @@ def stretches(passages: Sequence[Passage], a: Sequence[bytes], b: Sequence[bytes
     """Passages in A's order, numbered from 1 -> the stretches to mark or fold in A and in B, in reading order.
 
     Words in no stretch are plain text.  An edit is the text between two passages that follow each other in both
-    stories, or before the first or after the last passage of both, if it is at most as long as the passages beside
-    it.  Its words are compared as in Ratcliff and Metzener, "Pattern Matching", Dr. Dobb's Journal, July 1988.
+    stories, or before the first or after the last passage of both, if it has at most MAX_EDIT_WORDS words and no more
+    than the passages beside it.  Its words are compared as in Ratcliff and Metzener, "Pattern Matching", Dr. Dobb's
+    Journal, July 1988.
     """
     marked: Sides = ([], [])
     for number, passage in enumerate(passages, 1):
