@@ -166,4 +166,4 @@ def test_of_a_long_passage_the_beginning_and_the_end_are_shown() -> None:
     assert "[…]" in seen
     assert "w999»" in seen
     assert "w500" not in seen
-    assert "100 % of A's words stand in B, 99 % of B's in A" in seen, "99.9 is not all of it"
+    assert "100 % of A's words are also in B, 99 % of B's in A" in seen, "99.9 is not all of it"

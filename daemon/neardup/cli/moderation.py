@@ -24,7 +24,7 @@ from neardup.ledger.selection import Selection
 from neardup.moderation.desk.app import serve
 from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
-from neardup.moderation.export.write import Order
+from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
 from neardup.pages.results import why
 from neardup.query.check import Match
@@ -93,8 +93,8 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
     if bom and chosen != "csv":
         raise Misuse(f"--bom: {chosen} takes none")
-    order = Order(chosen, selection, bom=bom)
-    given = run_async(lambda _: write_export(config, lambda: open_readers(config), target, order))
+    options = ExportOptions(chosen, selection, bom=bom)
+    given = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
         click.echo(f"{len(given):,} flags: {target}", err=True)
     with translated(config.ledger.path), closing(connect(config.ledger.path)) as db:
