@@ -13,7 +13,14 @@ from neardup.core.fingerprint.version import TEXTS
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate import bands
-from neardup.insights.evaluate.bands import BANDINGS, Tally, bands_shared, character_shingles, similarities, tallies
+from neardup.insights.evaluate.bands import (
+    BANDINGS,
+    BandingCounts,
+    bands_shared,
+    character_shingles,
+    count_by_banding,
+    similarities,
+)
 from neardup.records import Language
 
 sets = st.lists(st.frozensets(st.integers(0, 40), min_size=1), min_size=1, max_size=8)
@@ -64,16 +71,18 @@ def test_the_table_of_two_copies_and_a_stranger() -> None:
     copy = np.union1d(story[:-4], chance.integers(0, 2**63, 4, np.uint64))
     short = story[:3]
     assert signature(short) is None
-    table = tallies([story, copy, stranger, short], jaccard=0.5)
+    table = count_by_banding([story, copy, stranger, short], jaccard=0.5)
     assert list(table) == list(BANDINGS)
-    assert table[16, 4, 1] == Tally(stories=3, alike=1, candidates=1, found=1), "the copy is found, and nothing else"
+    assert table[16, 4, 1] == BandingCounts(stories=3, similar=1, candidates=1, found=1), (
+        "the copy is found, and nothing else"
+    )
 
 
 def test_a_row_of_the_table() -> None:
-    tally = Tally(10, 4, 6, 3) + Tally(10, 2, 2, 2)
-    assert tally == Tally(stories=20, alike=6, candidates=8, found=5)
+    tally = BandingCounts(10, 4, 6, 3) + BandingCounts(10, 2, 2, 2)
+    assert tally == BandingCounts(stories=20, similar=6, candidates=8, found=5)
     assert (tally.precision, tally.recall) == (5 / 8, 5 / 6)
     assert tally.f1 == pytest.approx(2 / (8 / 5 + 6 / 5))
     assert tally.candidates_per_lookup == 2 * 8 / 20
-    nothing = Tally()
+    nothing = BandingCounts()
     assert (nothing.precision, nothing.recall, nothing.f1, nothing.candidates_per_lookup) == (None,) * 4

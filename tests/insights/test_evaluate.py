@@ -13,10 +13,10 @@ from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.errors import Fatal, Misuse
 from neardup.insights.evaluate import report, tally, verdict_tables
 from neardup.insights.evaluate.edits import EDITS, Edit
-from neardup.insights.evaluate.plant import Corpus, Planted, plant
+from neardup.insights.evaluate.plant import Corpus, PlantedStory, plant
 from neardup.insights.evaluate.sample import Original
 from neardup.insights.evaluate.tally import Pair
-from neardup.insights.evaluate.truth import read_labels, score
+from neardup.insights.evaluate.truth import read_labels, score_flags
 from neardup.ledger import connect, verdicts
 from neardup.records import Language, Verdict
 from selectolax.lexbor import LexborHTMLParser
@@ -25,7 +25,7 @@ FIRST, SECOND = EDITS[0], EDITS[1]
 
 
 def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None, originals: int = 3) -> Corpus:
-    stories = [Planted(n, None, "") for n in range(originals)] + [Planted(*copy, "") for copy in copies]
+    stories = [PlantedStory(n, None, "") for n in range(originals)] + [PlantedStory(*copy, "") for copy in copies]
     given_from = [frozenset((donors or {}).get(n, ())) for n in range(originals)]
     return Corpus([Original(100 + n, Language.ODIA, "") for n in range(originals)], stories, given_from)
 
@@ -33,11 +33,11 @@ def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None,
 def test_a_copy_is_found_by_its_own_original() -> None:
     planted = corpus((0, FIRST), (1, FIRST), (1, SECOND))
     pairs = [Pair(0, 3, NEAR, 0.9, 0.9), Pair(0, 4, EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
-    assert tally.found(planted, pairs) == {
+    assert tally.flagged_as(planted, pairs) == {
         FIRST.name: Counter({NEAR: 1, None: 1}),
         SECOND.name: Counter({None: 1}),
     }
-    assert tally.crossed(planted, pairs) == [pairs[1]]
+    assert tally.cross_flags(planted, pairs) == [pairs[1]]
 
 
 def test_what_overlaps_by_itself_is_left_out_of_precision() -> None:
@@ -45,7 +45,7 @@ def test_what_overlaps_by_itself_is_left_out_of_precision() -> None:
     own, donor, donors_kin, kin, strange = (Pair(n, 5, SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
     alike = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, PARTIAL, 0.2, 0.6)]
     made = tally.scored(planted, [own, donor, donors_kin, kin, strange, *alike])
-    assert (list(made.planted), list(made.strange), made.left_out, made.copies) == ([(0.6, 0.7)], [(0.6, 0.7)], 3, 1)
+    assert (list(made.planted), list(made.unrelated), made.left_out, made.copies) == ([(0.6, 0.7)], [(0.6, 0.7)], 3, 1)
 
 
 @given(st.lists(st.integers(0, 3), max_size=12))
@@ -53,7 +53,7 @@ def test_pairs_of_different_origin_are_counted(origins: list[int]) -> None:
     planted = corpus(*((origin, FIRST) for origin in origins), originals=4)
     stories = planted.stories
     want = sum(a.origin != b.origin for n, a in enumerate(stories) for b in stories[:n])
-    assert tally.compared(planted) == want
+    assert tally.count_cross_pairs(planted) == want
 
 
 def test_the_same_seed_plants_the_same_and_another_does_not() -> None:
@@ -144,7 +144,7 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
 def scored(folder: Path, flagged: list[Flagged], *lines: object) -> dict[str, Any]:
     db = ledger(folder, flagged)
     try:
-        return score(db, read_labels(labels(folder, *lines)))
+        return score_flags(db, read_labels(labels(folder, *lines)))
     finally:
         db.close()
 
@@ -218,12 +218,12 @@ def test_what_moderators_said_is_a_table_of_precision(tmp_path: Path) -> None:
     pairs: list[Flagged] = [(n, n + 1, "similar", 0.7, 0.8, "open") for n in (1, 2, 3, 6, 7)]
     db = ledger(tmp_path, pairs)
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
-    assert verdict_tables.tables(verdict_tables.of_verdicts(db)) == [], "nothing was judged"
+    assert verdict_tables.tables(verdict_tables.precision_by_verdicts(db)) == [], "nothing was judged"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
         verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
     db.close()
-    assert verdict_tables.of_ledger(tmp_path / "none.db") == []
-    facts = verdict_tables.of_ledger(tmp_path / "l.db")
+    assert verdict_tables.precision_on_record(tmp_path / "none.db") == []
+    facts = verdict_tables.precision_on_record(tmp_path / "l.db")
     assert [(row["language"], row["kind"], row["judged"], row["precision"]) for row in facts] == [
         ("HINDI", "similar", 3, 2 / 3),
         ("ODIA", "similar", 1, 0),
@@ -233,7 +233,7 @@ def test_what_moderators_said_is_a_table_of_precision(tmp_path: Path) -> None:
     assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
     assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
     db = connect(tmp_path / "l.db")
-    report.write_truth(tmp_path / "truth.html", score(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
+    report.write_truth(tmp_path / "truth.html", score_flags(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
     db.close()
     page = LexborHTMLParser((tmp_path / "truth.html").read_text(encoding="utf-8"))
     assert "Precision by moderators' verdicts" in [h2.text() for h2 in page.css("h2")]

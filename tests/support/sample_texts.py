@@ -3,7 +3,7 @@
 import random
 
 from neardup.core.text.html import Extraction, visible_text
-from neardup.insights.evaluate.around import Around, bare
+from neardup.insights.evaluate.other_stories import OtherStories, strip_signs
 from neardup.records import Language
 
 from tests.support.paths import SAMPLES
@@ -21,12 +21,14 @@ def texts_of(language: Language) -> list[str]:
 STORIES = {language: texts_of(language) for language in Language}
 
 
-def around(language: Language) -> Around:
+def around(language: Language) -> OtherStories:
     """What stands around the second story: the longest is the host."""
     words = [text.split() for text in STORIES[language]]
     others = [words[0], *words[2:]]
-    common = frozenset(bare(word).casefold() for word in words[2]) & {bare(word).casefold() for word in words[3]}
-    return Around(language, others, words[0], words[0] + words[2], common)
+    common = frozenset(strip_signs(word).casefold() for word in words[2]) & {
+        strip_signs(word).casefold() for word in words[3]
+    }
+    return OtherStories(language, others, words[0], words[0] + words[2], common)
 
 
 AROUND = {language: around(language) for language in Language}
