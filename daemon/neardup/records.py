@@ -3,36 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
-from typing import Self
+from typing import NewType, Self
 
-
-class Language(StrEnum):
-    """The languages of the platform, by the names used in keys, tables and exports."""
-
-    HINDI = "HINDI"
-    MALAYALAM = "MALAYALAM"
-    BENGALI = "BENGALI"
-    MARATHI = "MARATHI"
-    TAMIL = "TAMIL"
-    TELUGU = "TELUGU"
-    GUJARATI = "GUJARATI"
-    ENGLISH = "ENGLISH"
-    ODIA = "ODIA"
-    PUNJABI = "PUNJABI"
-
-
-LANGUAGES = tuple(Language)  # by number, as on disk: one that is added comes last
-NUMBER_OF = {language: number for number, language in enumerate(LANGUAGES)}
-ISO_CODES = dict(zip(("hi", "ml", "bn", "mr", "ta", "te", "gu", "en", "or", "pa"), Language, strict=True))
-
-
-@lru_cache
-def language_of(name: str) -> Language:
-    """A language's name or ISO 639-1 code, in any case.  Raises ValueError."""
-    word = name.strip()
-    iso = ISO_CODES.get(word.lower())
-    return iso if iso is not None else Language(word.upper())
+Language = NewType("Language", str)  # a registered language's name: see neardup.languages
 
 
 class Skip(StrEnum):

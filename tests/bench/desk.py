@@ -23,11 +23,13 @@ from neardup.app import open_readers
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify import tiers
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction
 from neardup.moderation.desk.app import application, open_desk
-from neardup.records import LANGUAGES, Fingerprint, Fingerprinted, Language, Signals, Story
+from neardup.records import Fingerprint, Fingerprinted, Signals, Story
 
 from tests.bench.report import out, table_of
+from tests.support.languages import HINDI
 
 REPEATS = 20
 BATCH = 500
@@ -94,7 +96,7 @@ def pages(folder: Path, db: sqlite3.Connection, words: int, chance: random.Rando
         )
         fingerprint = fingerprint_text(told)
         assert fingerprint is not None
-        made.append(Fingerprinted(Story(story_id, Language.HINDI, f"{story_id}.html", title="लंबी"), fingerprint, None))
+        made.append(Fingerprinted(Story(story_id, HINDI, f"{story_id}.html", title="लंबी"), fingerprint, None))
     stories.commit(db, stories.Batch(made, [], 1, {}, None))
     with transaction(db):
         db.execute(FLAG, (*ids, "partial", 60, 0.4, 0.5, 0.5, 1))

@@ -17,9 +17,12 @@ from neardup.insights.evaluate.plant import Corpus, PlantedStory, plant
 from neardup.insights.evaluate.sample import Original
 from neardup.insights.evaluate.tally import Pair
 from neardup.insights.evaluate.truth import read_labels, score_flags
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, verdicts
-from neardup.records import Language, Verdict
+from neardup.records import Verdict
 from selectolax.lexbor import LexborHTMLParser
+
+from tests.support.languages import ENGLISH, HINDI, ODIA, TAMIL
 
 FIRST, SECOND = EDITS[0], EDITS[1]
 
@@ -27,7 +30,7 @@ FIRST, SECOND = EDITS[0], EDITS[1]
 def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None, originals: int = 3) -> Corpus:
     stories = [PlantedStory(n, None, "") for n in range(originals)] + [PlantedStory(*copy, "") for copy in copies]
     given_from = [frozenset((donors or {}).get(n, ())) for n in range(originals)]
-    return Corpus([Original(100 + n, Language.ODIA, "") for n in range(originals)], stories, given_from)
+    return Corpus([Original(100 + n, ODIA, "") for n in range(originals)], stories, given_from)
 
 
 def test_a_copy_is_found_by_its_own_original() -> None:
@@ -57,13 +60,13 @@ def test_pairs_of_different_origin_are_counted(origins: list[int]) -> None:
 
 
 def test_the_same_seed_plants_the_same_and_another_does_not() -> None:
-    originals = [Original(n, Language.ENGLISH, " ".join(f"word{n} of{k}" for k in range(40))) for n in range(3)]
+    originals = [Original(n, ENGLISH, " ".join(f"word{n} of{k}" for k in range(40))) for n in range(3)]
     assert plant(originals, EDITS, 1).stories == plant(originals, EDITS, 1).stories
     assert plant(originals, EDITS, 1).stories != plant(originals, EDITS, 2).stories
 
 
 def test_each_original_stands_before_its_copies() -> None:
-    made = plant([Original(n, Language.ENGLISH, f"word{n} of " * 40) for n in range(3)], EDITS, 1)
+    made = plant([Original(n, ENGLISH, f"word{n} of " * 40) for n in range(3)], EDITS, 1)
     assert [story.origin for story in made.stories] == sorted(story.origin for story in made.stories)
     first = [next(story for story in made.stories if story.origin == n) for n in range(3)]
     assert [story.edit for story in first] == [None] * 3
@@ -72,7 +75,7 @@ def test_each_original_stands_before_its_copies() -> None:
 
 def test_a_story_longer_than_all_others_takes_text_from_several() -> None:
     texts = ["a " * 500, "b " * 20, "c " * 30]
-    made = plant([Original(n, Language.TAMIL, text) for n, text in enumerate(texts)], EDITS, 1)
+    made = plant([Original(n, TAMIL, text) for n, text in enumerate(texts)], EDITS, 1)
     assert made.donors[0] == {1, 2}
     assert made.donors[1] < {0, 2}
 
@@ -121,7 +124,7 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
     for n in range(1, 10):
         db.execute(
             "INSERT INTO stories (id, language, text_hash, simhash, words, shingles) VALUES (?, ?, x'', x'', 1, 1)",
-            (n, list(Language).index(Language.HINDI if n < 5 else Language.ODIA)),
+            (n, list(LANGUAGES).index(HINDI if n < 5 else ODIA)),
         )
     for a, b, kind, jaccard, containment, status in flagged:
         db.execute(

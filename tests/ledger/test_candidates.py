@@ -9,9 +9,10 @@ from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import what_if
 from neardup.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Fingerprinted, Language, Signals, Story, Verdict
+from neardup.records import Fingerprinted, Signals, Story, Verdict
 
 from tests.support.builders import fingerprint_of, flagged, judge_pending, matches
+from tests.support.languages import HINDI
 
 ALIKE = bytes(64)
 LESS = bytes(16) + b"\x01" * 48  # agrees with ALIKE in a quarter of the rows
@@ -34,7 +35,7 @@ def db(tmp_path: Path) -> sqlite3.Connection:
 def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) -> None:
     """Stories far apart by their SimHashes, with these signatures; each pair nominated."""
     made = [
-        Fingerprinted(Story(n, Language.HINDI), fingerprint_of((0xFFFF << 16 * n).to_bytes(16), signature), None)
+        Fingerprinted(Story(n, HINDI), fingerprint_of((0xFFFF << 16 * n).to_bytes(16), signature), None)
         for n, signature in enumerate(signatures, first)
     ]
     pairs = {(one.story.id, other.story.id) for one in made for other in made if one.story.id < other.story.id}
@@ -112,7 +113,7 @@ def test_what_if_reports_flags_of_other_thresholds(db: sqlite3.Connection) -> No
     assert (same["pairs"], same["flags"], same["replayed"]) == (3, 1, 1)
     looser = what_if(db, Detection(containment=0.35), *everything)
     assert looser["by_language"] == {
-        Language.HINDI: {
+        HINDI: {
             SIMILAR: {"flags": 1, "replayed": 1, "plus": 0, "minus": 0},
             PARTIAL: {"flags": 0, "replayed": 2, "plus": 2, "minus": 0},
         }

@@ -2,12 +2,12 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.languages import LANGUAGES
 from neardup.ledger import stories
-from neardup.records import LANGUAGES, Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
-
-HINDI = Language.HINDI
+from tests.support.languages import HINDI
 
 
 def test_languages_keep_their_numbers_in_the_ledger() -> None:

@@ -8,15 +8,15 @@ import pytest
 from neardup.config import Thresholds
 from neardup.core.verify.scores import assess
 from neardup.errors import Fatal, Transient
+from neardup.languages import LANGUAGES
 from neardup.ledger import candidates, changes, connect, flags, lock, read, runs, stories
 from neardup.ledger.schema import VERSION
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Language, Skip, Skipped, Story
+from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Skip, Skipped, Story
 
 from tests.support.builders import commit, judge_pending, made
-
-HINDI = Language.HINDI
+from tests.support.languages import HINDI
 
 
 @pytest.fixture
@@ -171,9 +171,9 @@ def test_ledger_of_trial_version_is_refused(tmp_path: Path, schema: int) -> None
 
 
 def test_reading_many_known_stories_equals_reading_each(db: sqlite3.Connection) -> None:
-    commit(db, *(made(n, n, language) for n, language in enumerate(Language)))
-    one_by_one = {n: stories.known_many(db, [n]).get(n) for n in range(len(Language))}
-    assert stories.known_many(db, [*range(len(Language)), 99]) == one_by_one
+    commit(db, *(made(n, n, language) for n, language in enumerate(LANGUAGES)))
+    one_by_one = {n: stories.known_many(db, [n]).get(n) for n in range(len(LANGUAGES))}
+    assert stories.known_many(db, [*range(len(LANGUAGES)), 99]) == one_by_one
 
 
 def test_unchanged_metadata_is_not_written(db: sqlite3.Connection) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.languages import LANGUAGES
 from neardup.ledger import changes, connect, fingerprint_arrays, runs
-from neardup.records import Banded, Change, Language, Outcome, Skip, Skipped, Story
+from neardup.records import Banded, Change, Outcome, Skip, Skipped, Story
 
 from tests.support.builders import commit, held_as_changes, ledger_in_memory, made
-
-HINDI = Language.HINDI
+from tests.support.languages import HINDI
 
 IDS = st.integers(0, 3)
-VERSIONS = st.builds(made, IDS, st.integers(0, 3), st.sampled_from(list(Language)[:2]), signature=st.just(bytes(64)))
+VERSIONS = st.builds(made, IDS, st.integers(0, 3), st.sampled_from(list(LANGUAGES)[:2]), signature=st.just(bytes(64)))
 REMOVALS = st.builds(lambda story_id: Skipped(Story(story_id, HINDI), Skip.EMPTY), IDS)
 BATCHES = st.lists(st.lists(VERSIONS | REMOVALS, unique_by=lambda outcome: outcome.story.id, max_size=4), max_size=8)
 

@@ -11,9 +11,10 @@ from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
 from neardup.ledger import active_verdicts, candidates, flags, stories, verdicts
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Kind, Language, Skip, Skipped, Story, Verdict
+from neardup.records import Kind, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, flagged, judge_pending, ledger_in_memory, made
+from tests.support.languages import HINDI
 from tests.support.verdicts import copies, judge, nominate, undo
 
 SEVERITY = list(kinds())
@@ -191,7 +192,7 @@ def test_decided_pairs_are_nominated_again_beyond_the_cap(db: sqlite3.Connection
 def test_verdict_outlives_the_text_of_its_pair(db: sqlite3.Connection) -> None:
     copies(db, 1, 2)
     judge(db, {(1, 2)}, Verdict.REPOST)
-    commit(db, Skipped(Story(2, Language.HINDI), Skip.EMPTY))
+    commit(db, Skipped(Story(2, HINDI), Skip.EMPTY))
     assert statuses(db) == {(1, 2): "withdrawn"}
     [counted] = verdicts.precision(db)
     assert (counted["judged"], counted["repost"]) == (1, 1), "a verdict counts even after the text is gone"

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
-from neardup.records import Language, Verdict
+from neardup.records import Verdict
 
 from tests.support.builders import commit, flagged, judge_pending, ledger_in_memory, made
 
@@ -159,7 +160,7 @@ def test_history_of_a_pair_is_newest_first() -> None:
 
 def test_precision_is_by_language_and_decided_kind() -> None:
     db = ledger_in_memory()
-    for place, language in enumerate(Language):
+    for place, language in enumerate(LANGUAGES):
         flagged(db, 10 * place + 1, 10 * place + 2, EXACT, language=language)
         flagged(db, 10 * place + 1, 10 * place + 3, PARTIAL, language=language)
     ids = list(statuses(db))
@@ -167,7 +168,7 @@ def test_precision_is_by_language_and_decided_kind() -> None:
     judge(db, set(ids[1::2]), Verdict.NOT_SIMILAR)
     rows = verdicts.precision(db)
     assert [(row["language"], row["kind"]) for row in rows] == [
-        (language, kind) for language in sorted(Language) for kind in (EXACT, PARTIAL)
+        (language, kind) for language in sorted(LANGUAGES) for kind in (EXACT, PARTIAL)
     ]
     assert {(row["judged"], row["not_similar"], row["plagiarism"]) for row in rows} == {(1, 0, 1), (1, 1, 0)}
 

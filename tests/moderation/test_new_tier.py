@@ -14,6 +14,7 @@ from neardup.config import Detection, Thresholds
 from neardup.core.verify import tiers
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, Tier, kind_of
 from neardup.insights.what_if import what_if
+from neardup.languages import SHIPPED
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.write import Order, write
@@ -80,13 +81,13 @@ def test_new_tier_decides_by_its_own_signals(db: sqlite3.Connection) -> None:
 def test_new_tier_takes_its_place_in_queue_and_exports(db: sqlite3.Connection, tmp_path: Path) -> None:
     assert [(row["matched_id"], row["story_id"]) for row in flags.select(db)] == IN_ORDER
     assert [row["matched_id"] for row in flags.select(db, Selection(kinds=("quoted",)))] == [5, 3]
-    write(db, tmp_path / "flags.csv", Order("csv"))
+    write(db, tmp_path / "flags.csv", Order("csv"), SHIPPED)
     with (tmp_path / "flags.csv").open(encoding="utf-8") as file:
         exported = list(csv.DictReader(file))
     assert [(row["matched_id"], row["kind"]) for row in exported] == [
         (str(pair[0]), PAIRS[pair][0]) for pair in IN_ORDER
     ]
-    write(db, tmp_path / "flags.html", Order("html"))
+    write(db, tmp_path / "flags.html", Order("html"), SHIPPED)
     page = (tmp_path / "flags.html").read_text(encoding="utf-8")
     assert '<b class="mild">Quoted at length</b>: many lines in a row are quoted' in page
     assert "body:has(#kind-quoted:checked)" in page, "the page offers the kind as a filter"

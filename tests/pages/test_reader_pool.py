@@ -17,11 +17,11 @@ import stamina
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import PageFingerprinted, PageShingled, Unreadable
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.errors import Fatal, NeardupError, Transient
+from neardup.languages import LANGUAGES
 from neardup.pages.reader_pool import PROCESSES, ReaderPool, _refusal
 from neardup.pages.reader_process import FINGERPRINT
 from neardup.pages.reader_rpc import connect_reader
@@ -31,6 +31,7 @@ from neardup.records import Dead, Language, Skip, Story
 from neardup.retry import ATTEMPTS
 
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
+from tests.support.languages import HINDI, TAMIL, TEXTS
 from tests.support.s3_server import object_server
 from tests.support.servers import REGION
 
@@ -63,7 +64,7 @@ async def reading(folder: Path, most: int = 8) -> AsyncIterator[ReaderPool]:
 
 def stories(folder: Path, each: int) -> list[Story]:
     made = []
-    for n, language in enumerate(Language):
+    for n, language in enumerate(LANGUAGES):
         (folder / language).mkdir()
         for k in range(each):
             story = Story(n * each + k, language)
@@ -96,7 +97,7 @@ async def test_a_page_without_a_story_has_a_named_reason(tmp_path: Path) -> None
             ("none", Skip.MISSING),
             ("still/there", Skip.MISSING),
         ):
-            assert await readers.read(Story(1, Language.HINDI, f"{name}.html"), None) == Unreadable(reason), name
+            assert await readers.read(Story(1, HINDI, f"{name}.html"), None) == Unreadable(reason), name
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """Two pages of S3, one of them large."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
-    (tmp_path / "1.html").write_text(f"<p>{told(Language.TAMIL, 1)}</p>", encoding="utf-8")
+    (tmp_path / "1.html").write_text(f"<p>{told(Language('TAMIL'), 1)}</p>", encoding="utf-8")
     (tmp_path / "large.html").write_bytes(b"word " * 600_000)
     with object_server(tmp_path, "stories") as endpoint, proxied(endpoint) as made:
         yield made
@@ -112,7 +113,7 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 async def test_that_a_known_page_is_gone_must_be_said_twice(proxy: Proxy) -> None:
     content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
-    story, readers = Story(1, Language.TAMIL, "1.html"), ReaderPool(content, Extraction(), 8)
+    story, readers = Story(1, TAMIL, "1.html"), ReaderPool(content, Extraction(), 8)
     with closing(readers):
         plain = await readers.shingled(story)
         proxy.plan({"/stories/1.html": [Fault.NOT_FOUND]})
@@ -130,10 +131,10 @@ async def test_what_is_here_of_a_page_is_on_record_before_it_is_computed(proxy: 
     readers = ReaderPool(content, Extraction(), 8)
     proxy.plan({"/stories/large.html": [Fault.STUCK] * 8})
     with closing(readers):
-        assert await readers.read(Story(1, Language.TAMIL, "1.html"), None)
-        stuck = [asyncio.create_task(readers.read(Story(n, Language.TAMIL, "large.html"), None)) for n in range(4)]
+        assert await readers.read(Story(1, TAMIL, "1.html"), None)
+        stuck = [asyncio.create_task(readers.read(Story(n, TAMIL, "large.html"), None)) for n in range(4)]
         while sum(one._record.held for one in readers._connections) < 4 * 1_500_000:
-            assert await readers.read(Story(1, Language.TAMIL, "1.html"), None), "others are read meanwhile"
+            assert await readers.read(Story(1, TAMIL, "1.html"), None), "others are read meanwhile"
         for task in stuck:
             task.cancel()
         await asyncio.wait(stuck)
@@ -207,7 +208,7 @@ async def test_nothing_is_imported_from_where_the_run_was_started(
 
 async def test_more_errors_than_a_socket_holds_come_back(tmp_path: Path) -> None:
     """While the event loop is busy, and nobody reads them: both ends write, and neither may wait for the other."""
-    asked = [Story(n, Language.HINDI, f"{f'{n:0200}/' * 10}page.html") for n in range(2000)]
+    asked = [Story(n, HINDI, f"{f'{n:0200}/' * 10}page.html") for n in range(2000)]
     async with reading(tmp_path, most=2000) as readers:
         readers.concurrency.limit = len(asked)
         told = await asyncio.gather(*(readers.read(story, None) for story in asked), return_exceptions=True)

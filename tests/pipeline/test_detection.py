@@ -22,6 +22,7 @@ from neardup.core.verify.scores import estimate
 from neardup.core.verify.tiers import EXACT, kind_of
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, flags, runs
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
@@ -33,6 +34,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of
+from tests.support.languages import HINDI, ODIA
 
 Pairs = set[tuple[int, int, str, int]]
 Text = tuple[int, list[int], list[int] | None]
@@ -41,7 +43,7 @@ Text = tuple[int, list[int], list[int] | None]
 bits = st.one_of(st.lists(st.integers(0, 127), max_size=5, unique=True), st.just(list(range(20))))
 rows = st.one_of(st.none(), st.lists(st.integers(0, ROWS - 1), max_size=60, unique=True))
 texts = st.tuples(st.integers(0, 1), bits, rows)
-languages = st.sampled_from([Language.HINDI, Language.ODIA])
+languages = st.sampled_from([HINDI, ODIA])
 aheads = st.integers(0, 2)
 listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, max_size=12)
 
@@ -92,7 +94,7 @@ def outcome(story_id: int, language: Language, text: Text, published: int) -> Fi
 async def flagged(
     folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
 ) -> Pairs:
-    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings)
+    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings(LANGUAGES))
     await refuse_mismatch(index, ledger, "v")
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
@@ -183,7 +185,7 @@ def test_after_edits_only_the_last_versions_count(
 
 
 def test_a_template_copied_many_times_is_capped_and_said() -> None:
-    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(120)]
+    same = [outcome(n, HINDI, (1, [], []), 1) for n in range(120)]
     found = run([list(same[:60]), list(same[60:])])
     assert {n for pair in found for n in pair[:2]} == set(range(120)), "no copy goes unseen"
     assert len(found) == 51 * 50 / 2 + 120 - 51, "once fifty-one are full, another copy costs one flag"
@@ -194,7 +196,7 @@ def capped() -> float:
 
 
 def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged() -> None:
-    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(40)]
+    same = [outcome(n, HINDI, (1, [], []), 1) for n in range(40)]
     before = capped()
     with capture_logs() as logs:
         found = run([list(same[:30]), list(same[30:31]), list(same[31:])], max_bucket=7)

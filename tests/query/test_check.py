@@ -11,12 +11,12 @@ import stamina
 from neardup.config import Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import PageText, shingle_story, split_story
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.tiers import EXACT, SIMILAR
 from neardup.errors import Transient
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, stories
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pages.text_cache import Texts
@@ -24,7 +24,10 @@ from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.query.check import CHECKED, Checker
 from neardup.records import Dead, Fingerprinted, Language, Story
 
+from tests.support.languages import HINDI, ODIA, TAMIL, TEXTS
+
 ORIGINAL = 7
+VERSION = fingerprint_version.version()
 
 
 def words_of(language: Language, name: str, n: int = 200) -> list[str]:
@@ -43,11 +46,11 @@ class Platform:
 
     def __init__(self, folder: Path) -> None:
         self.ledger = Ledger(folder / "neardup.db")
-        self.index = SqliteIndex(folder / "neardup.db", Detection().bandings)
+        self.index = SqliteIndex(folder / "neardup.db", Detection().bandings(LANGUAGES))
         self.texts: dict[int, str] = {}
         self.reads: Counter[int] = Counter()
         self.answers = True
-        self.checker = Checker(self.index, self.ledger, Texts(self._shingled), Detection())
+        self.checker = Checker(self.index, self.ledger, Texts(self._shingled), Detection(), VERSION)
 
     async def _shingled(self, story: Story) -> ShingledResult:
         self.reads[story.id] += 1
@@ -62,9 +65,8 @@ class Platform:
         await self.ledger.do(stories.commit, stories.Batch([made], [], 1, {}, None))
 
     async def index_all(self) -> None:
-        version = fingerprint_version.version()
-        await refuse_mismatch(self.index, self.ledger, version)
-        await catch_up(self.index, self.ledger, version)
+        await refuse_mismatch(self.index, self.ledger, VERSION)
+        await catch_up(self.index, self.ledger, VERSION)
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
         await made.index.close()
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_every_kind_is_found_worst_first(platform: Platform, language: Language) -> None:
     original = words_of(language, "a")
     await platform.add(language, 3, words_of(language, "c", 80) + original[:150])
@@ -95,34 +97,34 @@ async def test_every_kind_is_found_worst_first(platform: Platform, language: Lan
 
 
 async def test_an_exact_copy_is_found_without_a_read(platform: Platform) -> None:
-    original = words_of(Language.TAMIL, "a")
-    await platform.add(Language.TAMIL, ORIGINAL, original)
+    original = words_of(TAMIL, "a")
+    await platform.add(TAMIL, ORIGINAL, original)
     await platform.index_all()
-    [match] = await platform.checker.check(story(original), Language.TAMIL)
+    [match] = await platform.checker.check(story(original), TAMIL)
     assert (match.kind, platform.reads) == (EXACT, Counter()), "a reader process would start for nothing"
 
 
 async def test_what_was_read_is_kept_for_later_checks(platform: Platform) -> None:
-    original = words_of(Language.HINDI, "a")
-    await platform.add(Language.HINDI, ORIGINAL, original)
+    original = words_of(HINDI, "a")
+    await platform.add(HINDI, ORIGINAL, original)
     await platform.index_all()
     edited = [story(original[:n]) for n in range(150, 160)]
-    await platform.checker.check(edited[0], Language.HINDI)
-    found = await asyncio.gather(*(platform.checker.check(one, Language.HINDI) for one in edited))
+    await platform.checker.check(edited[0], HINDI)
+    found = await asyncio.gather(*(platform.checker.check(one, HINDI) for one in edited))
     assert [[match.story_id for match in matches] for matches in found] == [[ORIGINAL]] * len(edited)
     assert platform.reads == {ORIGINAL: 1}
 
 
 async def test_a_silent_store_leaves_estimated_scores(platform: Platform) -> None:
-    original = words_of(Language.ODIA, "a")
-    await platform.add(Language.ODIA, ORIGINAL, original)
+    original = words_of(ODIA, "a")
+    await platform.add(ODIA, ORIGINAL, original)
     await platform.index_all()
     platform.answers = False
-    [match] = await platform.checker.check(story(original[:170]), Language.ODIA)
+    [match] = await platform.checker.check(story(original[:170]), ODIA)
     assert match.estimated and match.longest_run_words is None
 
 
 async def test_an_index_that_was_never_filled_is_refused(platform: Platform) -> None:
-    await platform.add(Language.HINDI, ORIGINAL, words_of(Language.HINDI, "a"))
+    await platform.add(HINDI, ORIGINAL, words_of(HINDI, "a"))
     with stamina.set_testing(True, attempts=1), pytest.raises(Transient, match="behind the ledger"):
-        await platform.checker.check(story(words_of(Language.HINDI, "b")), Language.HINDI)
+        await platform.checker.check(story(words_of(HINDI, "b")), HINDI)

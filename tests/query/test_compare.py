@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
 from neardup.core.verify.tiers import PARTIAL, SIMILAR
+from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
 from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, Side, WithText, evidence
 from neardup.records import Language
@@ -28,6 +28,7 @@ from tests.support.compared_stories import (
     told_wildly,
 )
 from tests.support.graphemes import boundaries
+from tests.support.languages import ODIA, TAMIL, TEXTS
 
 PAIR: tuple[Side, Side] = ("a", "b")
 
@@ -71,7 +72,7 @@ def test_the_passages_of_planted_copies_read_the_same_in_both(pair: dict[str, An
 
 
 @settings(deadline=None)
-@given(told_wildly, told_wildly, told_wildly, st.sampled_from(Language))
+@given(told_wildly, told_wildly, told_wildly, st.sampled_from(LANGUAGES))
 def test_a_passage_among_anything_is_found_and_torn_nowhere(
     before: str, after: str, beside: str, language: Language
 ) -> None:
@@ -100,13 +101,13 @@ def test_unrelated_stories_share_nothing() -> None:
     ("times", "earlier"), [((1, 2), "a"), ((2000, 1999), "b"), ((5, 5), None), ((None, 5), None), ((5, None), None)]
 )
 def test_who_was_first_is_said_where_it_is_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
-    a, b = (told(TEXTS[Language.ODIA], published_at=time) for time in times)
+    a, b = (told(TEXTS[ODIA], published_at=time) for time in times)
     assert evidence(a, b, LIMITS).earlier == earlier
 
 
 @pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
 def test_whether_one_author_wrote_both(authors: tuple[str | None, str | None], same: bool | None) -> None:
-    a, b = (told(TEXTS[Language.TAMIL], author_id=author) for author in authors)
+    a, b = (told(TEXTS[TAMIL], author_id=author) for author in authors)
     assert evidence(a, b, LIMITS).same_author is same
 
 

@@ -6,13 +6,14 @@ import sys
 import neardup
 import pytest
 from neardup.core.fingerprint.compute import fingerprint_text
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.verify.tiers import EXACT, PARTIAL
-from neardup.records import ISO_CODES, Language
+from neardup.records import Language
+
+from tests.support.languages import CODES, TEXTS
 
 
-@pytest.mark.parametrize(("code", "language"), ISO_CODES.items())
-def test_a_text_is_an_exact_copy_of_itself(code: str, language: Language) -> None:
+@pytest.mark.parametrize(("language", "code"), CODES.items())
+def test_a_text_is_an_exact_copy_of_itself(language: Language, code: str) -> None:
     found = neardup.compare(TEXTS[language], TEXTS[language].upper(), language=code)
     assert (found.language, found.kind, found.jaccard, found.hamming) == (language, EXACT, 1.0, 0)
     assert neardup.fingerprint(TEXTS[language], language=code) == fingerprint_text(TEXTS[language])

@@ -14,6 +14,7 @@ from neardup.core.text.html import Extraction
 from neardup.core.verify.scores import assess
 from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
+from neardup.languages import LANGUAGES
 from neardup.ledger import candidates, flags, schema, stories
 from neardup.ledger.candidates import Matches
 from neardup.pages.curl_multi import Transfers
@@ -22,7 +23,6 @@ from neardup.pages.store import Pages, path_of
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Worker
 from neardup.records import (
-    LANGUAGES,
     Assessment,
     Banded,
     Change,
@@ -36,6 +36,8 @@ from neardup.records import (
     Story,
 )
 from neardup.retry import retried
+
+from tests.support.languages import HINDI
 
 WHOLE_PAGE = Extraction()
 NO_SIGNALS = Signals(0)
@@ -54,7 +56,7 @@ def sketch_values(signature: bytes | None, bands: int) -> list[int]:
 def made(
     story_id: int,
     text: int,
-    language: Language = Language.HINDI,
+    language: Language = HINDI,
     updated_at: int = 1,
     signature: bytes | None = None,
 ) -> Fingerprinted:
@@ -123,7 +125,7 @@ def flagged(
     other: int,
     kind: Kind = SIMILAR,
     *,
-    language: Language = Language.HINDI,
+    language: Language = HINDI,
     signals: Signals = NO_SIGNALS,
 ) -> None:
     """Flag two stories, created where they are missing, as a pair of this kind with these signals."""

@@ -7,10 +7,12 @@ from typing import Any
 import click
 
 from neardup.cli.base import parse_time_option
+from neardup.config import Config
 from neardup.core.verify import tiers
 from neardup.errors import Misuse
+from neardup.languages import Languages
 from neardup.ledger.selection import Selection
-from neardup.records import Language, Verdict, language_of
+from neardup.records import Language, Verdict
 from neardup.source.parse import MAX_ID
 
 STATUSES = ["open", "withdrawn", *(verdict.value for verdict in Verdict)]
@@ -43,6 +45,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def with_selection(
+        config: Config,
         *args: Any,
         languages: tuple[str, ...],
         kinds: tuple[str, ...],
@@ -60,7 +63,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         if after is not None and before is not None and after >= before:
             raise Misuse("--since must be before --until")
         selection = Selection(
-            languages=tuple(map(_language, languages)),
+            languages=tuple(_language(config.registry, name) for name in languages),
             kinds=kinds,
             statuses=statuses or ("open",),
             score=min_score,
@@ -71,15 +74,15 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
             until=before,
             only_new=only_new,
         )
-        function(*args, selection=selection, **options)
+        function(config, *args, selection=selection, **options)
 
     for option in reversed(OPTIONS):
         with_selection = option(with_selection)
     return with_selection
 
 
-def _language(name: str) -> Language:
+def _language(languages: Languages, name: str) -> Language:
     try:
-        return language_of(name)
+        return languages.find(name)
     except ValueError:
         raise Misuse(f"--language: unknown language {name!r}") from None

@@ -22,8 +22,9 @@ from neardup.insights.plan.tables import tables as plan_tables
 from neardup.insights.report.facts import read_facts
 from neardup.insights.report.page import write_report
 from neardup.insights.what_if import what_if
+from neardup.languages import Languages
 from neardup.ledger import read, snapshot, translated
-from neardup.records import Language, language_of
+from neardup.records import Language
 
 score = click.FloatRange(0, 1, min_open=True)
 SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([KMGT]?)(i?)B", re.IGNORECASE)
@@ -121,7 +122,7 @@ def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, me
     ledger or index.  With --stories it reads nothing, and assumes typical prose of each language.
     """
     memory_bytes = _parse_size(memory)
-    stories, pages = _parse_counts(counts), None
+    stories, pages = _parse_counts(config.registry, counts), None
     if not counts:
         with console.show_count("plan") as show_listed:
             pages = run_async(lambda _: read_sample(config, sample, show_listed))
@@ -150,13 +151,13 @@ def report_(config: Config, output: Path | None) -> None:
     click.echo(f"Report: {page}")
 
 
-def _parse_counts(options: tuple[str, ...]) -> Counter[Language]:
+def _parse_counts(languages: Languages, options: tuple[str, ...]) -> Counter[Language]:
     """Parse the LANGUAGE=N options into stories by language.  Raises Misuse."""
     counts: Counter[Language] = Counter()
     for option in options:
         name, _, digits = option.partition("=")
         try:
-            language = language_of(name)
+            language = languages.find(name)
         except ValueError:
             raise Misuse(f"--stories: unknown language {name!r}") from None
         if not DIGITS.fullmatch(digits) or int(digits) > MOST_STORIES:

@@ -6,7 +6,7 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.verify.tiers import kind_of, kinds
-from neardup.ledger import candidates
+from neardup.ledger import candidates, languages
 from neardup.records import Kind, Language, Verdict
 
 Tally = Counter[tuple[Language, Kind]]
@@ -57,7 +57,7 @@ def what_if(db: sqlite3.Connection, detection: Detection, since: int, until: int
                 for kind in kinds()
                 if now[language, kind] or changed[language, kind]
             }
-            for language in Language
+            for language in languages.numbers(db)
             if any(now[language, kind] or changed[language, kind] for kind in kinds())
         },
     }

@@ -7,7 +7,8 @@ caller's transaction.
 import sqlite3
 
 from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, most_severe
-from neardup.records import NUMBER_OF, Kind, Language, Verdict
+from neardup.ledger import languages
+from neardup.records import Kind, Language, Verdict
 
 
 def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
@@ -71,6 +72,6 @@ def most_of_a_story(db: sqlite3.Connection, language: Language) -> int:
     return int(
         db.execute(
             f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({sides}) GROUP BY story)",
-            (NUMBER_OF[language],),
+            (languages.numbers(db).get(language),),
         ).fetchone()[0]
     )

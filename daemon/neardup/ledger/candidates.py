@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
-from neardup.ledger import active_verdicts, now_ms
+from neardup.ledger import active_verdicts, languages, now_ms
 from neardup.ledger.signals import SIGNAL_COLUMNS, columns_of, signals_of
-from neardup.records import LANGUAGES, Candidate, Kind, Language, Side, Signals, Verdict
+from neardup.records import Candidate, Kind, Language, Side, Signals, Verdict
 
 SIDE = "{0}.id, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 7
@@ -124,7 +124,8 @@ def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[
         " WHERE c.verified_at IS NULL AND (c.a, c.b) > (?, ?) ORDER BY c.a, c.b LIMIT ?",
         (*after, limit),
     )
-    return [Candidate(LANGUAGES[row[0]], Side(*row[1 : 1 + WIDTH]), Side(*row[1 + WIDTH :])) for row in rows]
+    name_of = languages.names(db)
+    return [Candidate(name_of[row[0]], Side(*row[1 : 1 + WIDTH]), Side(*row[1 + WIDTH :])) for row in rows]
 
 
 def pending_count(db: sqlite3.Connection) -> int:
@@ -166,5 +167,7 @@ def verified(db: sqlite3.Connection, since: int, until: int) -> Iterator[Verifie
         " WHERE verified_at >= ?1 AND verified_at < ?2",
         (since, until),
     )
+    name_of = languages.names(db)
     for language, kind, verdict, *columns in rows:
-        yield VerifiedPair(LANGUAGES[language], kind, signals_of(kind, columns), Verdict(verdict) if verdict else None)
+        signals = signals_of(kind, columns)
+        yield VerifiedPair(name_of[language], kind, signals, Verdict(verdict) if verdict else None)

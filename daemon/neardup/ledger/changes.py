@@ -6,12 +6,12 @@ were removed, and the removals.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from neardup.ledger import transaction
+from neardup.ledger import languages, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import LANGUAGES, Banded, Change
+from neardup.records import Banded, Change, Language
 
 
 class Version(NamedTuple):
@@ -61,15 +61,18 @@ def after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
         " ORDER BY 1 LIMIT ?2",
         (seq, limit),
     )
-    return [_change(n, story_id, _banded(*row[:2]), _banded(*row[2:])) for n, story_id, *row in rows]
+    name_of = languages.names(db)
+    return [_change(n, story_id, _banded(name_of, *row[:2]), _banded(name_of, *row[2:])) for n, story_id, *row in rows]
 
 
 def _change(seq: int, story_id: int, old: Banded | None, new: Banded | None) -> Change:
     return Change(seq, story_id, old, new, seq if new else 0)
 
 
-def _banded(language: int | None, simhash: bytes | None, signature: bytes | None = None) -> Banded | None:
-    return None if language is None or simhash is None else Banded(LANGUAGES[language], simhash, signature)
+def _banded(
+    name_of: Mapping[int, Language], language: int | None, simhash: bytes | None, signature: bytes | None = None
+) -> Banded | None:
+    return None if language is None or simhash is None else Banded(name_of[language], simhash, signature)
 
 
 def prune(db: sqlite3.Connection, keep: int) -> None:
@@ -93,4 +96,5 @@ def oldest(db: sqlite3.Connection) -> int:
 def recent(db: sqlite3.Connection, limit: int) -> list[Banded]:
     """A sample of stories: those that were fingerprinted last."""
     rows = db.execute("SELECT language, simhash, signature FROM stories ORDER BY number DESC LIMIT ?", (limit,))
-    return [Banded(LANGUAGES[language], *hashes) for language, *hashes in rows]
+    name_of = languages.names(db)
+    return [Banded(name_of[language], *hashes) for language, *hashes in rows]

@@ -8,10 +8,10 @@ from typing import Any
 from neardup.core.verify import suppression
 from neardup.core.verify.clusters import Edge
 from neardup.core.verify.tiers import tier_of
-from neardup.ledger import active_verdicts, candidates, now_ms, transaction
+from neardup.ledger import active_verdicts, candidates, languages, now_ms, transaction
 from neardup.ledger.selection import JOINING, Selection, conditions
 from neardup.ledger.signals import columns_of
-from neardup.records import NUMBER_OF, Assessment, Candidate, Kind, Language
+from neardup.records import Assessment, Candidate, Kind, Language
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
@@ -92,7 +92,7 @@ def _put(  # noqa: PLR0917 - what `_flag` has at hand
         "joins_clusters": tier.joins_clusters(longer, shorter),
         **columns_of(assessment.signals),
         "fingerprint_version": version,
-        "language": NUMBER_OF[candidate.language],
+        "language": languages.numbers(db)[candidate.language],
         "status": ruling.status,
     }
     if ruling.is_new:

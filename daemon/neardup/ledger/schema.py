@@ -9,7 +9,7 @@ import sqlite3
 import uuid
 
 from neardup.errors import Fatal
-from neardup.records import LANGUAGES
+from neardup.languages import LANGUAGES
 
 VERSION = 5  # PRAGMA user_version; 1 to 4 were schemas of trial versions
 
@@ -17,7 +17,7 @@ SCHEMA = """
 -- What the ledger records about itself: its id, the watermark, the checkpoint, the number of the last change, ...
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
-CREATE TABLE languages (number INTEGER PRIMARY KEY, name TEXT NOT NULL, stories INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE languages (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stories INTEGER NOT NULL DEFAULT 0);
 
 -- One row a story.  `number` is that of the change that wrote this version of it.  The columns that are read of many
 -- stories at once come first.

@@ -4,8 +4,9 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
+from neardup.ledger import languages
 from neardup.ledger.compact_columns import packed_id
-from neardup.records import NUMBER_OF, Kind, Language, Verdict
+from neardup.records import Kind, Language, Verdict
 
 # A flag of any other status joins no cluster.
 JOINING = ("open", *(verdict.value for verdict in Verdict if verdict is not Verdict.NOT_SIMILAR))
@@ -35,7 +36,8 @@ class Selection:
 
 def conditions(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `flags`, with its values."""
-    numbers = [NUMBER_OF[language] for language in selection.languages]
+    number_of = languages.numbers(db)
+    numbers = [number_of.get(language) for language in selection.languages]  # NULL, which no flag has, if unknown
     members = None if selection.cluster is None else json.dumps(sorted(members_of(db, selection.cluster)))
     # The unary + keeps SQLite from scanning the index by status where the stories lead to a few rows.
     status = "status" if selection.cluster is None and selection.story is None else "+status"

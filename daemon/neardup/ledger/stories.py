@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from neardup.ledger import candidates, changes, dead_letters, transaction, verdicts
+from neardup.ledger import candidates, changes, dead_letters, languages, transaction, verdicts
 from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
 from neardup.ledger.runs import put, put_checkpoint
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Checkpoint, Fingerprinted, Known, Outcome, Skip, Skipped
+from neardup.records import Banded, Checkpoint, Fingerprinted, Known, Outcome, Skip, Skipped
 
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.
@@ -37,11 +37,11 @@ def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Known]:
         "SELECT id, language, text_hash, etag, updated_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
-    return {story_id: _known(*row) for story_id, *row in rows}
-
-
-def _known(language: int, text_hash: bytes, etag: bytes | str | None, updated_at: int | None) -> Known:
-    return Known(LANGUAGES[language], text_hash, etag_of(etag), updated_at)
+    name_of = languages.names(db)
+    return {
+        story_id: Known(name_of[language], text_hash, etag_of(etag), updated_at)
+        for story_id, language, text_hash, etag, updated_at in rows
+    }
 
 
 def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded]:
@@ -50,7 +50,8 @@ def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded
         "SELECT id, language, simhash, signature FROM stories WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
-    return {story_id: Banded(LANGUAGES[language], *hashes) for story_id, language, *hashes in rows}
+    name_of = languages.names(db)
+    return {story_id: Banded(name_of[language], *hashes) for story_id, language, *hashes in rows}
 
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
@@ -73,20 +74,22 @@ def _put(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
     numbers = changes.take(db, len(made))
     numbered = dict(zip((outcome.story.id for outcome in made), numbers, strict=True))
     changes.log_leaving(db, [(numbered[version.story_id], version) for version in gone])
-    _count(db, [NUMBER_OF[outcome.story.language] for outcome in made], gone)
+    number_of = languages.numbers(db)
+    spoken = [number_of[outcome.story.language] for outcome in made]
+    _count(db, spoken, gone)
     for at in range(0, len(made), ROWS_A_STATEMENT):
-        rows = list(map(_row, numbers[at:], made[at : at + ROWS_A_STATEMENT]))
+        rows = list(map(_row, numbers[at:], spoken[at:], made[at : at + ROWS_A_STATEMENT]))
         places = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
         # REPLACE: an edited story has another number
         db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(rows)))
 
 
-def _row(number: int, outcome: Fingerprinted) -> tuple[object, ...]:
+def _row(number: int, language: int, outcome: Fingerprinted) -> tuple[object, ...]:
     story, made = outcome.story, outcome.fingerprint
     return (
         number,
         story.id,
-        NUMBER_OF[story.language],
+        language,
         made.simhash,
         made.signature,
         made.text_hash,

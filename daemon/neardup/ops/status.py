@@ -149,7 +149,7 @@ async def status(config: Config) -> Status:
             dead_letters=runs.dead_letters(db),
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
-            fingerprint_version=runs.get(db, "fingerprint_version"),
+            fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
             runs=[
                 {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
                 for run in runs.latest(db, RUNS)

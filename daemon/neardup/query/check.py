@@ -6,14 +6,13 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.candidates.select import nominate
-from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import PageText
 from neardup.core.verify.scores import Shingled, assess, shingled
 from neardup.core.verify.tiers import tier_of
 from neardup.errors import Transient
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, fingerprint_arrays, stories
+from neardup.ledger import Ledger, fingerprint_arrays, runs, stories
 from neardup.pages.text_cache import Text, Texts
 from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
 from neardup.records import Banded, Candidate, Fingerprint, Kind, Language, Side, Signals
@@ -56,12 +55,12 @@ class Checker:
     `texts` reads the stories that a text is compared with; none is read for an exact copy.
     """
 
-    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection) -> None:
+    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection, version: str) -> None:
         self._index = index
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
-        self._version = fingerprint_version.version()
+        self._version = version
 
     async def check(self, story: PageText, language: Language) -> list[Match]:
         """A story's text (`core.page.read_file` and `split_story` make one) -> its matches, best first.
@@ -80,7 +79,8 @@ class Checker:
         return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(copies, key=_rank)]
 
     async def _nominees(self, probe: Banded) -> tuple[int, ...]:
-        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version)
+        languages = await self._ledger.do(runs.stories_by_language)
+        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
         applied, [found] = await self._index.lookup([probe])
         seen = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [found], applied)
         if seen is None:

@@ -81,8 +81,9 @@ def _known(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
 def described(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
     """What the ledger holds of these stories, of those that it has; no text hash where it is of other fingerprints."""
     known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
-    if runs.get(db, "fingerprint_version") != fingerprint_version.version():
-        for story in known.values():
+    recorded, made = runs.get(db, "fingerprint_version"), fingerprint_version.version()
+    for story in known.values():
+        if recorded is None or fingerprint_version.difference(recorded, made, {story["language"]}):
             story["text_hash"] = None
     return known
 

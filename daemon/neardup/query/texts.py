@@ -7,7 +7,8 @@ from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
 from neardup.core.verify.tiers import kind_of
-from neardup.records import ISO_CODES, Fingerprint, Kind, Language, language_of
+from neardup.languages import SHIPPED
+from neardup.records import Fingerprint, Kind, Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,9 @@ def compare(text_a: str, text_b: str, language: str) -> Comparison:
 
 def _language(name: str) -> Language:
     try:
-        return language_of(name)
+        return SHIPPED.find(name)
     except ValueError:
-        known = ", ".join(f"{language.title()} ({code})" for code, language in ISO_CODES.items())
+        known = ", ".join(f"{language.title()} ({code})" for language, code in SHIPPED.codes.items())
         raise ValueError(f"unknown language {name!r}; known are {known}") from None
 
 

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.text.normalize import tokens
 from neardup.core.verify import passages as passages_module
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.passages import MIN_PASSAGE, Passage, passages
 from neardup.records import Language
+
+from tests.support.languages import SAMPLED, TEXTS
 
 few_words = st.lists(st.sampled_from("abc"), max_size=30).map("".join)
 # The letters of a word are the words of a story; refrains, so that runs are long, repeated and overlap.
@@ -141,7 +142,7 @@ def test_texts_shorter_than_a_passage_share_none(count: int, words: str) -> None
     assert passages(story(words[:count]), story(words)) == []
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", SAMPLED)
 def test_replaced_word_splits_a_passage_in_every_language(language: Language) -> None:
     words = [f"{word.decode()}{n}" for n in range(5) for word in tokens(TEXTS[language])]
     other = list(words)

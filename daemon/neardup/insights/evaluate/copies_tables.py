@@ -8,9 +8,9 @@ from neardup.insights.evaluate import verdict_tables
 from neardup.insights.evaluate.facts import SCORES
 from neardup.insights.evaluate.figures import ALL, Facts
 from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal, interval
-from neardup.records import ISO_CODES
+from neardup.languages import SHIPPED
 
-CODES = {language.value: code for code, language in ISO_CODES.items()}
+CODES = SHIPPED.codes
 LOOKUP = {"met": "found", "nominated": "nominated", "strangers": "unrelated"}  # key of the facts: column
 SPREAD = ("mean", "p50", "p99")
 
@@ -77,7 +77,7 @@ def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
     return Table(
         "Recall, all kinds together",
         "The share of copies that were flagged with their originals, as any kind.",
-        ("copy", *(CODES[language] for language in languages), ALL, "95 % interval"),
+        ("copy", *(CODES.get(language, language) for language in languages), ALL, "95 % interval"),
         [
             (
                 row["edit"],

@@ -46,7 +46,7 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) 
             "simhash": _sizes(one.simhash_buckets for one in measured),
         },
         "false_pairs": sorted(
-            ({"language": one.language.value, **asdict(flag)} for one in measured for flag in one.false_flags),
+            ({"language": one.language, **asdict(flag)} for one in measured for flag in one.false_flags),
             key=lambda pair: (max(pair["jaccard"], pair["containment"]), pair["a"], pair["b"]),
         ),
     }
@@ -55,7 +55,7 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) 
 def _by_language(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     out: dict[str, list[Measured]] = {}
     for one in measured:
-        out.setdefault(one.language.value, []).append(one)
+        out.setdefault(one.language, []).append(one)
     return out
 
 

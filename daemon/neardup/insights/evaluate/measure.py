@@ -145,7 +145,7 @@ async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> li
         some = batch[start : start + step]
         _, results = await app.index.lookup([banded for _, banded in some])
         held = await app.reader.do(fingerprint_arrays.held, *together(results))
-        limits = {language: _unlimited(app.config.detection.of(language)) for language in Language}
+        limits = {one.language: _unlimited(app.config.detection.of(one.language)) for _, one in some}
         nominees = nominate([([place], banded) for place, banded in some], results, held, limits)
         for result, nominee in zip(results, nominees, strict=True):
             origin = corpus.stories[nominee.story_id].origin

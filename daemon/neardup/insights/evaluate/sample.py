@@ -53,7 +53,7 @@ async def _draw(
 
     async def ignore_checkpoint(_: Checkpoint) -> None: ...
 
-    heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in Language}
+    heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in config.registry}
     count = 0
     async for story in open_source(config, ignore_checkpoint).stories(since=None, resume=None):
         count += 1

@@ -49,17 +49,18 @@ class Profile:
 # are taken as independent.  Only English has enough pairs to count those that share two bands; for the other languages
 # this is STYLES times the share with independent bands.
 TYPICAL = {
-    Language.HINDI: Profile(10.0, 29.0, 3.3e-5, 0.034),
-    Language.MALAYALAM: Profile(2.2, 2.5, 1.5e-6, 0.006),
-    Language.BENGALI: Profile(3.1, 8.5, 3.0e-6),
-    Language.MARATHI: Profile(1.7, 3.0, 9.8e-7),
-    Language.TAMIL: Profile(2.3, 2.9, 1.8e-6, 0.018),
-    Language.TELUGU: Profile(1.5, 2.9, 7.2e-7),
-    Language.GUJARATI: Profile(17.0, 23.0, 9.3e-5, 0.054),
-    Language.ENGLISH: Profile(12.0, 32.0, 7.0e-5, 0.033),
-    Language.ODIA: Profile(6.1, 3.5, 8.1e-6),
-    Language.PUNJABI: Profile(6.3, 5.4, 1.3e-5, 0.023),
+    Language("HINDI"): Profile(10.0, 29.0, 3.3e-5, 0.034),
+    Language("MALAYALAM"): Profile(2.2, 2.5, 1.5e-6, 0.006),
+    Language("BENGALI"): Profile(3.1, 8.5, 3.0e-6),
+    Language("MARATHI"): Profile(1.7, 3.0, 9.8e-7),
+    Language("TAMIL"): Profile(2.3, 2.9, 1.8e-6, 0.018),
+    Language("TELUGU"): Profile(1.5, 2.9, 7.2e-7),
+    Language("GUJARATI"): Profile(17.0, 23.0, 9.3e-5, 0.054),
+    Language("ENGLISH"): Profile(12.0, 32.0, 7.0e-5, 0.033),
+    Language("ODIA"): Profile(6.1, 3.5, 8.1e-6),
+    Language("PUNJABI"): Profile(6.3, 5.4, 1.3e-5, 0.023),
 }
+TYPICAL_OF_OTHERS = Profile(3.0, 8.0, 3.0e-6)  # for a language that was not measured: about the median of these
 
 
 MOST = 5000  # largest number of stories that are compared with each other
@@ -68,7 +69,7 @@ MOST = 5000  # largest number of stories that are compared with each other
 def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
     """The profile of a sample; the skews are typical if it has fewer than FEW signatures of unrelated stories."""
     fingerprinted = [one for one in outcomes if isinstance(one, Fingerprinted)]
-    typical = TYPICAL[language]
+    typical = TYPICAL.get(language, TYPICAL_OF_OTHERS)
     if not fingerprinted:
         return typical
     common = replace(

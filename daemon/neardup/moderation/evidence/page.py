@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from neardup.errors import Fatal
+from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translated
 from neardup.moderation import wording
 from neardup.moderation.evidence.graph import Graph, graph
@@ -17,9 +18,12 @@ from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, ev
 TEMPLATE = "evidence.html.j2"
 
 
-def render_evidence(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> str:
+def render_evidence(
+    facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None, languages: Languages
+) -> str:
     """The page of a pair, complete in itself; its parts are those of `parts`."""
-    return environment().get_template(TEMPLATE).render(**parts(facts, a, b, drawn), inlined=inlined())
+    template = environment(languages).get_template(TEMPLATE)
+    return template.render(**parts(facts, a, b, drawn), inlined=inlined(languages))
 
 
 def parts(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> dict[str, Any]:
@@ -49,7 +53,7 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
     return graph(found, edges, pair, titles)
 
 
-async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -> None:
+async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
     """Write the page of two stories, named as for `compare`, whole or not at all.  Raises as it does, or Fatal."""
     a, b = await load_both(comparer, one, other)
     drawn = None
@@ -63,7 +67,7 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -
         facts = evidence(a, b, thresholds_of(comparer.detection, a, b))
     else:
         facts = evidence_on_record(a, b, flag)
-    page = render_evidence(facts, a, b, drawn)
+    page = render_evidence(facts, a, b, drawn, languages)
     new = path.with_name(f".{path.name}.new")
     try:
         new.write_text(page, encoding="utf-8")
