@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 from neardup.cli import main
+from neardup.cli.group import COMMANDS
 from neardup.config.table import keys, replaced
 from neardup.records import Dead, Skip
 from neardup.telemetry import metrics
@@ -101,7 +102,16 @@ def test_every_command_and_option_that_is_mentioned_exists(page: Path) -> None:
 
 def test_the_readme_lists_every_command() -> None:
     listed = {code.split()[0] for code in mentioned(README)}
-    assert listed == set(main.commands), "the table of commands in README.md is not the list of commands"
+    assert listed == set(COMMANDS), "the table of commands in README.md is not the list of commands"
+
+
+def test_help_lists_commands_with_the_first_sentence_of_their_help() -> None:
+    with click.Context(main) as context:
+        for name, (_, line) in COMMANDS.items():
+            command = main.get_command(context, name)
+            assert command is not None
+            first = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+            assert first.startswith(line), f"neardup --help says of {name}: {line}"
 
 
 @each_page

@@ -10,7 +10,14 @@ from neardup.core.fingerprint.minhash import ROWS, signature
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate import bands
-from neardup.insights.evaluate.bands import BANDINGS, Tally, bands_shared, character_shingles, similarities, tallies
+from neardup.insights.evaluate.bands import (
+    BANDINGS,
+    BandingCounts,
+    bands_shared,
+    character_shingles,
+    count_by_banding,
+    similarities,
+)
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS
@@ -63,16 +70,16 @@ def test_the_table_of_two_copies_and_an_unrelated_story() -> None:
     copy = np.union1d(story[:-4], rng.integers(0, 2**63, 4, np.uint64))
     short = story[:3]
     assert signature(short) is None
-    table = tallies([story, copy, unrelated, short], jaccard=0.5)
+    table = count_by_banding([story, copy, unrelated, short], jaccard=0.5)
     assert list(table) == list(BANDINGS)
-    assert table[16, 4, 1] == Tally(stories=3, alike=1, candidates=1, found=1), "only the copy must be found"
+    assert table[16, 4, 1] == BandingCounts(stories=3, similar=1, candidates=1, found=1), "only the copy must be found"
 
 
 def test_a_row_derives_its_measures_from_its_counts() -> None:
-    tally = Tally(10, 4, 6, 3) + Tally(10, 2, 2, 2)
-    assert tally == Tally(stories=20, alike=6, candidates=8, found=5)
+    tally = BandingCounts(10, 4, 6, 3) + BandingCounts(10, 2, 2, 2)
+    assert tally == BandingCounts(stories=20, similar=6, candidates=8, found=5)
     assert (tally.precision, tally.recall) == (5 / 8, 5 / 6)
     assert tally.f1 == pytest.approx(2 / (8 / 5 + 6 / 5))
     assert tally.candidates_per_lookup == 2 * 8 / 20
-    empty = Tally()
+    empty = BandingCounts()
     assert (empty.precision, empty.recall, empty.f1, empty.candidates_per_lookup) == (None,) * 4

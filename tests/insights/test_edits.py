@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate import edits, pages
-from neardup.insights.evaluate.around import Around, bare, paragraphs
 from neardup.insights.evaluate.edits import EDITS, RATES, Edit
+from neardup.insights.evaluate.other_stories import OtherStories, paragraphs, strip_signs
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
@@ -83,19 +83,19 @@ def test_an_edit_applies_to_the_sample_story(language: Language, edit: Edit) -> 
 def test_the_requested_share_of_the_words_is_replaced(language: Language, share: float, seed: int) -> None:
     words = story(language).split()
     copy = edits.replaced(share)(story(language), AROUND[language], rng(seed))
-    expected = round(share * sum(bool(bare(word)) for word in words))
+    expected = round(share * sum(bool(strip_signs(word)) for word in words))
     changed = [(old, new) for old, new in zip(words, (copy or story(language)).split(), strict=True) if old != new]
     assert len(changed) == expected
-    assert all(bare(old).casefold() != bare(new).casefold() for old, new in changed), "a word was replaced by itself"
+    assert all(strip_signs(old).casefold() != strip_signs(new).casefold() for old, new in changed), "replaced by itself"
     assert copy is not None or expected == 0
 
 
 @every_language
 def test_replacement_words_come_from_other_stories(language: Language) -> None:
-    others = {bare(word) for words in AROUND[language].others for word in words}
+    others = {strip_signs(word) for words in AROUND[language].stories for word in words}
     copy = edits.replaced(0.2)(story(language), AROUND[language], rng())
     assert copy is not None
-    new = {bare(word) for word in copy.split()} - {bare(word) for word in story(language).split()}
+    new = {strip_signs(word) for word in copy.split()} - {strip_signs(word) for word in story(language).split()}
     assert new <= others
 
 
@@ -144,20 +144,20 @@ def test_foreign_text_is_added_before_or_after_the_story(language: Language, sha
 @every_language
 def test_four_characters_are_renamed_everywhere(language: Language) -> None:
     # The sample stories are too short, so four names are inserted, each after every fourth word.
-    names = list(dict.fromkeys(bare(word) for word in story(language).split() if len(bare(word)) > 2))[:4]
+    names = list(dict.fromkeys(strip_signs(word) for word in story(language).split() if len(strip_signs(word)) > 2))[:4]
     text = paragraphs([word for n, word in enumerate(story(language).split()) for word in (word, names[n % 4] + ",")])
-    common = frozenset(bare(w).casefold() for w in story(language).split()) - {name.casefold() for name in names}
-    near = Around(language, AROUND[language].others, AROUND[language].host, AROUND[language].foreign, common)
+    common = frozenset(strip_signs(w).casefold() for w in story(language).split()) - {name.casefold() for name in names}
+    near = OtherStories(language, AROUND[language].stories, AROUND[language].host, AROUND[language].foreign, common)
     copy = edits.renamed(text, near, rng())
     assert copy is not None
     renamed: dict[str, set[str]] = {}
     for old, new in zip(text.split(), copy.split(), strict=True):
         if old != new:
-            renamed.setdefault(bare(old), set()).add(bare(new))
+            renamed.setdefault(strip_signs(old), set()).add(strip_signs(new))
     assert set(renamed) == set(names)
     assert all(len(new) == 1 for new in renamed.values()), "a character has several new names"
     assert len(set.union(*renamed.values())) == 4, "two characters have the same new name"
-    assert not set(names) & {bare(word) for word in copy.split()}, "an old name is left"
+    assert not set(names) & {strip_signs(word) for word in copy.split()}, "an old name is left"
 
 
 @every_language

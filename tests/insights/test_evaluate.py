@@ -13,10 +13,10 @@ from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.errors import Fatal, Misuse
 from neardup.insights.evaluate import report, tally, verdict_tables
 from neardup.insights.evaluate.edits import EDITS, Edit
-from neardup.insights.evaluate.plant import Corpus, Planted, plant
+from neardup.insights.evaluate.plant import Corpus, PlantedStory, plant
 from neardup.insights.evaluate.sample import Original
 from neardup.insights.evaluate.tally import Pair
-from neardup.insights.evaluate.truth import read_labels, score
+from neardup.insights.evaluate.truth import read_labels, score_flags
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect, verdicts
 from neardup.records import Verdict
@@ -28,7 +28,7 @@ FIRST, SECOND = EDITS[0], EDITS[1]
 
 
 def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None, originals: int = 3) -> Corpus:
-    stories = [Planted(n, None, "") for n in range(originals)] + [Planted(*copy, "") for copy in copies]
+    stories = [PlantedStory(n, None, "") for n in range(originals)] + [PlantedStory(*copy, "") for copy in copies]
     donors_of = [frozenset((donors or {}).get(n, ())) for n in range(originals)]
     return Corpus([Original(100 + n, ODIA, "") for n in range(originals)], stories, donors_of)
 
@@ -36,11 +36,11 @@ def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None,
 def test_a_copy_is_found_only_with_its_own_original() -> None:
     planted = corpus((0, FIRST), (1, FIRST), (1, SECOND))
     pairs = [Pair(0, 3, NEAR, 0.9, 0.9), Pair(0, 4, EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
-    assert tally.found(planted, pairs) == {
+    assert tally.flagged_as(planted, pairs) == {
         FIRST.name: Counter({NEAR: 1, None: 1}),
         SECOND.name: Counter({None: 1}),
     }
-    assert tally.crossed(planted, pairs) == [pairs[1]]
+    assert tally.cross_flags(planted, pairs) == [pairs[1]]
 
 
 def test_related_originals_are_left_out_of_precision() -> None:
@@ -49,7 +49,7 @@ def test_related_originals_are_left_out_of_precision() -> None:
     overlaps = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, PARTIAL, 0.2, 0.6)]
     scored = tally.scored(planted, [own, donor, like_donor, like_own, unrelated, *overlaps])
     assert list(scored.planted) == [(0.6, 0.7)]
-    assert list(scored.strange) == [(0.6, 0.7)]
+    assert list(scored.unrelated) == [(0.6, 0.7)]
     assert (scored.left_out, scored.copies) == (3, 1)
 
 
@@ -58,7 +58,7 @@ def test_pairs_of_different_origin_are_counted(origins: list[int]) -> None:
     planted = corpus(*((origin, FIRST) for origin in origins), originals=4)
     stories = planted.stories
     expected = sum(a.origin != b.origin for n, a in enumerate(stories) for b in stories[:n])
-    assert tally.compared(planted) == expected
+    assert tally.count_cross_pairs(planted) == expected
 
 
 def test_the_seed_determines_the_planted_copies() -> None:
@@ -149,7 +149,7 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
 def scored(folder: Path, flagged: list[Flagged], *lines: object) -> dict[str, Any]:
     db = ledger(folder, flagged)
     try:
-        return score(db, read_labels(labels(folder, *lines)))
+        return score_flags(db, read_labels(labels(folder, *lines)))
     finally:
         db.close()
 
@@ -223,12 +223,12 @@ def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     pairs: list[Flagged] = [(n, n + 1, "similar", 0.7, 0.8, "open") for n in (1, 2, 3, 6, 7)]
     db = ledger(tmp_path, pairs)
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
-    assert verdict_tables.tables(verdict_tables.of_verdicts(db)) == [], "a ledger without verdicts has no table"
+    assert verdict_tables.tables(verdict_tables.precision_by_verdicts(db)) == [], "no verdicts, no table"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
         verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
     db.close()
-    assert verdict_tables.of_ledger(tmp_path / "none.db") == []
-    facts = verdict_tables.of_ledger(tmp_path / "l.db")
+    assert verdict_tables.precision_on_record(tmp_path / "none.db") == []
+    facts = verdict_tables.precision_on_record(tmp_path / "l.db")
     assert [(row["language"], row["kind"], row["judged"], row["precision"]) for row in facts] == [
         ("HINDI", "similar", 3, 2 / 3),
         ("ODIA", "similar", 1, 0),
@@ -238,7 +238,7 @@ def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
     assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
     db = connect(tmp_path / "l.db")
-    report.write_truth(tmp_path / "truth.html", score(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
+    report.write_truth(tmp_path / "truth.html", score_flags(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
     db.close()
     page = LexborHTMLParser((tmp_path / "truth.html").read_text(encoding="utf-8"))
     assert "Precision by moderators' verdicts" in [h2.text() for h2 in page.css("h2")]

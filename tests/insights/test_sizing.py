@@ -16,7 +16,7 @@ from neardup.index.size import LanguageShape, TierSize
 from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
 from neardup.index.sqlite import SqliteIndex
 from neardup.insights.plan.profile import TYPICAL, measured
-from neardup.insights.plan.project import Corpus, days_until_full, index_size, lookup, needed
+from neardup.insights.plan.project import Corpus, days_until_full, index_size, memory_needed, reads_per_lookup
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect
 from neardup.ledger.size import StoryRow, ledger_bytes
@@ -109,7 +109,7 @@ def test_the_total_is_the_sum_of_the_parts() -> None:
             redis_size.EMPTY + sum(tier.bytes for tier in tiers) + redis_size.slots(sum(tier.keys for tier in tiers))
         )
         assert size.total == parts
-        memory = needed(corpus, layout)
+        memory = memory_needed(corpus, layout)
         assert memory.pop("needed") == sum(memory.values())
 
 
@@ -121,14 +121,14 @@ def test_only_the_compact_layout_fits_in_memory() -> None:
     assert days
     assert days_until_full(corpus, "compact", 20_000, memory) == pytest.approx(days / 2, abs=4)
     assert days_until_full(corpus, "compact", 0, memory) is None, "without new stories, memory never fills up"
-    grown = corpus.times(1 + days * 10_000 / sum(PLATFORM.values()))
-    assert needed(grown, "compact")["needed"] <= memory
+    grown = corpus.scaled(1 + days * 10_000 / sum(PLATFORM.values()))
+    assert memory_needed(grown, "compact")["needed"] <= memory
 
 
 def test_a_lookup_reads_at_most_max_bucket_of_each_bucket() -> None:
     banding = Banding()
     for stories in (10_000, 100_000_000):
-        tiers = lookup(corpus_of(PLATFORM), HINDI, "compact", stories)
+        tiers = reads_per_lookup(corpus_of(PLATFORM), HINDI, "compact", stories)
         for columns, reads in zip((banding.hamming + 2, banding.bands), tiers.values(), strict=True):
             assert 0 < reads.candidates < reads.numbers < banding.max_bucket * columns
 

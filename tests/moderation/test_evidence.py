@@ -165,7 +165,7 @@ def test_grapheme_cluster_across_two_words_is_shown_once() -> None:
 @every_language
 def test_long_other_text_is_folded_between_context_words(language: Language) -> None:
     copied = TEXTS[language].split()
-    others = AROUND[language].others[0]
+    others = AROUND[language].stories[0]
     a = told(" ".join([*others[:150], *copied]))
     b = told(" ".join(copied))
     found = compared(a, b)

@@ -3,7 +3,7 @@
 import random
 
 from neardup.core.text.html import Extraction, visible_text
-from neardup.insights.evaluate.around import Around, bare
+from neardup.insights.evaluate.other_stories import OtherStories, strip_signs
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED
@@ -22,12 +22,14 @@ def texts_of(language: Language) -> list[str]:
 STORIES = {language: texts_of(language) for language in SAMPLED}
 
 
-def around(language: Language) -> Around:
-    """The `Around` of the second-longest story; the longest is the host."""
+def around(language: Language) -> OtherStories:
+    """The `OtherStories` of the second-longest story; the longest is the host."""
     words = [text.split() for text in STORIES[language]]
     others = [words[0], *words[2:]]
-    common = frozenset(bare(word).casefold() for word in words[2]) & {bare(word).casefold() for word in words[3]}
-    return Around(language, others, words[0], words[0] + words[2], common)
+    common = frozenset(strip_signs(word).casefold() for word in words[2]) & {
+        strip_signs(word).casefold() for word in words[3]
+    }
+    return OtherStories(language, others, words[0], words[0] + words[2], common)
 
 
 AROUND = {language: around(language) for language in SAMPLED}

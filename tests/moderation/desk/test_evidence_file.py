@@ -34,7 +34,7 @@ def written(folder: Path, language: Language, *, hostile: str = "") -> str:
     """Write a page of two stories whose passages are in different order, with edits and other text; returns its URL."""
     parts = [story.split() for story in STORIES[language][:3]]
     edited = [f"{word}ं" if n % 40 == 20 else word for n, word in enumerate(parts[0])]
-    foreign = list(AROUND[language].others[2])
+    foreign = list(AROUND[language].stories[2])
     texts = [
         "\n\n".join(" ".join(words) for words in ([hostile], parts[0], foreign * 3, parts[1])),
         "\n\n".join(" ".join(words) for words in (parts[1], parts[2] * 3, edited, [hostile])),
