@@ -67,9 +67,9 @@ def _fetched(pages: Pages, paths: Iterator[str]) -> Iterator[Page]:
         for path in islice(paths, reference.CONCURRENCY):
             transfers.begin(pages.begin(path))
         while transfers.under_way:
-            transfers.go_on(wait=True)
-            while get := transfers.next():
-                document = pages.taken(get)
+            transfers.advance(wait=True)
+            while get := transfers.pop_finished():
+                document = pages.page_of(get)
                 for path in islice(paths, 1):
                     transfers.begin(pages.begin(path))
                 assert document is not None

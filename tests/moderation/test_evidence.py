@@ -23,7 +23,7 @@ from neardup.moderation.evidence.alignment import (
     stretches,
 )
 from neardup.moderation.evidence.pieces import SHOWN_PAIRS, Fold, Paragraph, Segment, Shared, Side, shared
-from neardup.query.evidence import WithText, evidence
+from neardup.query.evidence import LoadedStory, evidence
 from neardup.records import Language
 
 from tests.support.compared_stories import LIMITS, every_language, every_planted_pair, sample, told, told_wildly
@@ -34,7 +34,7 @@ BOTH = {Mark.COPIED, Mark.KEPT}
 texts_of_few_words = st.lists(st.sampled_from("abcdefgh"), max_size=60).map(lambda words: [w.encode() for w in words])
 
 
-def compared(a: WithText, b: WithText) -> Shared:
+def compared(a: LoadedStory, b: LoadedStory) -> Shared:
     return shared(evidence(a, b, LIMITS), a, b)
 
 
@@ -46,7 +46,7 @@ def segments(side: Side) -> list[Segment]:
     return [segment for line in lines(side) for segment in line.segments]
 
 
-def assert_shown(found: Shared, stories: tuple[WithText, ...]) -> None:
+def assert_shown(found: Shared, stories: tuple[LoadedStory, ...]) -> None:
     numbers: list[list[int | None]] = []
     for side, told_ in zip((found.a, found.b), stories, strict=True):
         text = unicodedata.normalize("NFC", told_.text)

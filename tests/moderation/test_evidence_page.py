@@ -17,7 +17,7 @@ from neardup.core.verify.clusters import clusters
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.templating import UNSEEN, moment, visible
-from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_record
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 from neardup.records import ISO_CODES, LANGUAGES, Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -42,7 +42,7 @@ ATTACKS = [
 CODES = {language: code for code, language in ISO_CODES.items()}
 
 
-def page_of(a: WithText, b: WithText, drawn: Graph | None = None) -> LexborHTMLParser:
+def page_of(a: LoadedStory, b: LoadedStory, drawn: Graph | None = None) -> LexborHTMLParser:
     return LexborHTMLParser(render_evidence(evidence(a, b, LIMITS), a, b, drawn))
 
 
@@ -63,7 +63,7 @@ def said(story: LexborNode) -> str:
     return "".join(story.text(deep=True).split())
 
 
-def assert_whole(page: LexborHTMLParser, *stories: WithText) -> None:
+def assert_whole(page: LexborHTMLParser, *stories: LoadedStory) -> None:
     assert len(stories_of(page)) == len(stories)
     for shown, one in zip(stories_of(page), stories, strict=True):
         assert said(shown) == "".join(visible(unicodedata.normalize("NFC", one.text)).split())
@@ -121,7 +121,7 @@ def test_what_the_ledger_tells_is_isolated(name: str) -> None:
 
 
 def test_file_names_are_isolated() -> None:
-    a = WithText("one two three four", [b"one", b"two", b"three", b"four"], {}, "<א>.html")
+    a = LoadedStory("one two three four", [b"one", b"two", b"three", b"four"], {}, "<א>.html")
     page = page_of(a, told("one two three four", id=2))
     assert the(page, "#title-a bdi").text() == "<א>.html"
 
@@ -140,8 +140,8 @@ def test_the_policy_allows_what_the_page_holds_and_nothing_else() -> None:
 
 def test_a_story_that_is_gone_leaves_the_rest() -> None:
     here = told(sample(4107000).text, id=1, title="Here", language="ENGLISH")
-    gone = WithoutText({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
-    page = LexborHTMLParser(render_evidence(evidence_on_record(here, gone, None), here, gone, None))
+    gone = UnreadableStory({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
+    page = LexborHTMLParser(render_evidence(evidence_from_ledger(here, gone, None), here, gone, None))
     assert_harmless(page)
     assert [node.text() for node in page.css("h2 bdi")] == ["Here", "Gone"]
     assert "its page is gone: <x>" in the(page, ".warning").text()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.moderation.wording import findings, headline, kind, percent, scores, share, span, warnings
-from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 
 from tests.support.compared_stories import LIMITS, sample, told
 
@@ -101,12 +101,12 @@ def test_doubts_are_said_where_there_are_any() -> None:
 def test_of_a_story_that_is_gone_what_the_ledger_knows_is_said(exchanged: bool) -> None:
     flag = {"story_id": 2, "matched_id": 1, "kind": "partial", "hamming": 40, "jaccard": 0.2, "estimated": 1}
     flag |= {"containment": 0.8, "matched_containment": 0.3, "longest_run_words": None}
-    here: WithText | WithoutText = WithText("text", [b"text"], {"id": 1, "published_at": 0, "author_id": "7"})
-    gone: WithText | WithoutText = WithoutText(
+    here: LoadedStory | UnreadableStory = LoadedStory("text", [b"text"], {"id": 1, "published_at": 0, "author_id": "7"})
+    gone: LoadedStory | UnreadableStory = UnreadableStory(
         {"id": 2, "published_at": DAY_MS, "author_id": "7"}, "its page is gone: x"
     )
     a, b = (gone, here) if exchanged else (here, gone)
-    found = evidence_on_record(a, b, flag)
+    found = evidence_from_ledger(a, b, flag)
     first, second = ("80", "30") if exchanged else ("30", "80")
     assert headline(found) == f"About {first} % of A's word pairs stand in B; {second} % of B's in A"
     letter = "A" if exchanged else "B"
@@ -118,7 +118,7 @@ def test_of_a_story_that_is_gone_what_the_ledger_knows_is_said(exchanged: bool) 
 
 
 def test_of_a_pair_that_was_never_flagged_nothing_is_made_up() -> None:
-    found = evidence_on_record(told("one two", id=1), WithoutText({"id": 2}, "gone"), None)
+    found = evidence_from_ledger(told("one two", id=1), UnreadableStory({"id": 2}, "gone"), None)
     assert headline(found) == "How much of either stands in the other is not known"
     assert (scores(found), kind(found)) == ([], "Not flagged")
     assert kind(evidence(sample(4107000), sample(4107001), LIMITS)) == "No copy by the configured thresholds"

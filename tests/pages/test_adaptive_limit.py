@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.errors import Transient
-from neardup.pages.adaptive_limit import START, Concurrency
+from neardup.pages.adaptive_limit import START, AdaptiveLimit
 
 
 class Simulated:
-    """Requests that are as many as `Concurrency` lets in, answered in the order of simulated time."""
+    """Requests that are as many as `AdaptiveLimit` lets in, answered in the order of simulated time."""
 
     def __init__(self, most: int, servers: int, seconds: float) -> None:
         self.now = 0.0
         self.servers, self.seconds = servers, seconds
         self.refusing = False
-        self.gate = Concurrency(most, clock=lambda: self.now)
+        self.gate = AdaptiveLimit(most, clock=lambda: self.now)
         self.limits: list[int] = []
         self.most_in_flight = 0
         self._free: list[float] = []

@@ -62,18 +62,18 @@ def test_whatever_a_request_meets_it_ends_among_others_as_alone(proxy: Proxy, fa
             transfers.begin(get)
         among, here = dict[int, object](), 0
         while transfers.under_way:
-            assert not transfers.go_on(wait=True), "nobody has said anything on the socket beside"
+            assert not transfers.advance(wait=True), "nobody has said anything on the socket beside"
             held = transfers.held
-            while ended := transfers.next():
+            while ended := transfers.pop_finished():
                 held -= ended.size
                 here += ended.size
                 assert transfers.held == held, "what is given back was held, and is held no more"
-                among[gets[ended]] = outcome(partial(pages.taken, ended))
+                among[gets[ended]] = outcome(partial(pages.page_of, ended))
         assert transfers.held == 0
         assert here >= len(BODY) * faults.count(Fault.NONE)
         transfers.begin(pages.begin("silent.html"))
         other.send(b"!")
-        while not transfers.go_on(wait=True):
+        while not transfers.advance(wait=True):
             """The request's connection comes first."""
     proxy.plan(planned)
     alone = {n: outcome(partial(got, pages, f"{n}.html")) for n in range(len(faults))}

@@ -20,7 +20,7 @@ from neardup.ledger import Ledger, stories
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
-from neardup.query.check import CHECKED, Checker
+from neardup.query.check import CHECKED_ID, Checker
 from neardup.records import Dead, Fingerprinted, Kind, Language, Story
 
 ORIGINAL = 7
@@ -89,7 +89,7 @@ async def test_every_kind_is_found_worst_first(platform: Platform, language: Lan
         (3, Kind.SIMILAR),
     ]
     assert (matches[0].title, matches[0].jaccard, matches[0].estimated) == (f"title {ORIGINAL}", 1.0, False)
-    assert all(match.story_id != CHECKED for match in matches)
+    assert all(match.story_id != CHECKED_ID for match in matches)
     assert await platform.checker.check(story(words_of(language, "new")), language) == []
 
 

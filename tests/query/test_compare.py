@@ -13,7 +13,7 @@ from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
-from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, Side, WithText, evidence
+from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, Side, evidence
 from neardup.records import Kind, Language
 from rich.cells import cell_len
 from rich.console import Console
@@ -31,7 +31,7 @@ from tests.support.graphemes import boundaries
 PAIR: tuple[Side, Side] = ("a", "b")
 
 
-def assert_evidence(facts: Evidence, stories: tuple[WithText, WithText]) -> None:
+def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -> None:
     covered = sum(passage.words for passage in facts.passages)
     for side, story in zip(PAIR, stories, strict=True):
         assert facts.shares[side] == covered / len(story.words)

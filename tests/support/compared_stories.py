@@ -6,7 +6,7 @@ from neardup.config import Thresholds
 from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
-from neardup.query.evidence import WithText
+from neardup.query.evidence import LoadedStory
 from neardup.records import Language
 
 from tests.support.graphemes import TORN
@@ -21,10 +21,10 @@ signs = [*TORN, *(word for text in TEXTS.values() for word in text.split())]
 told_wildly = st.lists(st.sampled_from(signs), max_size=8).map("".join)
 
 
-def told(text: str, **known: object) -> WithText:
-    return WithText(text, tokens(text), known)
+def told(text: str, **known: object) -> LoadedStory:
+    return LoadedStory(text, tokens(text), known)
 
 
-def sample(story_id: int) -> WithText:
+def sample(story_id: int) -> LoadedStory:
     [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
     return told(page_text(page.read_bytes(), None, STORY))

@@ -17,7 +17,7 @@ from neardup.cli.flag_options import selects
 from neardup.config import Config
 from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, target_of
-from neardup.core.page import Unreadable, read_file
+from neardup.core.page import Unreadable, split_file
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import connect, flags, read, translated
 from neardup.ledger.selection import Selection
@@ -26,7 +26,7 @@ from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
 from neardup.moderation.export.write import Order
 from neardup.moderation.export.write import export as write_export
-from neardup.pages.results import why
+from neardup.pages.results import explain
 from neardup.query.check import Match
 from neardup.query.compare import compare as compare_texts
 from neardup.records import language_of
@@ -43,9 +43,9 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
     except ValueError:
         raise Misuse(f"--language: unknown language {language!r}") from None
     read(config.ledger.path).close()
-    story = read_file(file.read(), extraction(config))
+    story = split_file(file.read(), extraction(config))
     if isinstance(story, Unreadable):
-        raise Fatal(f"{file.name}: {why(story)}")
+        raise Fatal(f"{file.name}: {explain(story)}")
 
     async def look(_: asyncio.Event) -> list[Match]:
         async with open_checker(config) as checker:

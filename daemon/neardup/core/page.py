@@ -95,7 +95,7 @@ def split_story(text: str) -> PageText | Unreadable:
     return _too_short(len(words)) if len(words) < MIN_WORDS else PageText(text, words)
 
 
-def read_file(body: bytes, extraction: Extraction) -> PageText | Unreadable:
+def split_file(body: bytes, extraction: Extraction) -> PageText | Unreadable:
     """The bytes of a page or of a plain text -> its story's text and words."""
     try:
         text = file_text(body, extraction)

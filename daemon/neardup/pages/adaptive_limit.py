@@ -24,7 +24,7 @@ CONGESTED = 4.0  # times the best: it shrinks
 FORGETTING_SECONDS = 3600.0  # in which the best doubles: what was possible need not be now
 
 
-class Concurrency:
+class AdaptiveLimit:
     """A limit between 1 and `most` on what is in flight at once."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:

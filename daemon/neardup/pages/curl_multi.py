@@ -46,11 +46,11 @@ class Transfers:
             self._performed[get.curl] = get
             self._multi.add_handle(get.curl)
 
-    def next(self) -> Get | File | None:
+    def pop_finished(self) -> Get | File | None:
         """One that has its answer, or failed."""
         return self._ended.popleft() if self._ended else None
 
-    def go_on(self, *, wait: bool) -> bool:
+    def advance(self, *, wait: bool) -> bool:
         """Take what has come; with `wait`, wait for it unless a GET has ended.  Whether the socket is readable."""
         seconds = max(self._due - time.monotonic(), 0) if wait and not self._ended else 0
         readable = False

@@ -21,9 +21,9 @@ SUSPICIOUS_NS = 1_000_000_000
 
 
 class InFlight:
-    """At most `most` stories at a time.  `left` are those that were there for long when the daemon died.
+    """At most `most` stories at a time.  `suspects` are those that were there for long when the daemon died.
 
-    Whoever reads `left` must put it on record: the file holds it no longer, so that nobody is counted twice for one
+    Whoever reads `suspects` must put it on record: the file holds it no longer, so that nobody is counted twice for one
     death.
     """
 
@@ -33,7 +33,7 @@ class InFlight:
         size = (1 + 2 * most) * WORD_BYTES
         try:
             with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o640), "r+b") as file:
-                self.left = _left(file.read())
+                self.suspects = _left(file.read())
                 file.truncate(0)
                 os.posix_fallocate(file.fileno(), 0, size)  # or a full disk would be a SIGBUS later
                 self._map = mmap.mmap(file.fileno(), size)

@@ -18,7 +18,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied
-from neardup.pages.adaptive_limit import Concurrency
+from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.reader_process import FINGERPRINT, SHINGLE, SPLIT, Answer, Greeting, Seconds
 from neardup.pages.reader_rpc import ReaderConnection, connect_reader
 from neardup.pages.results import PageResult, ReadFailed, ShingledResult, TextResult, failure_of
@@ -53,7 +53,7 @@ class ReaderPool:
     """
 
     def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
-        self.concurrency = Concurrency(most)
+        self.concurrency = AdaptiveLimit(most)
         self.computing_seconds = 0.0  # that extracting and fingerprinting took, of all pages together
         self._content = content
         self._setting = (content, extraction)

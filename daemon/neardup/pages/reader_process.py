@@ -72,11 +72,11 @@ class _ReaderProcess:
     def serve(self) -> None:
         """Answer requests until there are no more.  Raises EOFError."""
         while True:
-            if self._transfers.go_on(wait=not self._answers):
+            if self._transfers.advance(wait=not self._answers):
                 for number, (work, path, etag) in self._owner.recv():
                     self._begin(PageRequest(number, work, path, etag, time.perf_counter()))
             self._record.hold(self._transfers.held)
-            if get := self._transfers.next():
+            if get := self._transfers.pop_finished():
                 self._take(get)
             if len(self._answers) >= TOGETHER or not get:
                 self._send_answers()
@@ -124,7 +124,7 @@ class _ReaderProcess:
         """What a page gives; on record meanwhile, so that it is known which page takes too much."""
         self._record.begin(request.number)
         try:
-            page = self._pages.taken(get)
+            page = self._pages.page_of(get)
             if page is None:
                 return NotModified(), None
             fetched = time.perf_counter()

@@ -54,7 +54,7 @@ def crash_of(error: Exception) -> ReadFailed:
     return ReadFailed(Dead.CRASHED, f"{type(error).__name__}: {error}")
 
 
-def why(failure: Failure) -> str:
+def explain(failure: Failure) -> str:
     """Why there is no text, for a person."""
     match failure:
         case ReadFailed(error=error):

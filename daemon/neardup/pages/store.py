@@ -14,7 +14,7 @@ STEPS = {".", ".."}  # would lead elsewhere
 GUNZIP_STEP = 16_384  # bytes: each member costs a copy of what is left of its step, so never of the whole
 
 
-def open_place(content: Content) -> Bucket | Folder:
+def open_store(content: Content) -> Bucket | Folder:
     """Where content.url says that the pages are.  Raises Fatal for no such folder, and for no AWS credentials."""
     url = content.url
     if url.startswith("file:"):
@@ -31,7 +31,7 @@ class Pages:
     """The pages of stories: each begun, performed by `neardup.pages.curl_multi`, and taken."""
 
     def __init__(self, content: Content) -> None:
-        self._place = open_place(content)
+        self._place = open_store(content)
         self._max_bytes = content.max_bytes
 
     def begin(self, path: str, etag: str | None = None) -> Get | File:
@@ -43,7 +43,7 @@ class Pages:
             raise Gone(f"content.url has nothing at {path!r}")
         return self._place.begin(path, etag)
 
-    def taken(self, get: Get | File) -> Page | None:
+    def page_of(self, get: Get | File) -> Page | None:
         """The page that a GET gave; None where it still has the ETag.
 
         Raises Gone, TooLarge, Forbidden, StoreDown, Fatal, Transient.

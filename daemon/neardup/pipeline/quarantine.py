@@ -30,8 +30,8 @@ class Quarantine:
     async def __aenter__(self) -> Self:
         """Put on record which stories were in flight when the last run died.  Raises Fatal."""
         self._in_flight = InFlight(self._ledger.path, self._most)
-        if self._in_flight.left:
-            await self._ledger.do(dead_letters.suspect, self._in_flight.left)
+        if self._in_flight.suspects:
+            await self._ledger.do(dead_letters.suspect, self._in_flight.suspects)
         self._deaths = await self._ledger.do(dead_letters.suspects)
         self._held = await self._ledger.do(dead_letters.quarantined)
         self._beating = asyncio.create_task(self._beat(), name="in flight")

@@ -10,7 +10,7 @@ from neardup.config import Run as RunSection
 from neardup.errors import Misuse
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, changes, now_ms, runs, stories
-from neardup.pages.circuit_breaker import Breaker
+from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.batch_loader import Coalesced
@@ -149,7 +149,7 @@ class Run:
             self._watch(self._progress)
 
         held = Quarantine(parts.ledger, readers.read, section.workers, again=self._options.dead_letters)
-        worker = Worker(Coalesced(self._known), Breaker(held.read, section.breaker_share, section.breaker_after))
+        worker = Worker(Coalesced(self._known), CircuitBreaker(held.read, section.breaker_share, section.breaker_after))
         pipeline: Pipeline[Listed, Outcome, LookedUp | None] = Pipeline(
             worker.process,
             writer.look_up,

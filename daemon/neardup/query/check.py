@@ -19,7 +19,7 @@ from neardup.records import Banded, Candidate, Finding, Fingerprint, Kind, Langu
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
 
-CHECKED = -(2**63)  # no story has this id
+CHECKED_ID = -(2**63)  # no story has this id
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class Checker:
         self._version = fingerprint_version.version()
 
     async def check(self, story: PageText, language: Language) -> list[Match]:
-        """A story's text (`core.page.read_file` and `split_story` make one) -> its matches, best first.
+        """A story's text (`core.page.split_file` and `split_story` make one) -> its matches, best first.
 
         Raises Fatal for an index of other fingerprints or of another ledger, Transient for one that is behind.
         """
         made, compared = await asyncio.to_thread(_prepared, story.words)
         nominees = await retried("look_up", lambda: self._nominees(Banded(language, made.simhash, made.signature)))
         rows = await self._ledger.do(stories.describe, nominees)
-        checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+        checked = Side(CHECKED_ID, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
         pairs = [
             Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in rows.values()
         ]
@@ -85,7 +85,7 @@ class Checker:
             raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
         held, unseen = seen
         thresholds = {probe.language: self._detection.of(probe.language)}
-        [nominee] = nominate([([CHECKED], probe)], [found], held, thresholds, unseen)
+        [nominee] = nominate([([CHECKED_ID], probe)], [found], held, thresholds, unseen)
         return nominee.matches
 
     def _verified(

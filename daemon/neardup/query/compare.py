@@ -9,13 +9,13 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.page import PageText, Unreadable, read_file
+from neardup.core.page import PageText, Unreadable, split_file
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, Misuse, Transient
 from neardup.ledger import read, runs, stories, translated
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
-from neardup.pages.results import ReadFailed, why
-from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, thresholds_of
+from neardup.pages.results import ReadFailed, explain
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, thresholds_of
 from neardup.records import Dead, Language, Skip, Story
 from neardup.source.parse import id_of
 
@@ -36,16 +36,16 @@ async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
     Raises Misuse for what names no two stories, Fatal for a story whose text cannot be read, Transient for a store
     that does not answer.
     """
-    a, b = await load_both(comparer, one, other)
+    a, b = await load_pair(comparer, one, other)
     for story in (a, b):
-        if isinstance(story, WithoutText):
+        if isinstance(story, UnreadableStory):
             raise Fatal(f"story {story.known['id']}: {story.why}")
-    assert isinstance(a, WithText)
-    assert isinstance(b, WithText)
+    assert isinstance(a, LoadedStory)
+    assert isinstance(b, LoadedStory)
     return evidence(a, b, thresholds_of(comparer.detection, a, b))
 
 
-async def load_both(comparer: Comparer, one: str, other: str) -> list[WithText | WithoutText]:
+async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStory | UnreadableStory]:
     """The two stories that `compare` is given; raises as it does, but not for a story without a text."""
     names = [_name(one), _name(other)]
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
@@ -71,14 +71,14 @@ def _known(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
     if not ids:
         return {}
     with closing(read(ledger)) as db, translated(ledger):
-        known = described(db, ids)
+        known = describe_stories(db, ids)
     for story_id in ids:
         if story_id not in known:
             raise Fatal(f"story {story_id} is not in the ledger")
     return known
 
 
-def described(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+def describe_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
     """What the ledger holds of these stories, of those that it has; no text hash where it is of other fingerprints."""
     known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
     if runs.get(db, "fingerprint_version") != fingerprint_version.version():
@@ -87,7 +87,7 @@ def described(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str,
     return known
 
 
-async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> WithText | WithoutText:
+async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> LoadedStory | UnreadableStory:
     """A story that the ledger knows (a row of `described`), with its text as it is now.
 
     Raises Transient for a store that does not answer.
@@ -95,21 +95,21 @@ async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> WithText | W
     story = Story(known["id"], Language(known["language"]), known["path"])
     match await pool.text(story):
         case PageText(text, words):
-            return WithText(text, words, known)
+            return LoadedStory(text, words, known)
         case Unreadable(Skip.MISSING) as failure:
-            return WithoutText(known, f"{why(failure)}: {pool.path_of(story)}")
+            return UnreadableStory(known, f"{explain(failure)}: {pool.path_of(story)}")
         case ReadFailed(Dead.STORE_ERROR, error):
             raise Transient(error)
         case failure:
-            return WithoutText(known, why(failure))
+            return UnreadableStory(known, explain(failure))
 
 
-def _file(extraction: Extraction, path: Path) -> WithText:
+def _file(extraction: Extraction, path: Path) -> LoadedStory:
     name = str(path).encode("utf-8", "replace").decode()  # a name may hold bytes that are no text
     try:
-        result = read_file(path.read_bytes(), extraction)
+        result = split_file(path.read_bytes(), extraction)
     except (OSError, ValueError) as error:
         raise Misuse(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
     if isinstance(result, Unreadable):
-        raise Fatal(f"{name}: {why(result)}")
-    return WithText(result.text, result.words, {}, name)
+        raise Fatal(f"{name}: {explain(result)}")
+    return LoadedStory(result.text, result.words, {}, name)

@@ -18,7 +18,7 @@ Side = Literal["a", "b"]
 
 
 @dataclass(frozen=True, slots=True)
-class WithText:
+class LoadedStory:
     """One of two stories: its text, its normalised words, and what the ledger knows of it, or its file's name."""
 
     text: str
@@ -28,7 +28,7 @@ class WithText:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutText:
+class UnreadableStory:
     """A story whose text cannot be read: what the ledger knows of it, and why there is no text."""
 
     known: Mapping[str, Any]
@@ -36,7 +36,7 @@ class WithoutText:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class StoryFacts:
     """What is known of one of two stories; `gone` says why its text cannot be read."""
 
     story_id: int | None
@@ -77,8 +77,8 @@ class Evidence:
     `share_a` is the share of a's words that `passages`, the longest first, cover.
     """
 
-    a: About
-    b: About
+    a: StoryFacts
+    b: StoryFacts
     kind: Kind | None
     hamming: int | None
     jaccard: float | None
@@ -93,7 +93,7 @@ class Evidence:
     passages: tuple[CopiedPassage, ...] = ()
 
     @property
-    def sides(self) -> dict[Side, About]:
+    def sides(self) -> dict[Side, StoryFacts]:
         return {"a": self.a, "b": self.b}
 
     @property
@@ -101,7 +101,7 @@ class Evidence:
         return {"a": self.share_a, "b": self.share_b}
 
 
-def evidence(a: WithText, b: WithText, thresholds: Limits) -> Evidence:
+def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits) -> Evidence:
     """What two texts share, and what is known of their stories."""
     made = [fingerprint(story.words) for story in (a, b)]
     compared = [shingled(story.words) for story in (a, b)]
@@ -131,8 +131,8 @@ def evidence(a: WithText, b: WithText, thresholds: Limits) -> Evidence:
     )
 
 
-def evidence_on_record(
-    a: WithText | WithoutText, b: WithText | WithoutText, flag: Mapping[str, Any] | None
+def evidence_from_ledger(
+    a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, flag: Mapping[str, Any] | None
 ) -> Evidence:
     """What the ledger knows of two stories, where a text cannot be read; `flag` is their row of the view `pairs`."""
     found = flag or {}
@@ -154,19 +154,19 @@ def evidence_on_record(
     )
 
 
-def _about(story: WithText | WithoutText) -> About:
+def _about(story: LoadedStory | UnreadableStory) -> StoryFacts:
     known = story.known
     hashed = known.get("text_hash")
-    return About(
+    return StoryFacts(
         story_id=known.get("id"),
-        file=story.file if isinstance(story, WithText) else None,
+        file=story.file if isinstance(story, LoadedStory) else None,
         language=known.get("language"),
         title=known.get("title"),
         author_id=known.get("author_id"),
         published_at=rfc3339(known.get("published_at")),
-        words=len(story.words) if isinstance(story, WithText) else known.get("words"),
-        changed=hashed != text_hash(story.words) if hashed and isinstance(story, WithText) else None,
-        gone=story.why if isinstance(story, WithoutText) else None,
+        words=len(story.words) if isinstance(story, LoadedStory) else known.get("words"),
+        changed=hashed != text_hash(story.words) if hashed and isinstance(story, LoadedStory) else None,
+        gone=story.why if isinstance(story, UnreadableStory) else None,
     )
 
 
@@ -185,7 +185,7 @@ def _excerpt(text: Located, word: int, words: int) -> Excerpt:
     return Excerpt(word, text.text[before:start], text.text[start:end], text.text[end:after])
 
 
-def thresholds_of(detection: Detection, a: WithText, b: WithText) -> Thresholds:
+def thresholds_of(detection: Detection, a: LoadedStory, b: LoadedStory) -> Thresholds:
     """The thresholds of the language of two stories."""
     language = a.known.get("language") or b.known.get("language")
     return detection.of(Language(language)) if language else detection

@@ -21,7 +21,7 @@ from neardup.core.text.html import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.ledger.dead_letters import Choice
 from neardup.pages import s3
-from neardup.pages.adaptive_limit import Concurrency
+from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.reader_pool import OnRecord
 from neardup.pages.results import NotModified, PageResult, ShingledResult, failure_of
 from neardup.pages.store import Pages, path_of
@@ -70,7 +70,7 @@ class Threads:
     cpu_seconds = 0.0
 
     def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
-        self.concurrency = Concurrency(most)
+        self.concurrency = AdaptiveLimit(most)
         self._content = content
         self._pages = Pages(content)
         self._extraction = extraction

@@ -11,20 +11,24 @@ from neardup.moderation import wording
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.pieces import shared
 from neardup.moderation.templating import environment, inlined
-from neardup.query.compare import Comparer, load_both
-from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record, thresholds_of
+from neardup.query.compare import Comparer, load_pair
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
 
 TEMPLATE = "evidence.html.j2"
 
 
-def render_evidence(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> str:
+def render_evidence(
+    facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, drawn: Graph | None
+) -> str:
     """The page of a pair, complete in itself; its parts are those of `parts`."""
     return environment().get_template(TEMPLATE).render(**parts(facts, a, b, drawn), inlined=inlined())
 
 
-def parts(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> dict[str, Any]:
+def parts(
+    facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, drawn: Graph | None
+) -> dict[str, Any]:
     """What evidence.html.j2 draws: the evidence of a pair, its stories, its cluster."""
-    texts = [one if isinstance(one, WithText) else WithText("", [], one.known) for one in (a, b)]
+    texts = [one if isinstance(one, LoadedStory) else LoadedStory("", [], one.known) for one in (a, b)]
     return {
         "facts": facts,
         "kind": wording.kind(facts),
@@ -51,7 +55,7 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
 
 async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -> None:
     """Write the page of two stories, named as for `compare`, whole or not at all.  Raises as it does, or Fatal."""
-    a, b = await load_both(comparer, one, other)
+    a, b = await load_pair(comparer, one, other)
     drawn = None
     flag = None
     if "id" in a.known and "id" in b.known:
@@ -59,10 +63,10 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
             drawn = cluster_graph(db, pair)
-    if isinstance(a, WithText) and isinstance(b, WithText):
+    if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
         facts = evidence(a, b, thresholds_of(comparer.detection, a, b))
     else:
-        facts = evidence_on_record(a, b, flag)
+        facts = evidence_from_ledger(a, b, flag)
     page = render_evidence(facts, a, b, drawn)
     new = path.with_name(f".{path.name}.new")
     try:

@@ -12,7 +12,7 @@ import numpy as np
 from neardup.core.text.normalize import Located, located
 from neardup.core.verify.passages import Passage
 from neardup.moderation.evidence.alignment import Mark, Stretch, chains, stretches
-from neardup.query.evidence import Evidence, WithText
+from neardup.query.evidence import Evidence, LoadedStory
 
 SPACE = re.compile(r"\s")
 SHOWN_PAIRS = 30
@@ -94,7 +94,7 @@ class Piece:
     words: int = 0
 
 
-def shared(facts: Evidence, a: WithText, b: WithText) -> Shared:
+def shared(facts: Evidence, a: LoadedStory, b: LoadedStory) -> Shared:
     """What `query.evidence` found of two stories, placed in their texts.  Passages count from 1, by A."""
     found = [Passage(one.a.word, one.b.word, one.words) for one in facts.passages]
     found.sort(key=lambda passage: passage.start_a)

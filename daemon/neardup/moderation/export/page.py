@@ -19,7 +19,7 @@ from neardup.moderation import wording
 from neardup.moderation.export.pairs import Pair
 from neardup.moderation.export.passages import Copied
 from neardup.moderation.templating import environment
-from neardup.query.evidence import About, Evidence
+from neardup.query.evidence import Evidence, StoryFacts
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
@@ -62,7 +62,7 @@ def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, pas
 def facts_of(pair: Pair, copied: Copied | None) -> Evidence:
     """A pair as evidence, for its wording; A is the match, as a rule the earlier story."""
     a, b = (
-        About(
+        StoryFacts(
             pair[f"{side}_id"],
             language=pair["language"],
             title=pair[f"{side}_title"],

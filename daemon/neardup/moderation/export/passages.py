@@ -15,7 +15,7 @@ from neardup.moderation.evidence.pieces import Pair as Passage
 from neardup.moderation.evidence.pieces import shared
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
-from neardup.query.evidence import WithoutText, WithText, evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
 
 MOST_PAIRS = 200  # more would keep the store busy for what nobody reads in one sitting
 PAIRS_AT_ONCE = 8  # whose texts are held
@@ -61,13 +61,15 @@ async def copied_in(
 
 async def _load(
     pool: ReaderPool, known: Mapping[int, Mapping[str, Any]], ids: Sequence[int]
-) -> dict[int, WithText | WithoutText]:
+) -> dict[int, LoadedStory | UnreadableStory]:
     wanted = [story for story in dict.fromkeys(ids) if story in known]
     return dict(zip(wanted, await asyncio.gather(*(load_story(pool, known[n]) for n in wanted)), strict=True))
 
 
-def _copied(config: Config, a: WithText | WithoutText | None, b: WithText | WithoutText | None) -> Copied | None:
-    if not (isinstance(a, WithText) and isinstance(b, WithText)):
+def _copied(
+    config: Config, a: LoadedStory | UnreadableStory | None, b: LoadedStory | UnreadableStory | None
+) -> Copied | None:
+    if not (isinstance(a, LoadedStory) and isinstance(b, LoadedStory)):
         return None
     facts = evidence(a, b, thresholds_of(config.detection, a, b))
     both = shared(facts, a, b)
