@@ -107,7 +107,7 @@ async def open_checker(config: Config) -> AsyncIterator[Checker]:
         try:
             yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection)
         finally:
-            pool.close()
+            await pool.aclose()
 
 
 def comparer(config: Config) -> Comparer:

@@ -63,13 +63,13 @@ def test_whatever_a_request_meets_it_ends_among_others_as_alone(proxy: Proxy, fa
         among, here = dict[int, object](), 0
         while transfers.under_way:
             assert not transfers.advance(wait=True), "nobody has said anything on the socket beside"
-            held = transfers.held
+            held = transfers.body_bytes
             while ended := transfers.pop_finished():
-                held -= ended.size
-                here += ended.size
-                assert transfers.held == held, "what is given back was held, and is held no more"
+                held -= ended.body_bytes
+                here += ended.body_bytes
+                assert transfers.body_bytes == held, "what is given back was held, and is held no more"
                 among[gets[ended]] = outcome(partial(pages.page_of, ended))
-        assert transfers.held == 0
+        assert transfers.body_bytes == 0
         assert here >= len(BODY) * faults.count(Fault.NONE)
         transfers.begin(pages.begin("silent.html"))
         other.send(b"!")

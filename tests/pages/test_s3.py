@@ -82,7 +82,7 @@ def test_a_bucket_is_asked_for_where_it_is(server: Server) -> None:
 
 def test_keys_that_cannot_be_renewed_are_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     pages, refused = pages_of(server), ClientError({"Error": {"Code": "Throttling", "Message": "m"}}, "AssumeRole")
-    monkeypatch.setattr(pages._place, "_credentials", Mock(get_frozen_credentials=Mock(side_effect=refused)))
+    monkeypatch.setattr(pages._store, "_credentials", Mock(get_frozen_credentials=Mock(side_effect=refused)))
     with pytest.raises(Transient, match="Throttling"):
         pages.begin("1.html")
     monkeypatch.setenv("AWS_PROFILE", "nobody")

@@ -125,7 +125,7 @@ class Run:
         try:
             return await self._process(run_id, source, readers, verifier)
         finally:
-            readers.close()
+            await readers.aclose()
             self.summary.stages = latencies(before)
 
     async def _process(self, run_id: int, source: Source, readers: ReaderPool, verifier: Verifier) -> bool:
@@ -166,7 +166,7 @@ class Run:
                 gauges = group.create_task(keep_gauges(parts.ledger, parts.index), name="gauges")
                 ended = await pipeline.run(self._noting_times(source))
                 if self._options.fresh and ended:
-                    readers.close()  # their memory is needed
+                    await readers.aclose()  # the build needs their memory
                     await parts.index_wait.until_answered(
                         "build", lambda: rebuild(parts.index, parts.ledger, parts.version)
                     )

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStor
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
         raise Misuse(f"{one} and {other} are one story")
     known = _known(comparer.ledger, [name for name in names if isinstance(name, int)])
-    with closing(comparer.open_pool()) as pool:
+    async with aclosing(comparer.open_pool()) as pool:
         return [
             await load_story(pool, known[name]) if isinstance(name, int) else _file(comparer.extraction, name)
             for name in names

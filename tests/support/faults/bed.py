@@ -22,7 +22,7 @@ from neardup.errors import Gone, NeardupError
 from neardup.ledger.dead_letters import Choice
 from neardup.pages import s3
 from neardup.pages.adaptive_limit import AdaptiveLimit
-from neardup.pages.reader_pool import OnRecord
+from neardup.pages.reader_pool import RecordInFlight
 from neardup.pages.results import NotModified, PageResult, ShingledResult, failure_of
 from neardup.pages.store import Pages, path_of
 from neardup.pipeline.summary import RunSummary
@@ -76,7 +76,7 @@ class Threads:
         self._extraction = extraction
 
     async def read(
-        self, story: Story, etag: str | None, *, alone: bool = False, record: OnRecord = lambda _: nullcontext()
+        self, story: Story, etag: str | None, *, alone: bool = False, record: RecordInFlight = lambda _: nullcontext()
     ) -> PageResult:
         path = path_of(self._content, story)
         try:

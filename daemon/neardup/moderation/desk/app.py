@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 
 import structlog
@@ -45,8 +45,9 @@ async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> A
     is_private = is_loopback(listen.rpartition(":")[0])
     if not is_private and not token:
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
-    with closing(Connections(config.ledger.path)) as ledger, closing(open_pool()) as pool:
-        yield Desk(config, ledger, pool, Keys.of(token), is_private)
+    with closing(Connections(config.ledger.path)) as ledger:
+        async with aclosing(open_pool()) as pool:
+            yield Desk(config, ledger, pool, Keys.of(token), is_private)
 
 
 def application(desk: Desk) -> web.Application:

@@ -55,7 +55,7 @@ async def copied_in(
     except Transient as error:
         log.warning("the store does not answer: an export without passages", why=str(error))
     finally:
-        pool.close()
+        await pool.aclose()
     return found
 
 
