@@ -1,4 +1,4 @@
-"""Two stories, each by its id or from a file, with their texts as they are now."""
+"""Compare two stories, each given by its id or as a file, by their current texts."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from neardup.source.parse import id_of
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """What `compare` works with: the ledger, a pool to read stories by, and how texts are taken from files."""
+    """The parts of `compare`: the ledger, a reader pool for stories, and how to extract a text from a file."""
 
     ledger: Path
     open_pool: OpenReaderPool
@@ -31,10 +31,10 @@ class Comparer:
 
 
 async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
-    """Two stories, each an id (digits alone) or the path of a page or plain text -> what they share.
+    """Two stories, each given as an id (digits only) or as the path of a page or plain text -> what they share.
 
-    Raises Misuse for what names no two stories, Fatal for a story whose text cannot be read, Transient for a store
-    that does not answer.
+    Raises Misuse for arguments that do not name two stories, Fatal for a story whose text cannot be read, Transient
+    for a store that does not answer.
     """
     a, b = await load_pair(comparer, one, other)
     for story in (a, b):
@@ -46,19 +46,19 @@ async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
 
 
 async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStory | UnreadableStory]:
-    """The two stories that `compare` is given; raises as it does, but not for a story without a text."""
-    names = [_name(one), _name(other)]
+    """Load the two stories of `compare`; raises as it does, except for a story whose text cannot be read."""
+    names = [_id_or_path(one), _id_or_path(other)]
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
-        raise Misuse(f"{one} and {other} are one story")
-    known = _known(comparer.ledger, [name for name in names if isinstance(name, int)])
+        raise Misuse(f"{one} and {other} are the same story")
+    known = _ledger_rows(comparer.ledger, [name for name in names if isinstance(name, int)])
     async with aclosing(comparer.open_pool()) as pool:
         return [
-            await load_story(pool, known[name]) if isinstance(name, int) else _file(comparer.extraction, name)
+            await load_story(pool, known[name]) if isinstance(name, int) else _load_file(comparer.extraction, name)
             for name in names
         ]
 
 
-def _name(argument: str) -> int | Path:
+def _id_or_path(argument: str) -> int | Path:
     if not (argument.isascii() and argument.isdecimal()):
         return Path(argument)
     try:
@@ -67,7 +67,7 @@ def _name(argument: str) -> int | Path:
         raise Misuse(str(error)) from None
 
 
-def _known(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
+def _ledger_rows(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
     if not ids:
         return {}
     with closing(read(ledger)) as db, translated(ledger):
@@ -79,7 +79,10 @@ def _known(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
 
 
 def describe_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """What the ledger holds of these stories, of those that it has; no text hash where it is of other fingerprints."""
+    """The ledger's rows of these stories, by id, for those that it has.
+
+    The text hash is None if the ledger has fingerprints of another version.
+    """
     known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
     if runs.get(db, "fingerprint_version") != fingerprint_version.version():
         for story in known.values():
@@ -88,9 +91,9 @@ def describe_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, di
 
 
 async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> LoadedStory | UnreadableStory:
-    """A story that the ledger knows (a row of `described`), with its text as it is now.
+    """Read the current text of a story; `known` is its row of `describe_stories`.
 
-    Raises Transient for a store that does not answer.
+    Raises Transient if the store does not answer.
     """
     story = Story(known["id"], Language(known["language"]), known["path"])
     match await pool.text(story):
@@ -104,8 +107,8 @@ async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> LoadedStory 
             return UnreadableStory(known, explain(failure))
 
 
-def _file(extraction: Extraction, path: Path) -> LoadedStory:
-    name = str(path).encode("utf-8", "replace").decode()  # a name may hold bytes that are no text
+def _load_file(extraction: Extraction, path: Path) -> LoadedStory:
+    name = str(path).encode("utf-8", "replace").decode()  # a name may contain bytes that are not UTF-8
     try:
         result = split_file(path.read_bytes(), extraction)
     except (OSError, ValueError) as error:
