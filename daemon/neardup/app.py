@@ -10,7 +10,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
 from neardup.index import backends
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, connect, dead_letters, read
+from neardup.ledger import Ledger, connect, dead_letters, languages, read
 from neardup.ledger.dead_letters import Choice
 from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
@@ -33,6 +33,7 @@ from neardup.source import Source
 from neardup.source.athena import Athena
 from neardup.source.dead_letters import DeadLetters
 from neardup.source.manifest import Manifest
+from neardup.telemetry.metrics import show
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,12 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     """Open ledger and index.  Raises Transient where Redis does not answer, else Fatal."""
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, closing(Ledger(config.ledger.path, read)) as reader:
+        await ledger.do(languages.register, config.registry)
+        show(config.registry)
         index = await open_index(config)
         try:
-            yield App(config, ledger, reader, index, IndexWait(ledger), fingerprint_version.version())
+            version = fingerprint_version.version(config.registry)
+            yield App(config, ledger, reader, index, IndexWait(ledger), version)
         finally:
             await index.close()
 
@@ -69,16 +73,19 @@ def open_ledger(config: Config) -> Iterator[Ledger]:
 
 async def open_index(config: Config) -> Index:
     """The index that [index] names."""
-    return await backends.open_index(config.index, config.ledger.path, config.detection.bandings)
+    bandings = config.detection.bandings(config.registry)
+    return await backends.open_index(config.index, config.ledger.path, bandings, config.registry.codes)
 
 
 def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:
     """The source that [source] names; a listing that can be resumed passes its checkpoint to `began`."""
     if config.source.kind == "athena":
         content = config.content
-        return Athena(config.source, content.region, lambda url: open_range_reader(url, content), began)
+        return Athena(
+            config.source, content.region, config.registry, lambda url: open_range_reader(url, content), began
+        )
     assert config.source.manifest is not None
-    return Manifest(config.source.manifest)
+    return Manifest(config.source.manifest, config.registry)
 
 
 async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
@@ -105,7 +112,7 @@ async def open_checker(config: Config) -> AsyncIterator[Checker]:
     async with open_app(config) as app:
         pool = open_readers(config)
         try:
-            yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection)
+            yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection, app.version)
         finally:
             await pool.aclose()
 
@@ -175,7 +182,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
 
     `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
     """
-    version = fingerprint_version.version()
+    version = fingerprint_version.version(config.registry)
     job = Sweep(ledger, config.detection, version, open_readers=lambda: open_readers(config), stop=stop, watch=watch)
     return await carry_out(
         job, ledger, stop, shutdown_seconds=config.run.shutdown_seconds, hooks=_exports(config, stop)

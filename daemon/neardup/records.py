@@ -1,37 +1,11 @@
 """The records that flow through the pipeline: frozen, slotted.  Times are whole milliseconds since 1970 in UTC."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
-from typing import Self
+from typing import NewType, Self
 
-
-class Language(StrEnum):
-    """The languages of the platform, by the names used in keys, tables and exports."""
-
-    HINDI = "HINDI"
-    MALAYALAM = "MALAYALAM"
-    BENGALI = "BENGALI"
-    MARATHI = "MARATHI"
-    TAMIL = "TAMIL"
-    TELUGU = "TELUGU"
-    GUJARATI = "GUJARATI"
-    ENGLISH = "ENGLISH"
-    ODIA = "ODIA"
-    PUNJABI = "PUNJABI"
-
-
-LANGUAGES = tuple(Language)  # by number, as on disk: one that is added comes last
-NUMBER_OF = {language: number for number, language in enumerate(LANGUAGES)}
-ISO_CODES = dict(zip(("hi", "ml", "bn", "mr", "ta", "te", "gu", "en", "or", "pa"), Language, strict=True))
-
-
-@lru_cache
-def language_of(name: str) -> Language:
-    """A language's name or ISO 639-1 code, in any case.  Raises ValueError."""
-    word = name.strip()
-    iso = ISO_CODES.get(word.lower())
-    return iso if iso is not None else Language(word.upper())
+Language = NewType("Language", str)  # a registered language's name: see neardup.languages
 
 
 class Skip(StrEnum):
@@ -178,7 +152,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One story of a pair: what is needed to judge it, and to fetch its text again."""
+    """One story of a pair: what is needed to verify it, and to fetch its text again."""
 
     id: int
     path: str | None
@@ -198,32 +172,36 @@ class Candidate:
     b: Side
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """What two texts have in common.
+Kind = str  # how two stories match: the name of a row of neardup.core.verify.tiers.TIERS
 
-    `jaccard` and the containments are of their sets of shingles, 0 to 1; `containment_a` is the share
-    of a's that stand in b.  `estimated` scores are read off the signatures.
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What is measured of a pair, for the tiers to decide by.
+
+    `hamming` counts the bits in which the SimHashes differ.  `jaccard` and the containments are of the sets of
+    shingles, 0 to 1; `containment_a` is the share of a's that b has.  They are None where a text is missing and no
+    signatures can stand in for it; `estimated` ones come from the signatures.  `extra` holds the signals of tiers
+    that have more to measure, by name.
     """
 
-    jaccard: float
-    containment_a: float
-    containment_b: float
-    longest_run_words: int | None
+    hamming: int
+    same_text: bool = False
+    jaccard: float | None = None
+    containment_a: float | None = None
+    containment_b: float | None = None
+    longest_run_words: int | None = None
     estimated: bool = False
+    extra: Mapping[str, float] = field(default_factory=dict)
 
-
-class Kind(StrEnum):
-    """How two stories are alike: a pair gets the first that holds."""
-
-    EXACT = "exact"
-    NEAR = "near"
-    SIMILAR = "similar"
-    PARTIAL = "partial"
+    @property
+    def containment(self) -> float:
+        """The larger containment, which no Jaccard similarity exceeds; 0 where none is known."""
+        return max(self.containment_a or 0.0, self.containment_b or 0.0)
 
 
 class Verdict(StrEnum):
-    """What a moderator says of a flagged pair.  The value is the flag's status, metric label and word in exports."""
+    """What a moderator decides on a flagged pair.  The value is the flag's status, metric label and word in exports."""
 
     PLAGIARISM = "plagiarism"
     REPOST = "repost"  # the author's own
@@ -233,12 +211,11 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What was found of a pair: no `kind` for a near miss, no `scores` where texts could not be compared."""
+class Assessment:
+    """The result of verifying a pair; `kind` is None for a near miss."""
 
     kind: Kind | None
-    hamming: int
-    scores: Scores | None
+    signals: Signals
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,14 @@ from neardup.core.candidates.select import Nominee, nominate
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.records import LANGUAGES, Banded
+from neardup.languages import LANGUAGES
+from neardup.records import Banded
 
 from tests.bench import report, scale_bytes
 from tests.bench.report import redis_cpu
 from tests.bench.sunion import look_up
 from tests.support import synthetic
+from tests.support.languages import CODES, NAMES
 from tests.support.module_process import machine
 from tests.support.servers import redis_server
 from tests.support.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
@@ -137,12 +139,13 @@ def _columns(stories: Stories, places: npt.NDArray[np.int64]) -> FingerprintArra
         np.ascontiguousarray(stories.simhashes[places]).view(np.uint64),
         stories.signatures[places],
         np.ones(len(places), np.bool_),
+        NAMES,
     )
 
 
 async def in_sqlite(folder: Path, stories: Stories, probes: Probes) -> Figures:
     path = folder / "index.db"
-    index = SqliteIndex(path, DETECTION.bandings)
+    index = SqliteIndex(path, DETECTION.bandings(LANGUAGES))
     with TemporaryDirectory(dir=folder) as scratch:
         figures = await measure(index, stories, probes, lambda: 0.0, Path(scratch))
     await index.close()
@@ -153,7 +156,7 @@ async def in_sqlite(folder: Path, stories: Stories, probes: Probes) -> Figures:
 async def in_redis(folder: Path, stories: Stories, probes: Probes, layout: Layout) -> Figures:
     with redis_server(folder, *INTSETS) as url, redis.Redis.from_url(url, socket_timeout=None) as client:
         empty = scale_bytes.used(client)
-        index = await open_redis(url, DETECTION.bandings, layout)
+        index = await open_redis(url, DETECTION.bandings(LANGUAGES), CODES, layout)
         with TemporaryDirectory(dir=folder) as scratch:
             figures = await measure(index, stories, probes, partial(redis_cpu, client), Path(scratch))
         figures.bytes = scale_bytes.used(client) - empty

@@ -15,7 +15,8 @@ from pathlib import Path
 import click
 from neardup.core.text.html import Extraction, NoStoryText, page_text
 from neardup.core.text.normalize import tokens
-from neardup.records import Language, language_of
+from neardup.languages import SHIPPED
+from neardup.records import Language
 
 MUST = 0.55  # at this or more, on either score, a pair must be found
 MAY = 0.45  # below this on both it is false; between the two it may be found
@@ -65,7 +66,7 @@ def read_documents(manifest: Path, pages: Path) -> list[Document]:
             page = pages / (row.get("path") or f"{row['language']}/{row['id']}.html")
             with suppress(NoStoryText):
                 text = page_text(page.read_bytes(), "text/html", Extraction())
-                documents.append(Document(int(row["id"]), language_of(row["language"]), text))
+                documents.append(Document(int(row["id"]), SHIPPED.find(row["language"]), text))
     return documents
 
 

@@ -22,21 +22,24 @@ from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.verify import tiers
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction
 from neardup.moderation.desk.app import application, open_desk
-from neardup.records import LANGUAGES, Fingerprint, Fingerprinted, Language, Story
+from neardup.records import Fingerprint, Fingerprinted, Signals, Story
 
 from tests.bench.report import out, table_of
+from tests.support.languages import HINDI
 
 REPEATS = 20
 BATCH = 500
-KINDS = ("exact", "near", "similar", "partial")
 SIGNATURE = bytes(64)
 DAY = 86_400_000
 CLUSTER = 500_000_000
 FLAG = (
     "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, flagged_at, fingerprint_version,"
-    " language, author_a, author_b) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'v', a.language, a.author_id, b.author_id"
+    " language, severity, strength, joins_clusters, author_a, author_b)"
+    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'v', a.language, ?9, ?10, 1, a.author_id, b.author_id"
     " FROM stories a, stories b WHERE a.id = ?1 AND b.id = ?2"
 )
 
@@ -56,7 +59,9 @@ def one_cluster(db: sqlite3.Connection, first: int, size: int, chance: random.Ra
         made = [_story(n, chance) for n in range(start, min(start + BATCH, first + size))]
         stories.commit(db, stories.Batch(made, [], 1, {}, None))
     with transaction(db):
-        db.executemany(FLAG, ((first, n, "exact", 0, 1.0, 1.0, 1.0, 1) for n in range(first + 1, first + size)))
+        db.executemany(
+            FLAG, ((first, n, "exact", 0, 1.0, 1.0, 1.0, 1, 100, 1.0) for n in range(first + 1, first + size))
+        )
 
 
 def _story(n: int, chance: random.Random) -> Fingerprinted:
@@ -69,7 +74,9 @@ def _story(n: int, chance: random.Random) -> Fingerprinted:
 def _flag(n: int, chance: random.Random) -> tuple[object, ...]:
     a, b = (2 * n, 2 * n + 1) if n % 10 else (2 * n, 2 * n + 3)
     share = chance.uniform(0.5, 1)
-    return a, b, KINDS[n % 4], n % 4, share * 0.9, share, share * 0.8, n * DAY // 1000
+    tier = tiers.TIERS[n % len(tiers.TIERS)]
+    strength = tier.strength(Signals(n % 4, False, share * 0.9, share, share * 0.8))
+    return a, b, tier.kind, n % 4, share * 0.9, share, share * 0.8, n * DAY // 1000, tier.severity, strength
 
 
 def pages(folder: Path, db: sqlite3.Connection, words: int, chance: random.Random) -> tuple[int, int]:
@@ -89,7 +96,7 @@ def pages(folder: Path, db: sqlite3.Connection, words: int, chance: random.Rando
         )
         fingerprint = fingerprint_text(told)
         assert fingerprint is not None
-        made.append(Fingerprinted(Story(story_id, Language.HINDI, f"{story_id}.html", title="लंबी"), fingerprint, None))
+        made.append(Fingerprinted(Story(story_id, HINDI, f"{story_id}.html", title="लंबी"), fingerprint, None))
     stories.commit(db, stories.Batch(made, [], 1, {}, None))
     with transaction(db):
         db.execute(FLAG, (*ids, "partial", 60, 0.4, 0.5, 0.5, 1))

@@ -23,6 +23,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.page import shingle_story
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import runs
 from neardup.pages.results import ShingledResult
 from neardup.pages.text_cache import Texts
@@ -30,10 +31,11 @@ from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
-from neardup.records import Banded, Fingerprinted, Language, Story
+from neardup.records import Banded, Fingerprinted, Story
 
 from tests.bench.corpus import Document, Pair, read_documents
 from tests.bench.detected import Detected
+from tests.support.languages import HINDI
 
 CONFIG = """
 [source]
@@ -83,7 +85,7 @@ async def from_texts(config: Config, corpus: Path) -> Results:
 async def _warm_up(app: App) -> None:
     """Load what is compiled, so that no stage is charged with it."""
     fingerprint_version.warm_up()
-    probe = Banded(Language.HINDI, bytes(16), bytes(64))
+    probe = Banded(HINDI, bytes(16), bytes(64))
     await app.index.lookup([probe])
     worth_comparing(probe, probe, app.config.detection.of(probe.language))
 
@@ -109,7 +111,7 @@ async def _writer(app: App) -> Writer:
 async def _index_bytes(app: App) -> int:
     """The size of a file that holds nothing but the index."""
     path = app.config.ledger.path.with_name("index.db")
-    index = SqliteIndex(path, app.config.detection.bandings)
+    index = SqliteIndex(path, app.config.detection.bandings(LANGUAGES))
     await rebuild(index, app.ledger, app.version)
     await index.close()
     return path.stat().st_size

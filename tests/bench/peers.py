@@ -19,7 +19,7 @@ from typing import Any
 import click
 from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]
 from neardup.core.text.normalize import tokens
-from neardup.records import Language
+from neardup.languages import LANGUAGES
 from simhash import Simhash, SimhashIndex  # type: ignore[import-untyped]
 
 from tests.bench.corpus import Document, ordered, read_documents
@@ -102,7 +102,7 @@ def detect(peer: Peer, documents: Sequence[Document]) -> Detected:
     found = Detected(len(documents))
     with found.stage("sketch"):
         sketches = peer.sketch([document.text for document in documents])
-    indexes = {language: peer.index() for language in Language}
+    indexes = {language: peer.index() for language in LANGUAGES}
     with found.stage("index"):
         for document, made in zip(documents, sketches, strict=True):
             index = indexes[document.language]
@@ -114,7 +114,7 @@ def detect(peer: Peer, documents: Sequence[Document]) -> Detected:
 
 def _index_bytes(peer: Peer, documents: Sequence[Document], sketches: Sequence[Any]) -> int:
     """What indexes filled with the sketches allocate."""
-    indexes = {language: peer.index() for language in Language}
+    indexes = {language: peer.index() for language in LANGUAGES}
     tracemalloc.start()
     for document, made in zip(documents, sketches, strict=True):
         peer.insert(indexes[document.language], document.id, made)

@@ -11,8 +11,11 @@ import redis
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.index import packed_buckets
 from neardup.index.sqlite import COLUMN_BITS
+from neardup.languages import LANGUAGES
 from neardup.ledger import read, runs
-from neardup.records import ISO_CODES, LANGUAGES, Language
+from neardup.records import Language
+
+from tests.support.languages import CODES
 
 KEYS_A_SCAN = 10_000
 KEYS = 2_000_000  # are looked at; SCAN goes by the keys' hashes, so these stand for all
@@ -37,7 +40,7 @@ return {reply[1], told}
 """
 TIER_OF = {  # of either layout
     name: (language, tier)
-    for code, language in ISO_CODES.items()
+    for language, code in CODES.items()
     for name, tier in (
         (f"{code}:", "signature"),
         (f"{code}:n", "near"),

@@ -8,9 +8,10 @@ import numpy as np
 from neardup.config import Thresholds
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.verify.scores import hamming
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Fingerprinted, Language
+from neardup.records import Banded, Fingerprinted, Language
 
 from tests.support import synthetic
+from tests.support.languages import NUMBER_OF, SAMPLED
 from tests.support.synthetic import HASH_BYTES, STRANGERS, Source, Stories
 from tests.support.synthetic_stories import FILL_BATCH, FIRST_ID, ID_STEP, PLATFORM, told
 
@@ -47,7 +48,7 @@ class Corpus:
         self._rng = np.random.default_rng(SEED)
         self.given = 0
         self._sources = {
-            language: synthetic.prose(language) if kind == "prose" else synthetic.uniform() for language in LANGUAGES
+            language: synthetic.prose(language) if kind == "prose" else synthetic.uniform() for language in SAMPLED
         }
 
     def pages(self, stories: int) -> Iterator[list[Fingerprinted]]:
@@ -70,7 +71,7 @@ class Corpus:
     def probes(self, held: FingerprintArrays) -> list[Probe]:
         """As many as are `held`, of their languages, in random order: half strangers, half copies of them."""
         made: list[Probe] = []
-        for language in LANGUAGES:
+        for language in SAMPLED:
             mine = held.where(held.languages == NUMBER_OF[language])
             if len(mine):
                 stories = Stories(mine.simhashes.view(np.uint8).reshape(-1, HASH_BYTES), mine.signatures)

@@ -9,14 +9,14 @@ import numpy as np
 from neardup.core.candidates.select import Nominee, nominate, together
 from neardup.index.protocol import LookupResult
 from neardup.index.redis.commands import batches
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, fingerprint_arrays
-from neardup.records import Language
 
 from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import Probe, unsigned
 from tests.bench.scale_stages import DETECTION, Bed, Figures, opened
 
-LIMITS = {language: DETECTION.of(language) for language in Language}
+LIMITS = {language: DETECTION.of(language) for language in LANGUAGES}
 TIERS = ("near", "both")  # what is looked up: SimHashes alone, or with their signatures
 
 

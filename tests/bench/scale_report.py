@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from neardup.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.bench import report
@@ -86,7 +87,7 @@ def by_language(row: Figures) -> dict[Language, dict[str, Any]]:
     """
     indexes = [name for name in INDEXES if name in row]
     told: dict[Language, dict[str, Any]] = {}
-    for language in Language:
+    for language in LANGUAGES:
         stories = row["ledger"]["stories"].get(language, 0)
         told[language] = {"stories": stories, "ledger_bytes": round(row["ledger"]["all"] * stories / row["stories"])}
         for name in indexes:

@@ -22,6 +22,7 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.commands import batches
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, changes, runs
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import rebuild
@@ -34,6 +35,7 @@ from neardup.records import Fingerprinted, Language
 
 from tests.bench.ledger_size import BATCH
 from tests.bench.subject import stage_seconds
+from tests.support.languages import CODES
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
 from tests.support.synthetic_stories import commit
 
@@ -59,8 +61,8 @@ class Bed:
 
     async def open_index(self) -> SqliteIndex | RedisIndex:
         if self.layout is None:
-            return SqliteIndex(self.file, DETECTION.bandings)
-        return await open_redis(self.url, DETECTION.bandings, self.layout)
+            return SqliteIndex(self.file, DETECTION.bandings(LANGUAGES))
+        return await open_redis(self.url, DETECTION.bandings(LANGUAGES), CODES, self.layout)
 
 
 Stage = Callable[..., Coroutine[None, None, Figures]]
@@ -157,7 +159,7 @@ async def sweep(bed: Bed) -> Figures:
         held = await work._load(sizes)
     figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0, "capped": 0}
     for language in sizes:
-        banding, mine = DETECTION.bandings[language], held.pop(language)
+        banding, mine = DETECTION.banding(language), held.pop(language)
         for _ in near_pairs(mine.simhashes[:1], banding.hamming, banding.max_bucket):
             pass  # whatever comes with a first call
         with _clock() as near:

@@ -40,7 +40,7 @@ def near(held: Held) -> Iterator[Portion]:
 
 
 def both(held: Held) -> Iterator[Portion]:
-    return nominated(held, DETECTION.bandings[LANGUAGE], DETECTION.of(LANGUAGE).agreeing_rows)
+    return nominated(held, DETECTION.banding(LANGUAGE), DETECTION.of(LANGUAGE).agreeing_rows)
 
 
 TIERS: dict[str, Find] = {"SimHashes": near, "both": both}

@@ -14,6 +14,7 @@ from neardup.core.fingerprint import compute
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.protocol import LookupResult
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.records import Banded
 
 from tests.bench import candidates, detector, report, stages
@@ -80,7 +81,7 @@ async def test_no_lookup_is_timed_before_one_that_is_not(tmp_path: Path, monkeyp
     rng = np.random.default_rng(1)
     stories = synthetic.draw(rng, synthetic.uniform(), candidates.INSERTS + 100)
     probes = synthetic.make_probes(rng, synthetic.uniform(), stories, candidates.PROBES)
-    index = Watched(tmp_path / "index.db", DETECTION.bandings)
+    index = Watched(tmp_path / "index.db", DETECTION.bandings(LANGUAGES))
     figures = await candidates.measure(index, stories, probes, used, tmp_path)
     await index.close()
     assert timed == [False, True, True], "the first lookup loads compiled code"

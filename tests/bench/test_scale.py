@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from neardup.records import Language
+from neardup.languages import LANGUAGES
 
 from tests.bench.scale_lookups import TIERS
 from tests.bench.scale_stages import INDEXES, LAYOUTS
@@ -31,7 +31,7 @@ def test_every_story_is_in_the_ledger_and_in_each_index(rows: list[Row]) -> None
             assert after["in_index"] == after["in_ledger"], name
             came = sum(after["in_index"].values()) - built["stories"]
             assert came == row[name]["insert"]["stories"] + after["stories"], name
-            assert set(built["in_index"]) == set(Language), name
+            assert set(built["in_index"]) == set(LANGUAGES), name
         assert row["compact"]["reindex"]["in_ledger"] == row["ledger"]["stories"]
 
 
@@ -58,7 +58,7 @@ def test_bytes_are_told_and_add_up(rows: list[Row]) -> None:
         for name in [name for name in INDEXES if name in row]:
             told = row[name]["bytes"]
             parts = [taken for tiers in told["languages"].values() for taken in tiers.values()]
-            assert len(parts) == len(TIERS) * len(Language), name
+            assert len(parts) == len(TIERS) * len(LANGUAGES), name
             assert sum(parts) == pytest.approx(told["all"], rel=1e-3), name
         assert row["sqlite"]["bytes"]["all"] > 37 * 4 * row["stories"]
 
@@ -66,7 +66,7 @@ def test_bytes_are_told_and_add_up(rows: list[Row]) -> None:
 def test_the_compact_layout_is_smaller_than_the_documented_one(rows: list[Row]) -> None:
     for row in (rows[0], rows[-1]):
         compact, documented = (row[name]["bytes"]["languages"] for name in LAYOUTS)
-        for language in Language:
+        for language in LANGUAGES:
             for tier in ("near", "signature"):
                 assert compact[language][tier] < documented[language][tier], (row["stories"], language, tier)
 

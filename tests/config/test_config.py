@@ -4,20 +4,23 @@ overrides the file; a language's own table changes that language only.
 
 import os
 from datetime import time, timedelta
+from itertools import islice, product
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from neardup.config import Config, load
 from neardup.errors import Misuse
-from neardup.records import ISO_CODES, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Language
 from neardup.schedule import Daily
 
+from tests.support.languages import CODES
 from tests.support.paths import ROOT, SAMPLES
 
 LEAST = '[source]\nmanifest = "list.csv"\n[content]\nurl = "file:pages"\n'
 ATHENA = {"database": '"d"', "output": '"s3://r/"', "backfill_sql": '"SELECT 1"', "daily_sql": '"SELECT 1 WHERE 1 > ?"'}
-every_language = pytest.mark.parametrize("language", Language)
+every_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +85,38 @@ def test_a_wrong_key_is_refused_by_its_name(tmp_path: Path, section: str, line: 
     told = refusal(tmp_path, f"{LEAST}[{section}]\n{line}\n")
     assert told.startswith(f"{tmp_path / 'neardup.toml'}: ")
     assert said in told
+
+
+SINHALA = """
+[languages.SINHALA]
+codes = ["si"]
+script = "Sinhala"
+golden = "ගම් බස්"
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ('script = "Sinhala"', "", "languages: SINHALA is not shipped with the package: it needs script"),
+    ('["si"]', '["hi"]', "languages: SINHALA: the code 'hi' is that of HINDI"),
+    ('["si"]', '["SI"]', "languages.SINHALA.codes.0: 'SI' is not an ISO 639 code, two or three letters a to z"),
+    ('["si"]', "[]", "languages.SINHALA.codes: a language has at least one code"),
+    ('"Sinhala"', '"sinhala"', "languages.SINHALA.script: 'sinhala' is not the name of a script, such as Devanagari"),
+    ('"Sinhala"', '"Sinhala"\ndirection = "up"', "languages.SINHALA.direction: Input should be 'ltr' or 'rtl'"),
+    ('"Sinhala"', '"Sinhala"\nfont = "Noto"', "languages.SINHALA.font: unknown key"),
+    ('"Sinhala"', '"Sinhala"\nfonts = ["a; b"]', "languages.SINHALA.fonts.0: 'a; b' is not the name of a font"),
+    ("ගම් බස්", "। ।", "languages.SINHALA.golden: a golden text has words"),
+    (".SINHALA", ".S", "languages.S.[key]: 'S' is not a name of 2 to 31 letters A to Z or underscores"),
+    ("[languages.SINHALA]", "[languages.HINDI]", "languages: SINHALA: the code 'si' is that of HINDI"),
+])  # fmt: skip
+def test_a_wrong_language_is_refused_in_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    other = SINHALA if new == "[languages.HINDI]" else ""
+    assert refusal(tmp_path, LEAST + other + SINHALA.replace(old, new)) == f"{tmp_path / 'neardup.toml'}: {said}"
+
+
+def test_more_languages_than_a_byte_can_number_are_refused(tmp_path: Path) -> None:
+    names = ("".join(letters) for letters in islice(product("ABCDEFGH", repeat=3), 256 - len(LANGUAGES)))
+    tables = (SINHALA.replace("SINHALA", f"X{name}").replace('"si"', f'"{name.lower()}"') for name in names)
+    assert refusal(tmp_path, LEAST + "".join(tables)).endswith(": languages: 256 languages are more than 255")
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -161,11 +196,11 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
 @every_language
 @pytest.mark.parametrize("name", ["{}", "{iso}"])
 def test_a_languages_table_changes_that_language_only(tmp_path: Path, language: Language, name: str) -> None:
-    iso = {named: code for code, named in ISO_CODES.items()}
+    iso = CODES
     table = f"[detection.{name.format(language, iso=iso[language])}]\nhamming = 2\n"
     detection = read(tmp_path, f"{LEAST}[detection]\nhamming = 4\nmax_matches = 9\n{table}").detection
-    assert {n: detection.of(n).hamming for n in Language} == dict.fromkeys(Language, 4) | {language: 2}
-    assert {detection.of(n).max_matches for n in Language} == {9}, "the rest is inherited"
+    assert {n: detection.of(n).hamming for n in LANGUAGES} == dict.fromkeys(LANGUAGES, 4) | {language: 2}
+    assert {detection.of(n).max_matches for n in LANGUAGES} == {9}, "the rest is inherited"
 
 
 @every_language
@@ -173,7 +208,7 @@ def test_a_variable_overrides_a_table(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv(f"NEARDUP_DETECTION__{language}__HAMMING", "2")
     detection = read(tmp_path, f"{LEAST}[detection.{language}]\nhamming = 1\nmax_matches = 7\n").detection
     assert (detection.of(language).hamming, detection.of(language).max_matches) == (2, 7)
-    assert {detection.of(n).hamming for n in Language if n != language} == {3}
+    assert {detection.of(n).hamming for n in LANGUAGES if n != language} == {3}
 
 
 def test_relative_paths_are_of_the_files_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,13 @@ import yaml
 from neardup.config import Config, load
 from neardup.core.candidates.banding import Banding
 from neardup.index.redis import open_redis
-from neardup.records import Language
+from neardup.languages import LANGUAGES
 from neardup.telemetry import metrics
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
 from tests.support.deploy_files import DEPLOY, read_yaml, text_of
+from tests.support.languages import CODES
 from tests.support.servers import redis_server
 
 PROMETHEUS = DEPLOY / "prometheus"
@@ -59,7 +60,7 @@ async def test_redis_takes_the_configuration_and_the_daemon_is_content(tmp_path:
         assert said["set-max-intset-entries"] == "1000000", said
         assert (said["appendonly"], said["appendfsync"]) == ("yes", "everysec"), said
         assert sock.stat().st_mode & 0o777 == 0o770, "the socket is not for the group alone"
-        index = await open_redis(url, dict.fromkeys(Language, Banding()))
+        index = await open_redis(url, dict.fromkeys(LANGUAGES, Banding()), CODES)
         problem = await index.problem()
         await index.close()
     assert problem is None, problem

@@ -90,7 +90,7 @@ class Moderator:
 
 def standing(life: Life) -> list[tuple[str, str]]:
     with closing(sqlite3.connect(life.ledger)) as db:
-        rows = db.execute("SELECT moderator, note FROM standing WHERE a = ? AND b = ?", PLAGIARISM).fetchall()
+        rows = db.execute("SELECT moderator, note FROM active_verdicts WHERE a = ? AND b = ?", PLAGIARISM).fetchall()
         [status] = db.execute("SELECT status FROM flags WHERE a = ? AND b = ?", PLAGIARISM).fetchone()
     assert status == ("plagiarism" if rows else "open"), "a flag is what its verdict says"
     return rows

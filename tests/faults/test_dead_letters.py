@@ -5,12 +5,13 @@ from collections.abc import Callable
 import pytest
 from neardup.ledger import dead_letters
 from neardup.ledger.dead_letters import Choice
-from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
+from neardup.records import Dead, DeadLettered, Skip, Skipped, Story
 
 from tests.support.builders import commit, ledger_in_memory, made
 from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import PATHS, configuration, listed_letters
 from tests.support.faults.fault_proxy import Fault, Proxy
+from tests.support.languages import HINDI, ODIA
 from tests.support.paths import SAMPLES
 
 Make = Callable[..., Neardup]
@@ -75,12 +76,12 @@ def test_what_fails_again_is_counted_and_stays(with_letters: tuple[Neardup, Ende
 def test_more_letters_than_a_page_are_all_retried() -> None:
     db = ledger_in_memory()
     ids = range(3 * dead_letters.PAGE)
-    commit(db, *(DeadLettered(Story(n, Language.ODIA, title="ଶୀର୍ଷକ"), Dead.STORE_ERROR, "why") for n in ids))
+    commit(db, *(DeadLettered(Story(n, ODIA, title="ଶୀର୍ଷକ"), Dead.STORE_ERROR, "why") for n in ids))
     found: list[Story] = []
     while page := dead_letters.retriable(db, Choice(), found[-1].key if found else ""):
         found += page
     assert sorted(story.id for story in found) == list(ids)
-    assert found[0].title == "ଶୀର୍ଷକ" and found[0].language is Language.ODIA
+    assert found[0].title == "ଶୀର୍ଷକ" and found[0].language is ODIA
 
 
 def test_an_outcome_acquits() -> None:
@@ -91,7 +92,7 @@ def test_an_outcome_acquits() -> None:
     commit(
         db,
         made(1, 1),
-        Skipped(Story(2, Language.HINDI), Skip.EMPTY),
-        DeadLettered(Story(3, Language.HINDI), Dead.QUARANTINED, "why"),
+        Skipped(Story(2, HINDI), Skip.EMPTY),
+        DeadLettered(Story(3, HINDI), Dead.QUARANTINED, "why"),
     )
     assert dead_letters.suspects(db) == {4: 1}

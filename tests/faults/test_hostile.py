@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.text.html import Extraction
+from neardup.languages import LANGUAGES
 from neardup.pages import watchdog
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import _gunzip
-from neardup.records import LANGUAGES, Fingerprint, Language, Skip, Story
+from neardup.records import Fingerprint, Language, Skip, Story
 
 from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, State, configuration, over_s3
@@ -38,6 +38,7 @@ from tests.support.faults.hostile_pages import (
     lie,
     watching,
 )
+from tests.support.languages import HINDI, TEXTS
 from tests.support.ledger_state import state
 from tests.support.paths import SAMPLES
 from tests.support.servers import Aws
@@ -70,7 +71,7 @@ async def reading(folder: Path, most: int = 8, max_bytes: int = MOST) -> AsyncIt
 
 
 async def outcome(readers: ReaderPool, path: str) -> Fingerprint | Skip:
-    result = await readers.read(Story(1, Language.HINDI, path), None)
+    result = await readers.read(Story(1, HINDI, path), None)
     if isinstance(result, Unreadable):
         return result.reason
     assert isinstance(result, PageFingerprinted), result
@@ -113,14 +114,14 @@ def test_gzip_members_without_a_byte_are_undone_within_the_budget() -> None:
 
 
 async def test_a_lie_about_the_charset_is_seen_through_or_ends_by_a_name(tmp_path: Path) -> None:
-    pages = list(product(Language, LABELS, ENCODED))
+    pages = list(product(LANGUAGES, LABELS, ENCODED))
     for n, page in enumerate(pages):
         (tmp_path / f"{n}.html").write_bytes(lie(*page))
-    for language in Language:
+    for language in LANGUAGES:
         (tmp_path / f"{language}.html").write_text(f"<p>{TEXTS[language]} {TEXTS[language]}</p>", encoding="utf-8")
     async with reading(tmp_path, most=32) as readers:
         made = await asyncio.gather(*(outcome(readers, f"{n}.html") for n in range(len(pages))))
-        true = {language: await outcome(readers, f"{language}.html") for language in Language}
+        true = {language: await outcome(readers, f"{language}.html") for language in LANGUAGES}
     assert all(isinstance(one, Fingerprint) for one in true.values())
     for (language, declared, encoded), one in zip(pages, made, strict=True):
         told = f"{language} in {encoded}, said to be in {declared}: {named(one)}"
@@ -145,7 +146,7 @@ def of_samples(all_of_it: State) -> State:
 
 def lies() -> Iterator[tuple[Language, bytes, str]]:
     """In each language a story, and what its Content-Type says of it."""
-    for n, language in enumerate(Language):
+    for n, language in enumerate(LANGUAGES):
         for k, encoded in enumerate(ENCODED):
             declared = LABELS[(n + k) % len(LABELS)]
             yield language, lie(language, "utf-7", encoded), f"text/html; charset={declared}"

@@ -12,10 +12,11 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.commands import Command
 from neardup.ledger import Ledger, fingerprint_arrays
 from neardup.pipeline.index_sync import catch_up, rebuild
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 
 from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit, writer_of
 from tests.support.builders import fingerprint_of
+from tests.support.languages import CODES, HINDI
 
 LOOKUP = 4  # commands of a lookup, at least: marks, what is read, marks
 
@@ -47,7 +48,7 @@ def test_a_lookup_in_the_middle_of_an_insert_or_a_loss_claims_no_more_than_it_sa
     layout: Layout, redis_url: str, tmp_path: Path
 ) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, layout)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
         client: Any = redis.Redis.from_url(redis_url)
         await commit(ledger, *((n, n) for n in range(1, 8)))
         await rebuild(index, ledger, VERSION)
@@ -85,11 +86,11 @@ def test_an_index_too_far_from_its_ledger_is_healed_before_it_is_believed(
     applied: int, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, "documented")
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, "documented")
         await rebuild(index, ledger, VERSION)
         await commit(ledger, *((n, 1) for n in range(2, 14, 2)))
         await index.apply([], applied)
-        outcome = Fingerprinted(Story(100, Language.HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
+        outcome = Fingerprinted(Story(100, HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
         async with writer_of(ledger, index) as writing:
             looked = await writing.look_up([outcome])
             assert looked is not None

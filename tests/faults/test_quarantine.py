@@ -18,13 +18,14 @@ from neardup.pages.in_flight import SUSPICIOUS_NS, InFlight
 from neardup.pages.results import NotModified, PageResult
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.worker import Worker
-from neardup.records import Dead, DeadLettered, Fingerprinted, Language, Story
+from neardup.records import Dead, DeadLettered, Fingerprinted, Story
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import BUCKET, PATHS, Bed, listed_letters
 from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.faults.fault_table import Agree
+from tests.support.languages import TAMIL
 from tests.support.paths import ROOT, SAMPLES
 
 Make = Callable[..., Neardup]
@@ -139,7 +140,7 @@ async def test_a_story_whose_processing_raised_once_is_well() -> None:
             raise answer
         return answer
 
-    _, outcome = await Worker(known, read).process(Story(1, Language.TAMIL))
+    _, outcome = await Worker(known, read).process(Story(1, TAMIL))
     assert isinstance(outcome, Fingerprinted) and not answers
 
 
@@ -207,7 +208,7 @@ def test_a_story_in_flight_at_one_death_is_read(
 async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
     ledger, alone = Ledger(tmp_path / "neardup.db"), dict[int, bool]()
     await ledger.do(dead_letters.suspect, [1])
-    await ledger.do(commit, DeadLettered(Story(2, Language.TAMIL), Dead.QUARANTINED, "why"))
+    await ledger.do(commit, DeadLettered(Story(2, TAMIL), Dead.QUARANTINED, "why"))
 
     async def read(story: Story, _: str | None, **how: Any) -> PageResult:
         alone[story.id] = how["alone"]
@@ -215,7 +216,7 @@ async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
 
     async with Quarantine(ledger, read, 2, again=True) as quarantine:
         for story_id in (1, 2, 3):
-            await quarantine.read(Story(story_id, Language.TAMIL), None)
+            await quarantine.read(Story(story_id, TAMIL), None)
     ledger.close()
     assert alone == {1: True, 2: True, 3: False}
 

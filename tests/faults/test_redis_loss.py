@@ -14,6 +14,7 @@ from neardup.errors import Transient
 from neardup.index.protocol import Index
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild
@@ -21,14 +22,15 @@ from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.stages import BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
-from neardup.records import Change, Fingerprinted, Language, Outcome, Story
+from neardup.records import Change, Fingerprinted, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 
 from tests.support.builders import fingerprint_of, held_as_changes
 from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.languages import CODES, HINDI, TAMIL
 
-BANDINGS = dict.fromkeys(Language, Banding())
+BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 VERSION = "v"
 STRIDE = 1 if CHAOS > 1 else 11  # from message to message, of the hundred that a build takes
 LAST = 8  # messages of a build, by which it comes to count
@@ -95,7 +97,7 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
     """Stories of two languages, and their texts."""
     outcomes: list[Outcome] = [
         Fingerprinted(
-            Story(n, Language.TAMIL if n % 2 else Language.HINDI),
+            Story(n, TAMIL if n % 2 else HINDI),
             fingerprint_of(text.to_bytes(16), bytes([text]) * 64),
             None,
         )
@@ -161,7 +163,7 @@ def test_whatever_is_lost_before_whichever_message_is_noticed_and_healed(
 ) -> None:
     async def play() -> int:
         times = 0
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(loss.url, BANDINGS, layout)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(loss.url, BANDINGS, CODES, layout)
         try:
             await commit(ledger, *((n, n) for n in range(1, 8)))
             loss.arm(0)
@@ -207,7 +209,7 @@ def test_changes_come_whole_or_not_at_all_before_whichever_message_the_connectio
 
     async def play() -> None:
         nonlocal left
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, layout)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
         try:
             await rebuild(index, ledger, VERSION)
             for nth in range(1, MESSAGES):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from neardup.config import Content
 from neardup.errors import Fatal
 from neardup.ledger.dead_letters import Choice
-from neardup.records import Dead, DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped, Story
+from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, Story
 from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
 
@@ -27,6 +27,7 @@ from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, in_this_process, served_samples
 from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.faults.fault_table import CHAOS, Agree
+from tests.support.languages import HINDI
 
 Make = Callable[..., Neardup]
 PASSING = [
@@ -41,7 +42,7 @@ PASSING = [
 OF_A_PAGE = [*PASSING, Fault.DENIED, Fault.NOT_FOUND, Fault.WRONG_ETAG, Fault.NONE]
 SLOW = {Fault.SILENT, Fault.STUCK}
 STORIES = len(PATHS)
-SAMPLE = Story(4100000, Language.HINDI)
+SAMPLE = Story(4100000, HINDI)
 SAMPLE_PATH = f"/{BUCKET}/HINDI/4100000.html"
 
 

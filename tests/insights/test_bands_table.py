@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.fingerprint.minhash import ROWS, signature
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate import bands
 from neardup.insights.evaluate.bands import BANDINGS, Tally, bands_shared, character_shingles, similarities, tallies
 from neardup.records import Language
+
+from tests.support.languages import SAMPLED, TEXTS
 
 sets = st.lists(st.frozensets(st.integers(0, 40), min_size=1), min_size=1, max_size=8)
 signatures = st.lists(st.binary(min_size=ROWS, max_size=ROWS).map(lambda b: bytes(byte % 3 for byte in b)), min_size=1)
@@ -50,7 +51,7 @@ def test_shared_bands_are_those_whose_rows_all_agree(banding: tuple[int, int, in
     assert bands_shared(np.array([list(one) for one in made], np.uint8), count, rows).tolist() == want
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", SAMPLED)
 def test_character_shingles_are_the_runs_of_five(language: Language) -> None:
     words = tokens(TEXTS[language])
     text = b" ".join(words).decode()

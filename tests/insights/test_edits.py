@@ -9,7 +9,6 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate import edits, pages
@@ -17,13 +16,14 @@ from neardup.insights.evaluate.around import Around, bare, paragraphs
 from neardup.insights.evaluate.edits import EDITS, RATES, Edit
 from neardup.records import Language
 
+from tests.support.languages import ENGLISH, SAMPLED, TEXTS
 from tests.support.sample_texts import AROUND, STORIES, chance, story
 
 BY_NAME = {edit.name: edit for edit in EDITS}
 WHOLE_PAGE = Extraction()
 
 
-every_language = pytest.mark.parametrize("language", Language)
+every_language = pytest.mark.parametrize("language", SAMPLED)
 every_edit = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
 seeds = st.integers(0, 2**32)
 rates = st.floats(0, 1)
@@ -73,7 +73,7 @@ EVERYWHERE = re.compile("replaced|foreign|story|alone|reordered|soft hyphens|mar
 @every_language
 @every_edit
 def test_an_edit_finds_something_to_work_on(language: Language, edit: Edit) -> None:
-    english = language is Language.ENGLISH
+    english = language is ENGLISH
     if EVERYWHERE.search(edit.name) or edit.name in (ENGLISH_ONLY if english else NOT_ENGLISH):
         assert edit.apply(story(language), AROUND[language], chance()) is not None
 
@@ -168,7 +168,7 @@ def test_reordering_keeps_all_that_is_said(language: Language) -> None:
 
 
 def test_what_has_one_sentence_is_not_reordered() -> None:
-    assert edits.reordered("a b c d", AROUND[Language.ENGLISH], chance()) is None
+    assert edits.reordered("a b c d", AROUND[ENGLISH], chance()) is None
 
 
 @every_language

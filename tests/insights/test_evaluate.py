@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.errors import Fatal, Misuse
 from neardup.insights.evaluate import report, tally, verdict_tables
 from neardup.insights.evaluate.edits import EDITS, Edit
@@ -16,9 +17,12 @@ from neardup.insights.evaluate.plant import Corpus, Planted, plant
 from neardup.insights.evaluate.sample import Original
 from neardup.insights.evaluate.tally import Pair
 from neardup.insights.evaluate.truth import read_labels, score
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, verdicts
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Verdict
 from selectolax.lexbor import LexborHTMLParser
+
+from tests.support.languages import ENGLISH, HINDI, ODIA, TAMIL
 
 FIRST, SECOND = EDITS[0], EDITS[1]
 
@@ -26,14 +30,14 @@ FIRST, SECOND = EDITS[0], EDITS[1]
 def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None, originals: int = 3) -> Corpus:
     stories = [Planted(n, None, "") for n in range(originals)] + [Planted(*copy, "") for copy in copies]
     given_from = [frozenset((donors or {}).get(n, ())) for n in range(originals)]
-    return Corpus([Original(100 + n, Language.ODIA, "") for n in range(originals)], stories, given_from)
+    return Corpus([Original(100 + n, ODIA, "") for n in range(originals)], stories, given_from)
 
 
 def test_a_copy_is_found_by_its_own_original() -> None:
     planted = corpus((0, FIRST), (1, FIRST), (1, SECOND))
-    pairs = [Pair(0, 3, Kind.NEAR, 0.9, 0.9), Pair(0, 4, Kind.EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
+    pairs = [Pair(0, 3, NEAR, 0.9, 0.9), Pair(0, 4, EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
     assert tally.found(planted, pairs) == {
-        FIRST.name: Counter({Kind.NEAR: 1, None: 1}),
+        FIRST.name: Counter({NEAR: 1, None: 1}),
         SECOND.name: Counter({None: 1}),
     }
     assert tally.crossed(planted, pairs) == [pairs[1]]
@@ -41,8 +45,8 @@ def test_a_copy_is_found_by_its_own_original() -> None:
 
 def test_what_overlaps_by_itself_is_left_out_of_precision() -> None:
     planted = corpus((0, FIRST), donors={0: {1}}, originals=5)
-    own, donor, donors_kin, kin, strange = (Pair(n, 5, Kind.SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
-    alike = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, Kind.PARTIAL, 0.2, 0.6)]
+    own, donor, donors_kin, kin, strange = (Pair(n, 5, SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
+    alike = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, PARTIAL, 0.2, 0.6)]
     made = tally.scored(planted, [own, donor, donors_kin, kin, strange, *alike])
     assert (list(made.planted), list(made.strange), made.left_out, made.copies) == ([(0.6, 0.7)], [(0.6, 0.7)], 3, 1)
 
@@ -56,13 +60,13 @@ def test_pairs_of_different_origin_are_counted(origins: list[int]) -> None:
 
 
 def test_the_same_seed_plants_the_same_and_another_does_not() -> None:
-    originals = [Original(n, Language.ENGLISH, " ".join(f"word{n} of{k}" for k in range(40))) for n in range(3)]
+    originals = [Original(n, ENGLISH, " ".join(f"word{n} of{k}" for k in range(40))) for n in range(3)]
     assert plant(originals, EDITS, 1).stories == plant(originals, EDITS, 1).stories
     assert plant(originals, EDITS, 1).stories != plant(originals, EDITS, 2).stories
 
 
 def test_each_original_stands_before_its_copies() -> None:
-    made = plant([Original(n, Language.ENGLISH, f"word{n} of " * 40) for n in range(3)], EDITS, 1)
+    made = plant([Original(n, ENGLISH, f"word{n} of " * 40) for n in range(3)], EDITS, 1)
     assert [story.origin for story in made.stories] == sorted(story.origin for story in made.stories)
     first = [next(story for story in made.stories if story.origin == n) for n in range(3)]
     assert [story.edit for story in first] == [None] * 3
@@ -71,7 +75,7 @@ def test_each_original_stands_before_its_copies() -> None:
 
 def test_a_story_longer_than_all_others_takes_text_from_several() -> None:
     texts = ["a " * 500, "b " * 20, "c " * 30]
-    made = plant([Original(n, Language.TAMIL, text) for n, text in enumerate(texts)], EDITS, 1)
+    made = plant([Original(n, TAMIL, text) for n, text in enumerate(texts)], EDITS, 1)
     assert made.donors[0] == {1, 2}
     assert made.donors[1] < {0, 2}
 
@@ -120,13 +124,22 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
     for n in range(1, 10):
         db.execute(
             "INSERT INTO stories (id, language, text_hash, simhash, words, shingles) VALUES (?, ?, x'', x'', 1, 1)",
-            (n, list(Language).index(Language.HINDI if n < 5 else Language.ODIA)),
+            (n, list(LANGUAGES).index(HINDI if n < 5 else ODIA)),
         )
     for a, b, kind, jaccard, containment, status in flagged:
         db.execute(
-            "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status, flagged_at,"
-            " fingerprint_version) VALUES (?, ?, ?, 0, ?, ?, ?, ?, 0, '')",
-            (a, b, kind, jaccard, 0.0 if containment is not None else None, containment, status),
+            "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status,"
+            " flagged_at, fingerprint_version, severity, strength, joins_clusters)"
+            " VALUES (?, ?, ?, 0, ?, ?, ?, ?, 0, '', 0, 0, 1)",
+            (
+                a,
+                b,
+                kind,
+                jaccard,
+                0.0 if containment is not None else None,
+                containment,
+                status,
+            ),
         )
     return db
 
@@ -210,7 +223,7 @@ def test_what_moderators_said_is_a_table_of_precision(tmp_path: Path) -> None:
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
     assert verdict_tables.tables(verdict_tables.of_verdicts(db)) == [], "nothing was judged"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
-        verdicts.judge(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
+        verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
     db.close()
     assert verdict_tables.of_ledger(tmp_path / "none.db") == []
     facts = verdict_tables.of_ledger(tmp_path / "l.db")

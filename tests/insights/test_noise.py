@@ -7,6 +7,7 @@ from neardup.core.text.codepoints import NUKTAS
 from neardup.insights.evaluate import noise
 from neardup.records import Language
 
+from tests.support.languages import ENGLISH, HINDI, MALAYALAM
 from tests.support.sample_texts import AROUND, chance, story
 
 
@@ -19,7 +20,7 @@ def test_digits_are_those_of_the_script_and_back(language: Language) -> None:
 
 def test_look_alikes_look_alike_and_are_other_letters() -> None:
     words = "ax bx cx dx ex ox px sx xx yx"
-    copy = noise.look_alikes(words, AROUND[Language.ENGLISH], chance())
+    copy = noise.look_alikes(words, AROUND[ENGLISH], chance())
     assert copy is not None
     assert sum(a != b for a, b in zip(words.split(), copy.split(), strict=True)) == 1, "in a tenth of the words"
     names = {unicodedata.name(other) for _, other in _look_alike_letters()}
@@ -40,12 +41,12 @@ def test_a_joiner_stands_behind_each_virama(language: Language) -> None:
     assert (
         noise.joiners_removed(copy, AROUND[language], chance())
         == story(language).replace("\u200c", "").replace("\u200d", "")
-        or language is Language.MALAYALAM
+        or language is MALAYALAM
     )
 
 
 def test_a_chillu_is_never_broken() -> None:
-    near, letters = AROUND[Language.MALAYALAM], "അവൻ കാൽ വാൾ അവർ കൺ"
+    near, letters = AROUND[MALAYALAM], "അവൻ കാൽ വാൾ അവർ കൺ"
     sequences = noise.chillu_sequences(letters, near, chance())
     assert sequences is not None
     assert noise.joiners_removed(sequences, near, chance()) is None
@@ -55,7 +56,7 @@ def test_a_chillu_is_never_broken() -> None:
 
 @pytest.mark.parametrize("composed", noise.COMPOSED.values(), ids=unicodedata.name)
 def test_nukta_letters_are_written_one_way_or_the_other(composed: str) -> None:
-    near = AROUND[Language.HINDI]
+    near = AROUND[HINDI]
     two = noise.nukta_decomposed(composed, near, chance())
     assert two is not None
     assert two[0] not in NUKTAS

@@ -17,16 +17,18 @@ from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spr
 from neardup.index.sqlite import SqliteIndex
 from neardup.insights.plan.profile import TYPICAL, measured
 from neardup.insights.plan.project import Corpus, days_until_full, index_size, lookup, needed
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect
 from neardup.ledger.size import StoryRow, ledger_bytes
 from neardup.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support import synthetic
+from tests.support.languages import HINDI, ODIA, SAMPLED, TAMIL, TELUGU
 from tests.support.synthetic_pages import pages_of
 from tests.support.synthetic_stories import FIRST_ID, ID_STEP, PLATFORM, fill
 
 ROUNDING = 1 + 1e-9
-languages = st.sampled_from(list(Language))
+languages = st.sampled_from(list(SAMPLED))
 counts = st.integers(0, 20_000_000)
 backends = st.sampled_from(list(SIZE_PROJECTIONS))
 
@@ -124,7 +126,7 @@ def test_the_compact_layout_is_the_smaller_and_fits_the_box() -> None:
 def test_a_lookup_reads_no_more_than_max_bucket_of_each_bucket() -> None:
     banding = Banding()
     for stories in (10_000, 100_000_000):
-        tiers = lookup(corpus_of(PLATFORM), Language.HINDI, "compact", stories)
+        tiers = lookup(corpus_of(PLATFORM), HINDI, "compact", stories)
         for columns, reads in zip((banding.hamming + 2, banding.bands), tiers.values(), strict=True):
             assert 0 < reads.candidates < reads.numbers < banding.max_bucket * columns
 
@@ -141,7 +143,7 @@ def outcomes_of(language: Language, count: int) -> list[Fingerprinted]:
     ]
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", SAMPLED)
 def test_the_skew_of_drawn_prose_is_measured_on_three_hundred_stories(language: Language) -> None:
     source = synthetic.prose(language)
     found = measured(language, outcomes_of(language, 300))
@@ -150,16 +152,16 @@ def test_the_skew_of_drawn_prose_is_measured_on_three_hundred_stories(language: 
 
 
 def test_copies_do_not_count_as_skew() -> None:
-    apart = outcomes_of(Language.TAMIL, 300)
+    apart = outcomes_of(TAMIL, 300)
     together = [*apart, *[apart[0]] * 100]
-    assert measured(Language.TAMIL, together).sketch_skew == measured(Language.TAMIL, apart).sketch_skew
-    assert measured(Language.TAMIL, together).fullest >= 0.25, "but that their bucket is full is said"
+    assert measured(TAMIL, together).sketch_skew == measured(TAMIL, apart).sketch_skew
+    assert measured(TAMIL, together).fullest >= 0.25, "but that their bucket is full is said"
 
 
 def test_a_sample_tells_of_titles_ids_and_unreadable_pages() -> None:
-    made = outcomes_of(Language.ODIA, 30)
-    found = measured(Language.ODIA, [*made, *[Skipped(Story(9, Language.ODIA), Skip.MISSING)] * 10])
-    assert found.sketch_skew == TYPICAL[Language.ODIA].sketch_skew, "thirty are too few"
+    made = outcomes_of(ODIA, 30)
+    found = measured(ODIA, [*made, *[Skipped(Story(9, ODIA), Skip.MISSING)] * 10])
+    assert found.sketch_skew == TYPICAL[ODIA].sketch_skew, "thirty are too few"
     assert found.readable == 0.75
     assert (found.row.title, found.row.author_id, found.row.etag, found.row.dates) == (12, 1, 16, 1)
     assert found.row.highest_id == 30
@@ -176,8 +178,8 @@ def test_the_ledger_is_as_large_as_projected(tmp_path: Path) -> None:
 
 
 async def test_the_embedded_index_is_as_large_as_projected(tmp_path: Path) -> None:
-    sizes = {Language.HINDI: 40_000, Language.TELUGU: 10_000}
-    index = SqliteIndex(tmp_path / "i.db", Detection().bandings)
+    sizes = {HINDI: 40_000, TELUGU: 10_000}
+    index = SqliteIndex(tmp_path / "i.db", Detection().bandings(LANGUAGES))
     await index.clear("l", "v", sizes)
     async for _ in index.build(pages_of(sizes), tmp_path):
         pass

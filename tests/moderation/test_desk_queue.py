@@ -12,21 +12,23 @@ import pytest
 from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
+from neardup.core.verify.tiers import kinds
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.pages import MOST_IN_TITLE, short
 from neardup.moderation.desk.query import STATUSES, number, query_of, selection_of
 from neardup.moderation.desk.queue import place
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Language, Verdict
 
 from tests.support.builders import commit, judge_pending, ledger_in_memory, made
+from tests.support.languages import TEXTS
 
 one_or_none = st.none() | st.integers(0, 10**15)
 selections = st.builds(
     Selection,
-    languages=st.just(()) | st.tuples(st.sampled_from(Language)),
-    kinds=st.just(()) | st.tuples(st.sampled_from(Kind)),
+    languages=st.just(()) | st.tuples(st.sampled_from(LANGUAGES)),
+    kinds=st.just(()) | st.tuples(st.sampled_from(kinds())),
     statuses=st.sampled_from(list(STATUSES.values())),
     score=st.none() | st.floats(0, 1),
     author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda said: said == said.strip()),
@@ -38,7 +40,7 @@ selections = st.builds(
 @given(selections)
 def test_an_address_reads_back_as_it_was(selection: Selection) -> None:
     query = query_of(selection)
-    assert selection_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))) == selection
+    assert selection_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), SHIPPED) == selection
     assert query.isascii()
     assert (query == "") == (selection == Selection())
 
@@ -52,13 +54,13 @@ def test_an_address_reads_back_as_it_was(selection: Selection) -> None:
 )  # fmt: skip
 def test_an_address_of_no_queue(query: dict[str, str]) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        selection_of(query)
+        selection_of(query, SHIPPED)
 
 
 def test_what_is_left_empty_in_a_form_filters_nothing() -> None:
-    assert selection_of(dict.fromkeys(("language", "kind", "status", "score", "author", "story", "cluster"), " ")) == (
-        Selection()
-    )
+    assert selection_of(
+        dict.fromkeys(("language", "kind", "status", "score", "author", "story", "cluster"), " "), SHIPPED
+    ) == (Selection())
 
 
 @pytest.mark.parametrize("said", ["-1", "x", "1.0", "٣", "9" * 13, "99999999"])
@@ -83,7 +85,7 @@ def ledger(pairs: int) -> sqlite3.Connection:
 def judge(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict = Verdict.QUOTATION) -> None:
     flag = flags.of_pair(db, *pair)
     assert flag is not None
-    verdicts.judge(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
+    verdicts.decide(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
 
 
 @settings(deadline=None, max_examples=50)
@@ -127,7 +129,7 @@ def test_a_pair_of_another_queue_stands_before_what_is_there() -> None:
         assert place(db, Selection(), (7, 8), 10_000).after is None
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_long_title_is_not_cut_within_a_character(language: Language) -> None:
     text = " ".join(TEXTS[language].split()) * 20
     for start in range(40):

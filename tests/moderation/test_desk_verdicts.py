@@ -67,7 +67,7 @@ def judge_as_ravi(db: sqlite3.Connection, *pair: int) -> int:
     flag = flags.of_pair(db, *pair)
     assert flag is not None
     ids = [flag["flag_id"]]
-    return verdicts.judge(db, ids, Verdict.QUOTATION, "by the poet", "Ravi", verdicts.state(db, ids))
+    return verdicts.decide(db, ids, Verdict.QUOTATION, "by the poet", "Ravi", verdicts.state(db, ids))
 
 
 async def test_a_verdict_is_kept_with_its_note(tmp_path: Path, ledger: sqlite3.Connection) -> None:
@@ -176,7 +176,7 @@ async def test_a_new_flag_is_shown_with_what_was_judged_beside_it(tmp_path: Path
     flag = flags.of_pair(ledger, 1, 2)
     assert flag is not None
     ids = [flag["flag_id"]]
-    verdicts.judge(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
+    verdicts.decide(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
     commit(ledger, made(4, 7), pairs=[(1, 4)])
     judge_pending(ledger)
     async with seated(tmp_path) as client:

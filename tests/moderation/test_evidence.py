@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.fingerprint.word_hashes import hashed
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE, passages
+from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.alignment import (
     CONTEXT_WORDS,
     LONGEST_EDIT,
@@ -28,6 +28,7 @@ from neardup.records import Language
 
 from tests.support.compared_stories import LIMITS, every_language, every_planted_pair, sample, told, told_wildly
 from tests.support.graphemes import boundaries
+from tests.support.languages import TEXTS
 from tests.support.sample_texts import AROUND, story
 
 BOTH = {Mark.COPIED, Mark.KEPT}
@@ -87,7 +88,7 @@ def test_planted_copies_are_shown_whole(pair: dict[str, Any], form: str) -> None
 
 
 @settings(deadline=None)
-@given(told_wildly, told_wildly, told_wildly, st.sampled_from(Language))
+@given(told_wildly, told_wildly, told_wildly, st.sampled_from(LANGUAGES))
 def test_whatever_stands_in_a_story_nothing_is_torn(before: str, after: str, beside: str, language: Language) -> None:
     copied = f"{beside}{TEXTS[language]}{beside}"
     a, b = told(f"{before}{copied}{after} x"), told(f"{after}{copied}\n{before} {copied} y")

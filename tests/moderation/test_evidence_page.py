@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.verify.clusters import clusters
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.templating import UNSEEN, moment, visible
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger
-from neardup.records import ISO_CODES, LANGUAGES, Language
+from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tests.support.compared_stories import LIMITS, every_planted_pair, sample, told, told_wildly
+from tests.support.languages import CODES, TEXTS
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -39,11 +40,10 @@ ATTACKS = [
     "العربية עברית",
     "' onclick=alert(1) \"",
 ]
-CODES = {language: code for code, language in ISO_CODES.items()}
 
 
 def page_of(a: LoadedStory, b: LoadedStory, drawn: Graph | None = None) -> LexborHTMLParser:
-    return LexborHTMLParser(render_evidence(evidence(a, b, LIMITS), a, b, drawn))
+    return LexborHTMLParser(render_evidence(evidence(a, b, LIMITS), a, b, drawn, SHIPPED))
 
 
 def stories_of(page: LexborHTMLParser) -> list[LexborNode]:
@@ -102,7 +102,7 @@ def test_planted_pairs_are_shown_in_their_language(pair: dict[str, Any]) -> None
 
 
 @settings(deadline=None, max_examples=50)
-@given(told_wildly, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(Language))
+@given(told_wildly, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(LANGUAGES))
 def test_whatever_a_story_holds_it_is_text(wild: str, attacks: list[str], language: Language) -> None:
     hostile = " ".join([wild, *attacks])
     a = told(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
@@ -141,7 +141,7 @@ def test_the_policy_allows_what_the_page_holds_and_nothing_else() -> None:
 def test_a_story_that_is_gone_leaves_the_rest() -> None:
     here = told(sample(4107000).text, id=1, title="Here", language="ENGLISH")
     gone = UnreadableStory({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
-    page = LexborHTMLParser(render_evidence(evidence_from_ledger(here, gone, None), here, gone, None))
+    page = LexborHTMLParser(render_evidence(evidence_from_ledger(here, gone, None), here, gone, None, SHIPPED))
     assert_harmless(page)
     assert [node.text() for node in page.css("h2 bdi")] == ["Here", "Gone"]
     assert "its page is gone: <x>" in the(page, ".warning").text()

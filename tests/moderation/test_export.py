@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config.export import FORMATS, Format
-from neardup.core.fingerprint.version import TEXTS
 from neardup.errors import Fatal
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import flags, stories
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.guard import guarded
@@ -27,6 +27,7 @@ from neardup.timestamps import rfc3339
 
 from tests.moderation.test_formats import of_csv, read_csv, read_jsonl
 from tests.support.builders import fingerprint_of, judge_pending, ledger_in_memory, matches
+from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, ODIA, PUNJABI, TAMIL, TEXTS
 
 CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
@@ -67,7 +68,7 @@ def add(db: sqlite3.Connection, *listed: Story) -> None:
 def exported(db: sqlite3.Connection, form: Format = "jsonl", *, only_new: bool = False) -> list[Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flags"
-        given_ids = write(db, path, Order(form, Selection(only_new=only_new)))
+        given_ids = write(db, path, Order(form, Selection(only_new=only_new)), SHIPPED)
         rows = (read_csv if form == "csv" else read_jsonl)(path)
     assert [str(row["flag_id"]) for row in rows] == [str(n) for n in given_ids]
     return rows
@@ -80,7 +81,7 @@ def told(rows: Iterable[dict[str, Any]]) -> set[tuple[int, int, int | None]]:
 @settings(deadline=None, max_examples=50)
 @given(st.lists(published, min_size=2, max_size=4), st.data())
 def test_a_pair_stands_once_and_its_match_is_the_earlier_story(times: list[int | None], data: st.DataObject) -> None:
-    listed = [Story(10 + n, Language.TAMIL, published_at=at) for n, at in enumerate(times)]
+    listed = [Story(10 + n, TAMIL, published_at=at) for n, at in enumerate(times)]
     rank = {story.id: (story.published_at is None, story.published_at or 0, story.id) for story in listed}
     at = {story.id: story.published_at for story in listed}
     want = {
@@ -94,7 +95,7 @@ def test_a_pair_stands_once_and_its_match_is_the_earlier_story(times: list[int |
 
 
 @settings(deadline=None, max_examples=50)
-@given(titles, titles, st.sampled_from(Language), st.sampled_from(["csv", "jsonl"]))
+@given(titles, titles, st.sampled_from(LANGUAGES), st.sampled_from(["csv", "jsonl"]))
 def test_titles_read_back_as_they_were(one: str | None, other: str | None, language: Language, form: Format) -> None:
     db = ledger(Story(1, language, title=one, author_id="a"), Story(2, language, title=other, author_id="b"))
     for row in exported(db, form):
@@ -118,7 +119,7 @@ def test_a_time_reads_back_as_it_was(milliseconds: int) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_the_columns_are_the_contracts_in_its_order(form: Format) -> None:
-    db = ledger(Story(1, Language.HINDI), Story(2, Language.HINDI))
+    db = ledger(Story(1, HINDI), Story(2, HINDI))
     assert list(COLUMNS) == CONTRACT.split()
     assert [list(row) for row in exported(db, form)] == [CONTRACT.split()]
 
@@ -126,12 +127,12 @@ def test_the_columns_are_the_contracts_in_its_order(form: Format) -> None:
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r"])
 def test_a_title_is_no_formula(start: str) -> None:
     title = f"{start}HYPERLINK(1)"
-    (row,) = exported(ledger(Story(1, Language.ODIA, title=title, author_id="=1"), Story(2, Language.ODIA)), "csv")
+    (row,) = exported(ledger(Story(1, ODIA, title=title, author_id="=1"), Story(2, ODIA)), "csv")
     told = row["matched_title"].replace("\t'", "\t")  # what follows a tab may become a cell of its own
     assert (told, row["matched_author_id"], row["story_title"]) == (f"'{title}", "'=1", "")
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_whole_row(language: Language) -> None:
     title = f'{TEXTS[language]}, "\n'
     one = Story(1, language, title=title, author_id="7", published_at=NOON)
@@ -155,18 +156,18 @@ def test_a_whole_row(language: Language) -> None:
     ("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None), ((None, None), None)]
 )
 def test_what_is_not_known_is_left_out(authors: tuple[str | None, str | None], same: bool | None) -> None:
-    db = ledger(*(Story(n, Language.ENGLISH, author_id=author) for n, author in enumerate(authors)))
+    db = ledger(*(Story(n, ENGLISH, author_id=author) for n, author in enumerate(authors)))
     (row,) = exported(db)
     assert (row["same_author"], row["earlier_id"], row["story_published_at"]) == (same, None, None)
     assert exported(db, "csv")[0]["same_author"] == {True: "true", False: "false", None: ""}[same]
 
 
 def test_new_gives_only_what_no_export_has_given() -> None:
-    db = ledger(*(Story(n, Language.BENGALI) for n in (1, 2)))
+    db = ledger(*(Story(n, BENGALI) for n in (1, 2)))
     assert told(exported(db, only_new=True)) == told(exported(db)) == {(2, 1, None)}, "giving alone marks nothing"
     flags.mark_exported(db, [row["flag_id"] for row in exported(db, only_new=True)])
     assert exported(db, only_new=True) == []
-    add(db, Story(3, Language.BENGALI))
+    add(db, Story(3, BENGALI))
     assert told(exported(db, only_new=True)) == {(3, 1, None), (3, 2, None)}
     assert len(exported(db)) == 3, "without --new all are given"
     stories.forget(db, 2)
@@ -175,11 +176,11 @@ def test_new_gives_only_what_no_export_has_given() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, form: Format) -> None:
-    db = ledger(*(Story(n, Language.PUNJABI, title="ਕਹਾਣੀ\r\n") for n in range(20)))
+    db = ledger(*(Story(n, PUNJABI, title="ਕਹਾਣੀ\r\n") for n in range(20)))
     path = tmp_path / "new" / "flags"
 
     def put() -> list[int]:
-        return replaced(path, lambda file: write(db, file, Order(form)))
+        return replaced(path, lambda file: write(db, file, Order(form), SHIPPED))
 
     assert len(put()) == 190
     assert path.stat().st_mode & 0o777 == 0o644
@@ -201,20 +202,20 @@ def test_a_file_that_cannot_be_written_is_fatal(tmp_path: Path) -> None:
 
 def test_a_page_gives_only_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.moderation.export.write.MOST_PAIRS_SHOWN", 4)
-    db = ledger(*(Story(n, Language.MALAYALAM) for n in range(5)))
-    assert len(write(db, tmp_path / "flags", Order("csv"))) == 10
-    given_ids = write(db, tmp_path / "flags.html", Order("html"))
+    db = ledger(*(Story(n, MALAYALAM) for n in range(5)))
+    assert len(write(db, tmp_path / "flags", Order("csv"), SHIPPED)) == 10
+    given_ids = write(db, tmp_path / "flags.html", Order("html"), SHIPPED)
     text = (tmp_path / "flags.html").read_text(encoding="utf-8")
     assert (len(given_ids), text.count("<article")) == (4, 4), "the others are not marked as given"
     assert "The worst 4 of 10" in text
 
 
 def test_what_is_not_joined_is_in_no_cluster() -> None:
-    db = ledger(*(Story(n, Language.GUJARATI) for n in (1, 2, 3)))
+    db = ledger(*(Story(n, GUJARATI) for n in (1, 2, 3)))
     db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = 1 AND b = 3")
     db.execute("UPDATE flags SET status = 'not_similar' WHERE b = 3")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flags"
-        write(db, path, Order("jsonl", Selection(statuses=())))
+        write(db, path, Order("jsonl", Selection(statuses=())), SHIPPED)
         rows = read_jsonl(path)
     assert {(row["story_id"], row["cluster_id"], row["cluster_size"]) for row in rows} == {(2, 1, 2), (3, None, None)}

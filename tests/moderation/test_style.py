@@ -7,10 +7,11 @@ import re
 from itertools import product
 
 import pytest
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.templating import inlined
-from neardup.records import ISO_CODES
+from neardup.records import Language
 
-STYLE = inlined().style
+STYLE = inlined(SHIPPED).style
 TEXTS = [
     *product(("ink", "faint", "accent"), ("paper", "card")),
     *product(("ink", "accent", "faint"), ("copied",)),
@@ -65,23 +66,19 @@ def test_every_colour_is_one_of_these() -> None:
     assert not re.findall(r"#[0-9a-f]{3,8}\b|\brgba?\(|\bhsl", rules), "a colour that no test knows"
 
 
-@pytest.mark.parametrize("code", ISO_CODES)
-def test_every_script_has_its_fonts_and_room(code: str) -> None:
-    fonts = {
-        "hi": "Devanagari", "mr": "Devanagari", "bn": "Bengali", "ta": "Tamil", "te": "Telugu", "ml": "Malayalam",
-        "gu": "Gujarati", "pa": "Gurmukhi", "or": "Oriya",
-    }  # fmt: skip
-    if code == "en":
-        return
-    [stack] = re.findall(rf":lang\({code}\)[^{{]*\{{ --story: ([^;]*);", STYLE)
-    assert f'"Noto Serif {fonts[code]}", "Noto Sans {fonts[code]}"' in stack and stack.endswith(", serif")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_script_has_its_fonts_and_room(language: Language) -> None:
+    entry = SHIPPED[language]
+    stacks = re.findall(rf":lang\({entry.code}\)[^{{]*\{{ --story: ([^;]*);", STYLE)
+    assert stacks == [", ".join([*(f'"{font}"' for font in entry.fonts), "serif"])] * bool(entry.fonts)
+    assert any(font.startswith("Noto") for font in entry.fonts) or language == "ENGLISH"
     heights = dict(re.findall(r"^(\.words[^{\n]*) \{[^}]*line-height: ([\d.]+)", STYLE, re.MULTILINE))
     assert all(float(height) >= 1.7 for rule, height in heights.items() if rule != ".words:lang(en)")
     assert ".words" in heights
 
 
 def test_nothing_is_asked_of_anybody_else() -> None:
-    page = inlined()
+    page = inlined(SHIPPED)
     assert not re.findall(r"url\(|@import|https?:", page.style)
     assert not re.findall(r"https?:|fetch\(|innerHTML|eval\(", page.script)
     assert "</" not in page.style + page.script, "it would end the element that it is inlined in"

@@ -17,11 +17,11 @@ import stamina
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import PageFingerprinted, PageShingled, Unreadable
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.errors import Fatal, NeardupError, Transient
+from neardup.languages import LANGUAGES
 from neardup.pages.reader_pool import PROCESSES, ReaderPool, _reason_to_refuse
 from neardup.pages.reader_process import FINGERPRINT
 from neardup.pages.reader_rpc import connect_reader
@@ -31,6 +31,7 @@ from neardup.records import Dead, Language, Skip, Story
 from neardup.retry import ATTEMPTS
 
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
+from tests.support.languages import HINDI, TAMIL, TEXTS
 from tests.support.s3_server import object_server
 from tests.support.servers import REGION
 
@@ -66,7 +67,7 @@ async def reading(folder: Path, most: int = 8) -> AsyncIterator[ReaderPool]:
 
 def stories(folder: Path, each: int) -> list[Story]:
     made = []
-    for n, language in enumerate(Language):
+    for n, language in enumerate(LANGUAGES):
         (folder / language).mkdir()
         for k in range(each):
             story = Story(n * each + k, language)
@@ -101,7 +102,7 @@ async def test_a_page_without_a_story_has_a_named_reason(tmp_path: Path) -> None
             ("none", Skip.MISSING),
             ("still/there", Skip.MISSING),
         ):
-            assert await pool.read(Story(1, Language.HINDI, f"{name}.html"), None) == Unreadable(reason), name
+            assert await pool.read(Story(1, HINDI, f"{name}.html"), None) == Unreadable(reason), name
 
 
 @pytest.fixture
@@ -109,7 +110,7 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """Two pages in S3, one of them large, behind a proxy that injects faults."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
-    (tmp_path / "1.html").write_text(f"<p>{story_text(Language.TAMIL, 1)}</p>", encoding="utf-8")
+    (tmp_path / "1.html").write_text(f"<p>{story_text(TAMIL, 1)}</p>", encoding="utf-8")
     (tmp_path / "large.html").write_bytes(b"word " * 600_000)
     with object_server(tmp_path, "stories") as endpoint, proxied(endpoint) as made:
         yield made
@@ -117,7 +118,7 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 async def test_a_known_page_is_gone_only_after_two_answers(proxy: Proxy) -> None:
     content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
-    story = Story(1, Language.TAMIL, "1.html")
+    story = Story(1, TAMIL, "1.html")
     async with aclosing(ReaderPool(content, Extraction(), 8)) as pool:
         before = await pool.shingled(story)
         proxy.plan({"/stories/1.html": [Fault.NOT_FOUND]})
@@ -134,10 +135,10 @@ async def test_bodies_being_fetched_are_on_record(proxy: Proxy) -> None:
     content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
     proxy.plan({"/stories/large.html": [Fault.STUCK] * 8})
     async with aclosing(ReaderPool(content, Extraction(), 8)) as pool:
-        assert await pool.read(Story(1, Language.TAMIL, "1.html"), None)
-        stuck = [asyncio.create_task(pool.read(Story(n, Language.TAMIL, "large.html"), None)) for n in range(4)]
+        assert await pool.read(Story(1, TAMIL, "1.html"), None)
+        stuck = [asyncio.create_task(pool.read(Story(n, TAMIL, "large.html"), None)) for n in range(4)]
         while sum(connection._record.body_bytes for connection in pool._connections) < 4 * 1_500_000:
-            assert await pool.read(Story(1, Language.TAMIL, "1.html"), None), "other pages must be read meanwhile"
+            assert await pool.read(Story(1, TAMIL, "1.html"), None), "other pages must be read meanwhile"
         for task in stuck:
             task.cancel()
         await asyncio.wait(stuck)
@@ -211,7 +212,7 @@ async def test_readers_import_nothing_from_the_working_directory(
 
 async def test_more_errors_than_a_socket_holds_come_back(tmp_path: Path) -> None:
     """The event loop is busy and reads no answers: both ends write, and neither may wait for the other."""
-    listed = [Story(n, Language.HINDI, f"{f'{n:0200}/' * 10}page.html") for n in range(2000)]
+    listed = [Story(n, HINDI, f"{f'{n:0200}/' * 10}page.html") for n in range(2000)]
     async with reading(tmp_path, most=2000) as pool:
         pool.concurrency.limit = len(listed)
         results = await asyncio.gather(*(pool.read(story, None) for story in listed), return_exceptions=True)

@@ -10,14 +10,15 @@ import pytest
 import stamina
 from aiohttp import web
 from neardup.config import Content
-from neardup.records import Dead, DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped, Story
+from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, Story
 from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
 
 from tests.support.builders import worker_of
+from tests.support.languages import HINDI
 from tests.support.servers import REGION, free_port
 
-STORY = Story(1, Language.HINDI, "page.html")
+STORY = Story(1, HINDI, "page.html")
 PAGE = "<p>राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और लिखता था।</p>"
 
 

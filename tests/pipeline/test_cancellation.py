@@ -15,19 +15,21 @@ from neardup.core.candidates.banding import Banding
 from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, stories
 from neardup.pipeline.index_sync import catch_up
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 
 from tests.support.await_points import AwaitPoints
 from tests.support.builders import fingerprint_of
 from tests.support.faults.consistency import index_faults
+from tests.support.languages import CODES, HINDI
 
 INDEXES = ("sqlite", "documented", "compact")
-BANDINGS = dict.fromkeys(Language, Banding())
+BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 SIZES = (4, 3, 2)  # of the batches; each holds copies of stories of its own and of the batch before
 Batch = list[Fingerprinted]
 Work = Callable[[Ledger, Index], Coroutine[Any, Any, None]]
@@ -35,7 +37,7 @@ Work = Callable[[Ledger, Index], Coroutine[Any, Any, None]]
 
 def batch(first: int, size: int) -> Batch:
     return [
-        Fingerprinted(Story(n, Language.HINDI), fingerprint_of((n % 3).to_bytes(16), bytes([n % 3]) * 64), None)
+        Fingerprinted(Story(n, HINDI), fingerprint_of((n % 3).to_bytes(16), bytes([n % 3]) * 64), None)
         for n in range(first, first + size)
     ]
 
@@ -112,7 +114,7 @@ class Scene:
             return SqliteIndex(self.path, BANDINGS)
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
-        return await open_redis(self.url, BANDINGS, "compact" if self.kind == "compact" else "documented")
+        return await open_redis(self.url, BANDINGS, CODES, "compact" if self.kind == "compact" else "documented")
 
 
 @pytest.mark.parametrize("kind", INDEXES)

@@ -18,9 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.core.verify.scores import estimate, kind_of
+from neardup.core.verify.scores import estimate
+from neardup.core.verify.tiers import EXACT, kind_of
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, flags, runs
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
@@ -32,6 +34,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of
+from tests.support.languages import HINDI, ODIA
 
 Pairs = set[tuple[int, int, str, int]]
 Text = tuple[int, list[int], list[int] | None]
@@ -40,7 +43,7 @@ Text = tuple[int, list[int], list[int] | None]
 bits = st.one_of(st.lists(st.integers(0, 127), max_size=5, unique=True), st.just(list(range(20))))
 rows = st.one_of(st.none(), st.lists(st.integers(0, ROWS - 1), max_size=60, unique=True))
 texts = st.tuples(st.integers(0, 1), bits, rows)
-languages = st.sampled_from([Language.HINDI, Language.ODIA])
+languages = st.sampled_from([HINDI, ODIA])
 aheads = st.integers(0, 2)
 listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, max_size=12)
 
@@ -91,7 +94,7 @@ def outcome(story_id: int, language: Language, text: Text, published: int) -> Fi
 async def flagged(
     folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
 ) -> Pairs:
-    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings)
+    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings(LANGUAGES))
     await refuse_mismatch(index, ledger, "v")
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
@@ -136,13 +139,13 @@ def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
     one, other = x.fingerprint, y.fingerprint
     differing = (int.from_bytes(one.simhash) ^ int.from_bytes(other.simhash)).bit_count()
     if one.text_hash == other.text_hash:
-        return Kind.EXACT, differing
+        return EXACT, differing
     signed = one.signature is not None and other.signature is not None
     same = [a == b for a, b in zip(one.signature or b"", other.signature or b"", strict=False)] if signed else []
     nominated = sum(map(all, zip(same[::2], same[1::2], strict=True))) >= 2 and sum(same) >= 10
     if differing > 3 and not nominated:
         return None, differing
-    return kind_of(differing, estimate(Candidate(x.story.language, side(x), side(y))), Detection()), differing
+    return kind_of(estimate(Candidate(x.story.language, side(x), side(y)), differing), Detection()), differing
 
 
 def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
@@ -153,7 +156,7 @@ def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
         kind, differing = kind_by_hand(x, y)
         if kind is not None:
             early, late = sorted((x.story, y.story), key=lambda s: (s.published_at or float("inf"), s.id))
-            found.add((late.id, early.id, kind.value, differing))
+            found.add((late.id, early.id, kind, differing))
     return found
 
 
@@ -182,7 +185,7 @@ def test_after_edits_only_the_last_versions_count(
 
 
 def test_a_template_copied_many_times_is_capped_and_said() -> None:
-    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(120)]
+    same = [outcome(n, HINDI, (1, [], []), 1) for n in range(120)]
     found = run([list(same[:60]), list(same[60:])])
     assert {n for pair in found for n in pair[:2]} == set(range(120)), "no copy goes unseen"
     assert len(found) == 51 * 50 / 2 + 120 - 51, "once fifty-one are full, another copy costs one flag"
@@ -193,7 +196,7 @@ def capped() -> float:
 
 
 def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged() -> None:
-    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(40)]
+    same = [outcome(n, HINDI, (1, [], []), 1) for n in range(40)]
     before = capped()
     with capture_logs() as logs:
         found = run([list(same[:30]), list(same[30:31]), list(same[31:])], max_bucket=7)

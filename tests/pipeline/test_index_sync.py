@@ -12,27 +12,28 @@ from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, runs, stories
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, rebuild, refuse_mismatch
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of, held_as_changes
+from tests.support.languages import CODES, HINDI
 
-BANDINGS = dict.fromkeys(Language, Banding())
+BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]
 
 
 async def opened(kind: str, folder: Path, redis_url: str) -> Index:
     if kind == "sqlite":
         return SqliteIndex(folder / "l.db", BANDINGS)
-    return await open_redis(redis_url, BANDINGS, "compact" if kind == "compact" else "documented")
+    return await open_redis(redis_url, BANDINGS, CODES, "compact" if kind == "compact" else "documented")
 
 
 async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
     outcomes = [
-        Fingerprinted(Story(n, Language.HINDI), fingerprint_of(text.to_bytes(16), bytes([text]) * 64), None)
-        for n, text in texts
+        Fingerprinted(Story(n, HINDI), fingerprint_of(text.to_bytes(16), bytes([text]) * 64), None) for n, text in texts
     ]
     await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
 
@@ -114,7 +115,7 @@ def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
 
 def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")

@@ -1,10 +1,12 @@
 """What /metrics tells of verdicts."""
 
+from neardup.core.verify.tiers import PARTIAL
 from neardup.pipeline.gauges import _set_verdict_gauges
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Verdict
 from neardup.telemetry.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
 
 from tests.support.builders import flagged, ledger_in_memory
+from tests.support.languages import ODIA
 from tests.support.verdicts import copies, judge, undo
 
 
@@ -13,7 +15,7 @@ def test_the_metrics_tell_of_verdicts_and_forget_what_is_undone() -> None:
     copies(db, 1, 2, 3)
     judge(db, {(1, 2), (1, 3), (2, 3)}, Verdict.TEMPLATE)
     copies(db, 4)
-    flagged(db, 8, 9, Kind.PARTIAL, language=Language.ODIA)
+    flagged(db, 8, 9, PARTIAL, language=ODIA)
     decision = judge(db, {(8, 9)}, Verdict.NOT_SIMILAR)
     _set_verdict_gauges(db)
     told = {

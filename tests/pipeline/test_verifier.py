@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from neardup.config import Content, Detection
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import shingle_story, text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.errors import NeardupError
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, flags, stories
 from neardup.pages.results import ReadFailed, ShingledResult, failure_of
 from neardup.pages.store import Pages
@@ -24,6 +24,7 @@ from neardup.pipeline.verifier import Verifier
 from neardup.records import Dead, Fingerprinted, Language, Story
 
 from tests.support.builders import got, matches
+from tests.support.languages import BENGALI, HINDI, ODIA, TAMIL, TEXTS
 
 
 class Store:
@@ -95,7 +96,7 @@ def told(language: Language, name: str, n: int = 200) -> list[str]:
     return [f"{words[k % len(words)]}{name}{k}" for k in range(n)]
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_each_kind_is_found_on_the_texts(desk: Desk, language: Language) -> None:
     story = told(language, "a")
     await desk.add(
@@ -119,15 +120,15 @@ async def test_texts_that_are_too_large_together_are_judged_one_pair_after_the_o
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[int] = []
-    decide = flags.decide
+    record = flags.record
 
     def counted(db: sqlite3.Connection, pairs: Sequence[Any], version: str) -> Any:
         judged.append(len(pairs))
-        return decide(db, pairs, version)
+        return record(db, pairs, version)
 
     monkeypatch.setattr(verifier, "HELD_BYTES", 1)
-    monkeypatch.setattr(flags, "decide", counted)
-    language, story = Language.TAMIL, told(Language.TAMIL, "a")
+    monkeypatch.setattr(flags, "record", counted)
+    language, story = TAMIL, told(TAMIL, "a")
     await desk.add(language, *((n, [*story[:-n], *told(language, f"b{n}", n)]) for n in range(1, 5)))
     await desk.verifier.drain()
     assert judged == [1] * 6, "pairs of four stories"
@@ -135,7 +136,7 @@ async def test_texts_that_are_too_large_together_are_judged_one_pair_after_the_o
 
 
 async def test_a_text_that_is_gone_or_has_changed_is_judged_by_its_signature_and_the_flag_says_so(desk: Desk) -> None:
-    language = Language.ODIA
+    language = ODIA
     story = told(language, "a")
     await desk.add(language, (1, story), (2, story[:160] + told(language, "b", 40)), (3, story[:150]))
     (desk.store.folder / language / "2.html").unlink()
@@ -149,7 +150,7 @@ async def test_a_text_that_is_gone_or_has_changed_is_judged_by_its_signature_and
 
 
 async def test_what_the_store_does_not_give_stays_pending_and_is_judged_when_it_does(desk: Desk) -> None:
-    language = Language.TAMIL
+    language = TAMIL
     story = told(language, "a")
     await desk.add(language, (1, story), (2, story[:180]), (3, story[:170]))
     desk.store.silent = {2}
@@ -167,7 +168,7 @@ async def test_what_the_store_does_not_give_stays_pending_and_is_judged_when_it_
 
 
 async def test_of_stories_that_share_a_text_any_will_do(desk: Desk) -> None:
-    language = Language.BENGALI
+    language = BENGALI
     story = told(language, "a")
     await desk.add(language, (1, story[:150]), (2, story), (3, story), (4, story))
     (desk.store.folder / language / "4.html").unlink()
@@ -179,7 +180,7 @@ async def test_of_stories_that_share_a_text_any_will_do(desk: Desk) -> None:
 
 
 async def test_what_is_committed_behind_a_pass_under_way_is_judged_before_the_end(desk: Desk) -> None:
-    language = Language.HINDI
+    language = HINDI
     story = told(language, "a")
     await desk.add(language, (7, story), (8, story[:190]))
     desk.store.answering.clear()

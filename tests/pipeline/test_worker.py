@@ -11,13 +11,14 @@ from neardup.errors import Transient
 from neardup.pages.results import PageResult
 from neardup.pages.store import Pages
 from neardup.pipeline.worker import Worker
-from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Language, Outcome, Skip, Skipped, Story
+from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Outcome, Skip, Skipped, Story
 
 from tests.support.builders import got, worker_of
+from tests.support.languages import HINDI, MARATHI, TAMIL
 from tests.support.paths import SAMPLES
 from tests.support.servers import REGION, Aws
 
-STORY = Story(1, Language.HINDI, "page.html", updated_at=1000)
+STORY = Story(1, HINDI, "page.html", updated_at=1000)
 PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था।"
 PAGE = f"<html><head><meta charset=utf-8></head><body><p>{PROSE}</p></body></html>"
 
@@ -88,7 +89,7 @@ async def test_a_ledger_that_does_not_answer_is_not_the_story_s_fault(tmp_path: 
 
 def known_of(made: Fingerprinted, **changes: object) -> Known:
     facts = {
-        "language": Language.HINDI,
+        "language": HINDI,
         "text_hash": made.fingerprint.text_hash,
         "etag": made.etag,
         "updated_at": 1000,
@@ -99,7 +100,7 @@ def known_of(made: Fingerprinted, **changes: object) -> Known:
 async def test_what_is_known_costs_the_least_it_can(tmp_path: Path) -> None:
     made = await outcome(tmp_path, PAGE.encode())
     assert isinstance(made, Fingerprinted)
-    later = Story(1, Language.HINDI, "page.html", updated_at=2000)
+    later = Story(1, HINDI, "page.html", updated_at=2000)
     (tmp_path / "page.html").rename(tmp_path / "gone.html")
     same_time = await outcome(tmp_path, None, known_of(made))
     assert same_time == Skipped(STORY, Skip.UNCHANGED), "known by its time: no request at all"
@@ -114,7 +115,7 @@ async def test_what_is_known_costs_the_least_it_can(tmp_path: Path) -> None:
 async def test_a_change_of_language_is_no_unchanged_story(tmp_path: Path) -> None:
     made = await outcome(tmp_path, PAGE.encode())
     assert isinstance(made, Fingerprinted)
-    again = await outcome(tmp_path, None, known_of(made, language=Language.MARATHI))
+    again = await outcome(tmp_path, None, known_of(made, language=MARATHI))
     assert isinstance(again, Fingerprinted)
 
 
@@ -133,7 +134,7 @@ async def test_s3_gives_what_files_give(s3_content: Content, aws: Aws) -> None:
     worker = worker_of(s3_content, Extraction("article .story, div.post-body", (".share",)))
 
     async def made(name: str) -> Outcome:
-        return (await worker.process(Story(1, Language.TAMIL, f"{name}.html")))[1]
+        return (await worker.process(Story(1, TAMIL, f"{name}.html")))[1]
 
     plain, zipped = await made("plain"), await made("zipped")
     assert isinstance(plain, Fingerprinted) and isinstance(zipped, Fingerprinted), (plain, zipped)

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
+from neardup.core.verify.tiers import PARTIAL, SIMILAR
+from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
 from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, Side, evidence
-from neardup.records import Kind, Language
+from neardup.records import Language
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -27,6 +28,7 @@ from tests.support.compared_stories import (
     told_wildly,
 )
 from tests.support.graphemes import boundaries
+from tests.support.languages import ODIA, TAMIL, TEXTS
 
 PAIR: tuple[Side, Side] = ("a", "b")
 
@@ -70,7 +72,7 @@ def test_passages_of_planted_copies_are_equal_in_both_stories(pair: dict[str, An
 
 
 @settings(deadline=None)
-@given(told_wildly, told_wildly, told_wildly, st.sampled_from(Language))
+@given(told_wildly, told_wildly, told_wildly, st.sampled_from(LANGUAGES))
 def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside: str, language: Language) -> None:
     copied = f"{beside}{TEXTS[language]}{beside}"
     a, b = told(f"{before}{copied}{after} x"), told(f"{after}{copied}{before} y")
@@ -99,20 +101,20 @@ def test_unrelated_stories_share_nothing() -> None:
     ("times", "earlier"), [((1, 2), "a"), ((2000, 1999), "b"), ((5, 5), None), ((None, 5), None), ((5, None), None)]
 )
 def test_the_earlier_story_is_named_if_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
-    a, b = (told(TEXTS[Language.ODIA], published_at=time) for time in times)
+    a, b = (told(TEXTS[ODIA], published_at=time) for time in times)
     assert evidence(a, b, LIMITS).earlier == earlier
 
 
 @pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
 def test_a_common_author_is_recognised(authors: tuple[str | None, str | None], same: bool | None) -> None:
-    a, b = (told(TEXTS[Language.TAMIL], author_id=author) for author in authors)
+    a, b = (told(TEXTS[TAMIL], author_id=author) for author in authors)
     assert evidence(a, b, LIMITS).same_author is same
 
 
 def test_the_kind_follows_the_given_thresholds() -> None:
     a, b = sample(4103000), sample(4103005)
-    assert evidence(a, b, LIMITS).kind == Kind.SIMILAR
-    assert evidence(a, b, Thresholds(jaccard=0.9)).kind == Kind.PARTIAL
+    assert evidence(a, b, LIMITS).kind == SIMILAR
+    assert evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
     assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind is None
 
 

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Mapping
 
 import numpy as np
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.records import NUMBER_OF, Language
+from neardup.records import Language
 
 from tests.support import synthetic
+from tests.support.languages import NAMES, NUMBER_OF
 from tests.support.synthetic_stories import FIRST_ID, ID_STEP
 
 
@@ -23,4 +24,5 @@ async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintAr
                 np.ascontiguousarray(part.simhashes).view(np.uint64),
                 part.signatures,
                 np.ones(len(part), np.bool_),
+                NAMES,
             )

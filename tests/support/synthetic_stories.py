@@ -7,9 +7,11 @@ import click
 import numpy as np
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.redis.commands import batches
+from neardup.languages import LANGUAGES
 from neardup.ledger import changes, stories
-from neardup.records import LANGUAGES, Banded, Fingerprint, Fingerprinted, Language, Outcome, Story
+from neardup.records import Banded, Fingerprint, Fingerprinted, Outcome, Story
 
+from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
 from tests.support.resource_meter import cpu_seconds
 from tests.support.synthetic import HASH_BYTES
 
@@ -39,16 +41,16 @@ WORDS = [
 ]
 MICRO = 1e6
 PLATFORM = {
-    Language.HINDI: 4_170_000,
-    Language.MALAYALAM: 2_060_000,
-    Language.BENGALI: 1_850_000,
-    Language.MARATHI: 1_850_000,
-    Language.TAMIL: 1_820_000,
-    Language.TELUGU: 1_540_000,
-    Language.GUJARATI: 1_120_000,
-    Language.ENGLISH: 710_000,
-    Language.ODIA: 410_000,
-    Language.PUNJABI: 270_000,
+    HINDI: 4_170_000,
+    MALAYALAM: 2_060_000,
+    BENGALI: 1_850_000,
+    MARATHI: 1_850_000,
+    TAMIL: 1_820_000,
+    TELUGU: 1_540_000,
+    GUJARATI: 1_120_000,
+    ENGLISH: 710_000,
+    ODIA: 410_000,
+    PUNJABI: 270_000,
 }
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from neardup.config.export import FORMATS, Format
-from neardup.records import ISO_CODES
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.command import Neardup, embedded
+from tests.support.languages import CODES
 from tests.support.servers import REGION, Aws
 from tests.support.webhook_server import other_side
 
@@ -143,7 +143,7 @@ def test_a_run_leaves_its_page_and_names_it(make_neardup: Callable[[str], Neardu
         assert excerpts, f"no copied passage of {one.attributes['id']}"
         assert len(excerpts) % 2 == 0
         assert all(excerpt.css("mark") for excerpt in excerpts)
-    assert {one.attributes["lang"] for one in tree.css("dd")} == set(ISO_CODES)
+    assert {one.attributes["lang"] for one in tree.css("dd")} == set(CODES.values())
     assert "Seventh on the List" in tree.text()
 
 

@@ -23,8 +23,9 @@ from neardup.insights.plan.tables import tables as plan_tables
 from neardup.insights.report.facts import facts_of
 from neardup.insights.report.page import write_report
 from neardup.insights.what_if import replay as replay_pairs
+from neardup.languages import Languages
 from neardup.ledger import read, snapshot, translated
-from neardup.records import Language, language_of
+from neardup.records import Language
 
 score = click.FloatRange(0, 1, min_open=True)
 SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([KMGT]?)(i?)B", re.IGNORECASE)
@@ -125,7 +126,7 @@ def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, me
     language.
     """
     room = _bytes_of(memory)
-    given, drawn = _counts_of(counts), None
+    given, drawn = _counts_of(config.registry, counts), None
     if not counts:
         with console.counting("plan") as listed:
             drawn = run_async(lambda _: take(config, sample, listed))
@@ -154,13 +155,13 @@ def report_(config: Config, output: Path | None) -> None:
     click.echo(f"The report: {page}")
 
 
-def _counts_of(options: tuple[str, ...]) -> Counter[Language]:
+def _counts_of(languages: Languages, options: tuple[str, ...]) -> Counter[Language]:
     """LANGUAGE=N, several times -> stories by language.  Raises Misuse."""
     counts: Counter[Language] = Counter()
     for option in options:
         name, _, digits = option.partition("=")
         try:
-            language = language_of(name)
+            language = languages.find(name)
         except ValueError:
             raise Misuse(f"--stories: unknown language {name!r}") from None
         if not DIGITS.fullmatch(digits) or int(digits) > MOST_STORIES:

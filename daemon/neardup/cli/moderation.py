@@ -29,7 +29,6 @@ from neardup.moderation.export.write import export as write_export
 from neardup.pages.results import explain
 from neardup.query.check import Match
 from neardup.query.compare import compare as compare_texts
-from neardup.records import language_of
 
 
 @command
@@ -39,7 +38,7 @@ from neardup.records import language_of
 def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None:
     """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
     try:
-        spoken = language_of(language)
+        spoken = config.registry.find(language)
     except ValueError:
         raise Misuse(f"--language: unknown language {language!r}") from None
     read(config.ledger.path).close()
@@ -68,7 +67,7 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
 def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) -> None:
     """Show the passages that A and B share; each is a story's id or a file (a page or plain text)."""
     if html is not None:
-        run_async(lambda _: write_evidence(comparer(config), a, b, html))
+        run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry))
         click.echo(f"{html}", err=True)
         return
     facts = run_async(lambda _: compare_texts(comparer(config), a, b))

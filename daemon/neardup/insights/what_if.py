@@ -5,8 +5,8 @@ from collections import Counter
 from typing import Any
 
 from neardup.config import Detection
-from neardup.core.verify.scores import kind_of
-from neardup.ledger import candidates
+from neardup.core.verify.tiers import kind_of, kinds
+from neardup.ledger import candidates, languages
 from neardup.records import Kind, Language, Verdict
 
 Tally = Counter[tuple[Language, Kind]]
@@ -22,16 +22,16 @@ def replay(db: sqlite3.Connection, detection: Detection, since: int, until: int)
     now, then, plus, minus = Tally(), Tally(), Tally(), Tally()
     judged, unflagged = Counter[Verdict](), Counter[Verdict]()
     pairs = 0
-    for pair in candidates.scored(db, since, until):
+    for pair in candidates.verified(db, since, until):
         pairs += 1
-        kind = pair.kind if pair.kind is Kind.EXACT else kind_of(pair.hamming, pair.scores, detection.of(pair.language))
+        kind = kind_of(pair.signals, detection.of(pair.language))
         if pair.verdict is not None:
             judged[pair.verdict] += 1
             unflagged[pair.verdict] += kind is None
         for tally, one in ((now, pair.kind), (then, kind)):
             if one is not None:
                 tally[pair.language, one] += 1
-        if kind is not pair.kind:
+        if kind != pair.kind:
             for tally, one in ((plus, kind), (minus, pair.kind)):
                 if one is not None:
                     tally[pair.language, one] += 1
@@ -53,10 +53,10 @@ def replay(db: sqlite3.Connection, detection: Detection, since: int, until: int)
                     "plus": plus[language, kind],
                     "minus": minus[language, kind],
                 }
-                for kind in Kind
+                for kind in kinds()
                 if now[language, kind] or then[language, kind]
             }
-            for language in Language
-            if any(now[language, kind] or then[language, kind] for kind in Kind)
+            for language in languages.numbers(db)
+            if any(now[language, kind] or then[language, kind] for kind in kinds())
         },
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import MOST_UNSEEN, Met, together
+from neardup.ledger import languages
 from neardup.ledger.changes import last_seq
 
 READ = "SELECT number, id, language, simhash, signature FROM stories"
@@ -13,7 +14,8 @@ READ = "SELECT number, id, language, simhash, signature FROM stories"
 
 def after(db: sqlite3.Connection, number: int, limit: int) -> FingerprintArrays:
     """The next stories by number, in order."""
-    return FingerprintArrays.of(db.execute(f"{READ} WHERE number > ? ORDER BY number LIMIT ?", (number, limit)))
+    rows = db.execute(f"{READ} WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
+    return FingerprintArrays.of(rows, languages.names(db))
 
 
 def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> FingerprintArrays:
@@ -23,7 +25,7 @@ def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> 
         for column, wanted in (("id", ids), ("number", numbers))
         for row in db.execute(f"{READ} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(wanted)),))
     }
-    return FingerprintArrays.of(rows[number] for number in sorted(rows))
+    return FingerprintArrays.of((rows[number] for number in sorted(rows)), languages.names(db))
 
 
 def there(

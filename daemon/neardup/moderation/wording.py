@@ -1,16 +1,13 @@
 """The figures of a pair in words; what they are of is in `query.evidence`."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
+from neardup.core.verify.tiers import tier_of
 from neardup.query.evidence import Evidence, Side
 
-KINDS = {
-    "exact": "Exact copy",
-    "near": "Near copy",
-    "similar": "Similar stories",
-    "partial": "Partial copy",
-}
 DAY = timedelta(days=1)
 UNITS = {
     "years": 365 * DAY,
@@ -39,7 +36,20 @@ def kind(facts: Evidence) -> str:
     """How the two are alike."""
     if facts.kind is None:
         return "Not flagged" if facts.share_a is None else "No copy by the configured thresholds"
-    return KINDS[facts.kind]
+    return tier_of(facts.kind).label
+
+
+def evidence(row: Mapping[str, Any]) -> str:
+    """Why a flag, a row of `pairs`, is of its kind: the signals that decided it, in words."""
+    containments = row["containment"], row["matched_containment"]
+    signals = {
+        "hamming": row["hamming"],
+        "jaccard": row["jaccard"],
+        "containment": max(containments) if None not in containments else None,
+        "longest_run_words": row["longest_run_words"],
+    } | json.loads(row["signals"] or "{}")
+    shown = {name: percent(value) if isinstance(value, float) else value for name, value in signals.items()}
+    return tier_of(row["kind"]).evidence.format_map(shown)
 
 
 def headline(facts: Evidence) -> str:

@@ -16,6 +16,7 @@ from neardup.errors import Fatal, NeardupError
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.statistics import BucketStatistics
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import connect, damage, files, fingerprint_arrays, now_ms, runs, stories, transaction, translated
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pages.store import path_of
@@ -27,7 +28,7 @@ from neardup.timestamps import rfc3339
 
 PROBE_ID = -1  # no story has it
 PROBE_NUMBER = 0  # nor this; it stays behind in the packed buckets
-PROBE = Banded(Language.ENGLISH, bytes(range(16)), bytes(range(64)))
+PROBE = Banded(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
 UNSIGNED = replace(PROBE, signature=None)
 
 
@@ -68,8 +69,9 @@ async def _ledger(config: Config) -> str:
         with transaction(db):
             runs.put(db, "doctor", str(now_ms()))
         version = runs.get(db, "fingerprint_version")
-        if version not in (None, fingerprint_version.version()):
-            raise Fatal(f"holds fingerprints of version {version}: `neardup backfill --refingerprint`")
+        made, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
+        if version is not None and (why := fingerprint_version.difference(version, made, held)):
+            raise Fatal(f"holds {why}: `neardup backfill --refingerprint`")
         return f"{config.ledger.path}, {sum(runs.stories_by_language(db).values())} stories, writable"
     finally:
         db.close()
@@ -92,7 +94,8 @@ async def _index(config: Config) -> str:
 async def _check_index(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
-        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", fingerprint_version.version())
+        made, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
+        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", made, held)
     finally:
         db.close()
 
@@ -137,7 +140,7 @@ async def _source(config: Config) -> str:
 
 async def _store(config: Config) -> str:
     known = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
-    story = known or Story(0, Language.ENGLISH)
+    story = known or Story(0, LANGUAGES[0])
     path = f"{config.content.url}/{path_of(config.content, story)}"
     async with aclosing(open_readers(config)) as pool:
         result = await pool.read(story, None)
@@ -187,13 +190,12 @@ async def _clock(config: Config) -> str:
 
 
 async def _fingerprints(config: Config) -> str:
-    made = fingerprint_version.version()
-    if made != fingerprint_version.PINNED:
+    if changed := fingerprint_version.unpinned():
         raise Fatal(
-            f"makes fingerprints of version {made}, this release was pinned to {fingerprint_version.PINNED} (numpy "
+            f"makes other fingerprints than this release was pinned to, of {', '.join(changed)} (numpy "
             f"{np.__version__}, xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): use the lock file"
         )
-    return f"version {made}, the golden vectors agree"
+    return f"version {fingerprint_version.algorithm()}, the golden texts of {len(SHIPPED)} languages agree"
 
 
 async def _unheard(_: Checkpoint) -> None:

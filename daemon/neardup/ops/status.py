@@ -13,13 +13,13 @@ from neardup.core.candidates.select import worth_comparing
 from neardup.errors import NeardupError
 from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
+    active_verdicts,
     candidates,
     changes,
     clusters,
     flags,
     lock,
     read,
-    remembered_verdicts,
     runs,
     snapshot,
     stories,
@@ -148,7 +148,7 @@ async def status(config: Config) -> Status:
             dead_letters=runs.dead_letters(db),
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
-            fingerprint_version=runs.get(db, "fingerprint_version"),
+            fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
             runs=[
                 {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
                 for run in runs.latest(db, RUNS)
@@ -166,8 +166,8 @@ def _verdict_counts(db: sqlite3.Connection) -> VerdictCounts:
     judged = verdicts.precision(db)
     return VerdictCounts(
         judged={verdict: n for verdict in Verdict if (n := sum(row[verdict] for row in judged))},
-        kept=_by_verdict(remembered_verdicts.kept_counts(db)),
-        in_context=_by_verdict(remembered_verdicts.context_counts(db)),
+        kept=_by_verdict(active_verdicts.suppressed_counts(db)),
+        in_context=_by_verdict(active_verdicts.context_counts(db)),
     )
 
 

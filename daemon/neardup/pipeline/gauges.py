@@ -8,7 +8,7 @@ from contextlib import suppress
 from neardup.errors import NeardupError
 from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics, bucket_sizes
-from neardup.ledger import Ledger, candidates, changes, remembered_verdicts, runs, verdicts
+from neardup.ledger import Ledger, active_verdicts, candidates, changes, runs, verdicts
 from neardup.records import Language, Verdict
 from neardup.telemetry.metrics import (
     CANDIDATES_PENDING,
@@ -60,9 +60,9 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
         PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
         for verdict in Verdict:
             VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
-    for labels, n in remembered_verdicts.kept_counts(db).items():
+    for labels, n in active_verdicts.suppressed_counts(db).items():
         KEPT_PAIRS.labels(*labels).set(n)
-    for labels, n in remembered_verdicts.context_counts(db).items():
+    for labels, n in active_verdicts.context_counts(db).items():
         IN_CONTEXT.labels(*labels).set(n)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from neardup.config import Detection
 from neardup.config import Run as RunSection
+from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, changes, now_ms, runs, stories
@@ -121,7 +122,7 @@ class Run:
         """List, read, look up, write and verify; returns whether the listing came to its end."""
         parts, before = self._parts, stage_seconds()
         source, readers = await parts.open_source(self._began), parts.open_readers()
-        verifier = Verifier(parts.ledger, parts.detection, parts.version, Texts(readers.shingled), self._flagged)
+        verifier = Verifier(parts.ledger, parts.detection, algorithm(), Texts(readers.shingled), self._flagged)
         try:
             return await self._process(run_id, source, readers, verifier)
         finally:

@@ -33,7 +33,7 @@ class Counts:
 
     def add_flags(self, news: Iterable[tuple[tuple[Language, Kind], int]]) -> None:
         for (_, kind), n in news:
-            self.flagged[kind.value] += n
+            self.flagged[kind] += n
 
     def as_dict(self) -> dict[str, object]:
         return {

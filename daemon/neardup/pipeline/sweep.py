@@ -14,19 +14,19 @@ from contextlib import aclosing
 from itertools import groupby
 from operator import itemgetter
 
-import numpy as np
 import structlog
 
 from neardup.config import Detection
 from neardup.core.candidates.all_pairs import Portion
 from neardup.core.candidates.top_k import MAX_STORIES, Held, Shortlist, nominated
+from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
 from neardup.ledger import (
     Ledger,
+    active_verdicts,
     candidates,
     changes,
     fingerprint_arrays,
-    remembered_verdicts,
     runs,
     transaction,
 )
@@ -36,7 +36,7 @@ from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.summary import SweepSummary
 from neardup.pipeline.verifier import News, Verifier
-from neardup.records import NUMBER_OF, Language
+from neardup.records import Language
 from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
 
 STORIES_A_READ = 2_000  # larger pages leave the processor's cache
@@ -79,7 +79,7 @@ class Sweep:
         """Nominate and verify every pair of stories in the ledger; returns whether no language is left."""
         async with aclosing(self._open_readers()) as readers:
             texts = Texts(readers.shingled)
-            ended = await self._sweep(Verifier(self._ledger, self._detection, self._version, texts, self._flagged))
+            ended = await self._sweep(Verifier(self._ledger, self._detection, algorithm(), texts, self._flagged))
         if ended:
             await self._ledger.do(runs.owe_sweep, owed=False)
         return ended
@@ -121,11 +121,12 @@ class Sweep:
             page := await self._ledger.do(fingerprint_arrays.after, number, STORIES_A_READ)
         ):
             number = int(page.numbers[-1])
-            for language, room in held.items():
-                mine = page.languages == NUMBER_OF[language]
-                read = slice(ends[language], ends[language] + int(np.count_nonzero(mine)))
+            for language, mine in page.by_language():
+                if (room := held.get(language)) is None:
+                    continue
+                read = slice(ends[language], ends[language] + len(mine))
                 for name in Held.__slots__:
-                    getattr(room, name)[read] = getattr(page, name)[mine]
+                    getattr(room, name)[read] = getattr(mine, name)
                 ends[language] = read.stop
         return held
 
@@ -133,7 +134,7 @@ class Sweep:
         """Put the candidates of a language on record; whether it was not told to stop before."""
         most = self._detection.of(language).max_matches
         # Judged pairs take no room; though one story's thousand must not make it a sweep of all pairs.
-        judged = await self._ledger.do(remembered_verdicts.most_judged, language)
+        judged = await self._ledger.do(active_verdicts.most_of_a_story, language)
         shortlist = Shortlist(held, most + min(judged, most))
         capped = await self._nominate(language, held, shortlist)
         found, full = await asyncio.to_thread(len, shortlist), 0
@@ -153,7 +154,7 @@ class Sweep:
     async def _nominate(self, language: Language, held: Held, shortlist: Shortlist) -> dict[str, int]:
         """Shortlist the pairs of a language, until told to stop; the runs that max_bucket cut, with their sizes."""
         detection = self._detection
-        portions = nominated(held, detection.bandings[language], detection.of(language).agreeing_rows)
+        portions = nominated(held, detection.banding(language), detection.of(language).agreeing_rows)
         capped: dict[str, int] = {}
 
         def shortlist_some() -> Portion | None:
@@ -176,7 +177,7 @@ class Sweep:
 
     def _flagged(self, news: News) -> None:
         for (_, kind), n in news.items():
-            self.summary.flagged[kind.value] += n
+            self.summary.flagged[kind] += n
         self._progress.counts.add_flags(news.items())
         self._watch(self._progress)
 

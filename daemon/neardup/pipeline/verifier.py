@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
-from neardup.core.verify.scores import Shingled, judge
+from neardup.core.verify.scores import Shingled, assess
 from neardup.ledger import Ledger, candidates, flags
 from neardup.pages.text_cache import NoText, Texts
-from neardup.records import Candidate, Finding, Kind, Language
+from neardup.records import Assessment, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 
 BATCH = 250
@@ -66,16 +66,16 @@ class Verifier:
             pending = _readable(pending)
             after = pending[-1].a.id, pending[-1].b.id
             with STAGE_SECONDS.labels("verify").time():
-                judged = await self._judge(pending)
-                news = await self._ledger.do(flags.decide, judged, self._version)
-            for pair, finding in judged:
-                _measure(pair, finding)
+                assessed = await self._assess(pending)
+                news = await self._ledger.do(flags.record, assessed, self._version)
+            for pair, assessment in assessed:
+                _count(pair, assessment)
             for (language, kind), n in news.items():
                 FLAGS.labels(language, kind).inc(n)
             self._flagged(news)
 
-    async def _judge(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Finding | None]]:
-        """The pairs whose texts the store gave or said to be gone, with what was found of them."""
+    async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
+        """The assessments of the pairs whose texts the store gave or reported missing."""
         wanted = [
             (pair.language, side)
             for pair in pairs
@@ -90,12 +90,12 @@ class Verifier:
             if text is not NoText.UNANSWERED
         }
 
-        def work() -> list[tuple[Candidate, Finding | None]]:
+        def work() -> list[tuple[Candidate, Assessment | None]]:
             return [
-                (pair, judge(pair, texts.get(pair.a.text_hash), texts.get(pair.b.text_hash), limits))
+                (pair, assess(pair, texts.get(pair.a.text_hash), texts.get(pair.b.text_hash), thresholds))
                 for pair in pairs
                 if pair.a.text_hash == pair.b.text_hash or {pair.a.text_hash, pair.b.text_hash} <= texts.keys()
-                for limits in [self._detection.of(pair.language)]
+                for thresholds in [self._detection.of(pair.language)]
             ]
 
         return await asyncio.to_thread(work)
@@ -114,8 +114,8 @@ def _readable(pairs: list[Candidate]) -> list[Candidate]:
     return pairs
 
 
-def _measure(pair: Candidate, finding: Finding | None) -> None:
-    if finding is not None and finding.kind is None:
+def _count(pair: Candidate, assessment: Assessment | None) -> None:
+    if assessment is not None and assessment.kind is None:
         NEAR_MISSES.labels(pair.language).inc()
-    if finding is not None and finding.scores is not None and finding.scores.estimated:
+    if assessment is not None and assessment.signals.estimated:
         ESTIMATED.labels(pair.language).inc()

@@ -66,7 +66,7 @@ class Writer:
     ) -> None:
         self._ledger = ledger
         self._index = index
-        self._limits = {language: detection.of(language) for language in Language}
+        self._detection = detection
         self._version = version
         self._index_wait = index_wait
         self._run_id = run_id
@@ -127,7 +127,7 @@ class Writer:
                 stories.Batch(
                     outcomes=batch,
                     matches=[
-                        Matches(story_id, nominees[story_id].matches, self._limits[banded.language].max_matches)
+                        Matches(story_id, nominees[story_id].matches, self._detection.of(banded.language).max_matches)
                         for story_id, banded in fresh
                     ],
                     run_id=self._run_id,
@@ -149,7 +149,8 @@ class Writer:
             await self._index_wait.until_answered("index", lambda: self._heal(index))
             looked = LookedUp(looked.fresh, looked.groups, *await self._found(index, looked.groups))
         held, unseen = there
-        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, self._limits, unseen)
+        limits = {banded.language: self._detection.of(banded.language) for _, banded in looked.groups}
+        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, limits, unseen)
         return {one.story_id: one for one in nominees}
 
     async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[LookupResult]]:

@@ -6,20 +6,22 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.candidates.select import nominate
-from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import PageText
-from neardup.core.verify.scores import Shingled, judge, shingled
+from neardup.core.verify.scores import Shingled, assess, shingled
+from neardup.core.verify.tiers import tier_of
 from neardup.errors import Transient
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, fingerprint_arrays, stories
+from neardup.ledger import Ledger, fingerprint_arrays, runs, stories
 from neardup.pages.text_cache import Text, Texts
 from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
-from neardup.records import Banded, Candidate, Finding, Fingerprint, Kind, Language, Side
+from neardup.records import Banded, Candidate, Fingerprint, Kind, Language, Side, Signals
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
 
 CHECKED_ID = -(2**63)  # the id of the checked text in a candidate; no story has it
+
+Copy = tuple[int, Kind, Signals]  # a story id, and how the checked text copies that story
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +56,15 @@ class Checker:
     `texts` reads the stories that a text is compared with; an exact copy is not read.
     """
 
-    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection) -> None:
+    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection, version: str) -> None:
         self._index = index
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
-        self._version = fingerprint_version.version()
+        self._version = version
 
     async def check(self, story: PageText, language: Language) -> list[Match]:
-        """A story's text (made by `core.page.split_file` or `split_story`) -> its matches, closest first.
+        """A story's text (see `core.page.split_file`, `split_story`) -> its matches, the most severe first.
 
         Raises Fatal for an index of other fingerprints or of another ledger, Transient for an index that is behind.
         """
@@ -74,12 +76,12 @@ class Checker:
             Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in rows.values()
         ]
         texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != own.text_hash)
-        verified = await asyncio.to_thread(self._matches, pairs, shingles, texts)
-        matches = [_match(kind, finding, dict(rows[story_id])) for story_id, kind, finding in verified]
-        return sorted(matches, key=_sort_key)
+        copies = await asyncio.to_thread(self._copies, pairs, shingles, texts)
+        return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(copies, key=_rank)]
 
     async def _nominees(self, probe: Banded) -> tuple[int, ...]:
-        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version)
+        languages = await self._ledger.do(runs.stories_by_language)
+        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
         applied, [lookup] = await self._index.lookup([probe])
         state = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [lookup], applied)
         if state is None:
@@ -89,43 +91,39 @@ class Checker:
         [nomination] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unseen)
         return nomination.matches
 
-    def _matches(
-        self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text]
-    ) -> list[tuple[int, Kind, Finding]]:
-        """Verify candidates: the id, the kind and the scores of each story that the text copies."""
-        found = []
+    def _copies(self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text]) -> list[Copy]:
+        """Verify candidates: the stories that the text copies, and how."""
+        copies = []
         for pair in pairs:
             text = texts.get(pair.b.text_hash)
             other = text if isinstance(text, Shingled) else None
-            finding = judge(pair, shingles, other, self._detection.of(pair.language))
-            if finding is not None and finding.kind is not None:
-                found.append((pair.b.id, finding.kind, finding))
-        return found
+            assessment = assess(pair, shingles, other, self._detection.of(pair.language))
+            if assessment is not None and assessment.kind is not None:
+                copies.append((pair.b.id, assessment.kind, assessment.signals))
+        return copies
 
 
 def _fingerprinted(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
     return fingerprint(words), shingled(words)
 
 
-def _sort_key(match: Match) -> tuple[int, int, float, int]:
-    """Closest matches first, the order of an export."""
-    near = match.kind == Kind.NEAR
-    larger = max(match.containment or 0, match.matched_containment or 0)
-    score = larger if match.kind == Kind.PARTIAL else match.jaccard
-    return list(Kind).index(match.kind), match.hamming if near else 0, -(score or 0), match.story_id
+def _rank(copy: Copy) -> tuple[int, float, int]:
+    """The order of an export: the most severe first."""
+    story_id, kind, signals = copy
+    tier = tier_of(kind)
+    return tier.severity, -tier.strength(signals), story_id
 
 
-def _match(kind: Kind, finding: Finding, row: dict[str, Any]) -> Match:
-    scores = finding.scores
+def _match(kind: Kind, signals: Signals, row: dict[str, Any]) -> Match:
     return Match(
         kind=kind,
         story_id=row["id"],
-        hamming=finding.hamming,
-        jaccard=None if scores is None else scores.jaccard,
-        containment=None if scores is None else scores.containment_a,
-        matched_containment=None if scores is None else scores.containment_b,
-        longest_run_words=None if scores is None else scores.longest_run_words,
-        estimated=scores is not None and scores.estimated,
+        hamming=signals.hamming,
+        jaccard=signals.jaccard,
+        containment=signals.containment_a,
+        matched_containment=signals.containment_b,
+        longest_run_words=signals.longest_run_words,
+        estimated=signals.estimated,
         title=row["title"],
         author_id=row["author_id"],
         published_at=row["published_at"],

@@ -84,8 +84,9 @@ def describe_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, di
     The text hash is None if the ledger has fingerprints of another version.
     """
     known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
-    if runs.get(db, "fingerprint_version") != fingerprint_version.version():
-        for story in known.values():
+    recorded, made = runs.get(db, "fingerprint_version"), fingerprint_version.version()
+    for story in known.values():
+        if recorded is None or fingerprint_version.difference(recorded, made, {story["language"]}):
             story["text_hash"] = None
     return known
 

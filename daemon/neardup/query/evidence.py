@@ -1,14 +1,16 @@
 """The evidence for a pair: what two stories share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from neardup.config import Detection, Thresholds
 from neardup.core.fingerprint.compute import fingerprint, text_hash
 from neardup.core.text.normalize import Located, located
 from neardup.core.verify.passages import passages
-from neardup.core.verify.scores import Limits, compare, hamming, hash_rows, kind_of, shingled
+from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
+from neardup.core.verify.tiers import Thresholds as Limits
+from neardup.core.verify.tiers import kind_of
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
@@ -108,20 +110,20 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits) -> Evidence:
     fingerprint_a, fingerprint_b = fingerprint(a.words), fingerprint(b.words)
     shingles_a, shingles_b = shingled(a.words), shingled(b.words)
     [distance] = hamming(hash_rows([fingerprint_a.simhash]), hash_rows([fingerprint_b.simhash])).tolist()
-    scores = compare(shingles_a, shingles_b)
+    same_text = fingerprint_a.text_hash == fingerprint_b.text_hash
+    signals = replace(measure(shingles_a, shingles_b, distance), same_text=same_text)
     copied = passages(shingles_a.words, shingles_b.words)
     covered = sum(passage.words for passage in copied)
-    is_exact = fingerprint_a.text_hash == fingerprint_b.text_hash
     in_a, in_b = located(a.text), located(b.text)
     return Evidence(
         a=_facts(a),
         b=_facts(b),
-        kind=Kind.EXACT if is_exact else kind_of(distance, scores, thresholds),
+        kind=kind_of(signals, thresholds),
         hamming=distance,
-        jaccard=scores.jaccard,
-        containment=scores.containment_a,
-        matched_containment=scores.containment_b,
-        longest_run_words=scores.longest_run_words,
+        jaccard=signals.jaccard,
+        containment=signals.containment_a,
+        matched_containment=signals.containment_b,
+        longest_run_words=signals.longest_run_words,
         estimated=False,
         earlier=_earlier(a.known.get("published_at"), b.known.get("published_at")),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),

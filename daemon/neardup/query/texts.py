@@ -1,13 +1,14 @@
 """Fingerprint and compare texts without a ledger, a store or a configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from neardup.config import Thresholds
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import compare as compare_shingled
-from neardup.core.verify.scores import hamming, hash_rows, kind_of, shingled
-from neardup.records import ISO_CODES, Fingerprint, Kind, Language, language_of
+from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
+from neardup.core.verify.tiers import kind_of
+from neardup.languages import SHIPPED
+from neardup.records import Fingerprint, Kind, Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +52,25 @@ def compare(text_a: str, text_b: str, language: str) -> Comparison:
     known_language = _language(language)
     words_a, words_b = _words(text_a, "text_a"), _words(text_b, "text_b")
     a, b = fingerprint_words(words_a), fingerprint_words(words_b)
-    scores = compare_shingled(shingled(words_a), shingled(words_b))
     [distance] = hamming(hash_rows([a.simhash]), hash_rows([b.simhash])).tolist()
+    same_text = a.text_hash == b.text_hash
+    signals = replace(measure(shingled(words_a), shingled(words_b), distance), same_text=same_text)
     return Comparison(
         language=known_language,
-        kind=Kind.EXACT if a.text_hash == b.text_hash else kind_of(distance, scores, Thresholds()),
-        jaccard=scores.jaccard,
-        containment_a=scores.containment_a,
-        containment_b=scores.containment_b,
+        kind=kind_of(signals, Thresholds()),
+        jaccard=signals.jaccard or 0.0,
+        containment_a=signals.containment_a or 0.0,
+        containment_b=signals.containment_b or 0.0,
         hamming=distance,
-        longest_run_words=scores.longest_run_words or 0,
+        longest_run_words=signals.longest_run_words or 0,
     )
 
 
 def _language(name: str) -> Language:
     try:
-        return language_of(name)
+        return SHIPPED.find(name)
     except ValueError:
-        known = ", ".join(f"{language.title()} ({code})" for code, language in ISO_CODES.items())
+        known = ", ".join(f"{language.title()} ({code})" for language, code in SHIPPED.codes.items())
         raise ValueError(f"unknown language {name!r}; known are {known}") from None
 
 

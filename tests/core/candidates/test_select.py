@@ -14,7 +14,10 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import Nominee, nominate, together, worth_comparing
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import hamming, hash_rows
-from neardup.records import NUMBER_OF, Banded, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Banded, Language
+
+from tests.support.languages import HINDI, MARATHI, NAMES, NUMBER_OF, TAMIL
 
 ids = st.integers(0, 2**63 - 1)
 # Around one hash and one signature, so that many are near and some equally so.
@@ -26,7 +29,7 @@ signatures = st.one_of(
     st.none(),
     st.sets(st.integers(0, ROWS - 1), max_size=ROWS).map(lambda rows: bytes(n in rows for n in range(ROWS))),
 )
-few_languages = st.sampled_from([Language.HINDI, Language.MARATHI])
+few_languages = st.sampled_from([HINDI, MARATHI])
 crowd = st.dictionaries(ids, st.builds(Banded, few_languages, hashes, signatures), min_size=1, max_size=20)
 
 
@@ -41,7 +44,7 @@ class Limits:
 
 limits = st.fixed_dictionaries(
     dict.fromkeys(
-        Language,
+        LANGUAGES,
         st.builds(
             Limits, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
         ),
@@ -81,10 +84,11 @@ class Met:
 
 def held(stories: Mapping[int, Banded]) -> FingerprintArrays:
     """What a ledger holds: the n-th story has the number 10 * n."""
-    return FingerprintArrays.of(
+    rows = (
         (10 * n, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
         for n, (story_id, one) in enumerate(stories.items())
     )
+    return FingerprintArrays.of(rows, NAMES)
 
 
 def met(stories: Mapping[int, Banded], by_id: set[int], by_number: set[int]) -> Met:
@@ -151,8 +155,8 @@ def test_two_are_worth_comparing_if_they_would_nominate_each_other(
 
 @pytest.mark.parametrize("met", [Met(set(), np.empty(0, np.uint32)), Met({9}, np.array([9], np.uint32))])
 def test_who_met_nobody_has_no_nominees(met: Met) -> None:
-    lone = Banded(Language.TAMIL, bytes(16), bytes(ROWS))
-    wanted = dict.fromkeys(Language, Limits(3, 32, 2, 10, 50))
+    lone = Banded(TAMIL, bytes(16), bytes(ROWS))
+    wanted = dict.fromkeys(LANGUAGES, Limits(3, 32, 2, 10, 50))
     assert nominate([([7], lone)], [met], held({}), wanted) == [Nominee(7, (), 0)], "who is gone is not nominated"
     assert nominate([([7], lone)], [met], held({8: lone}), wanted) == [Nominee(7, (), 0)]
     assert nominate([], [], held({}), wanted) == []

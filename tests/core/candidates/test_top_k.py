@@ -13,13 +13,14 @@ from neardup.core.candidates.select import nominate
 from neardup.core.candidates.top_k import Held, Shortlist, nominated
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
-from neardup.records import Banded, Language
+from neardup.records import Banded
 
 from tests.core.candidates.test_select import Limits, Met, hashes, ids, signatures
 from tests.core.candidates.test_select import held as columns
+from tests.support.languages import ODIA
 
 UNLIMITED = 10**6
-stories = st.dictionaries(ids, st.builds(Banded, st.just(Language.ODIA), hashes, signatures), max_size=16)
+stories = st.dictionaries(ids, st.builds(Banded, st.just(ODIA), hashes, signatures), max_size=16)
 limits = st.builds(
     Limits, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
 )
@@ -41,7 +42,7 @@ def one_by_one(stories: dict[int, Banded], limits: Limits) -> tuple[set[tuple[in
     for n, (story_id, banded) in enumerate(stories.items()):
         before = dict(islice(stories.items(), n))
         met = Met(set(before), np.empty(0, np.uint32))
-        [nominee] = nominate([([story_id], banded)], [met], columns(before), {Language.ODIA: limits})
+        [nominee] = nominate([([story_id], banded)], [met], columns(before), {ODIA: limits})
         pairs |= {(story_id, match) for match in nominee.matches}
         left_out += nominee.capped
     return pairs, left_out
@@ -76,7 +77,7 @@ def test_a_pair_taken_in_again_changes_nothing(stories: dict[int, Banded], limit
 
 
 def test_pairs_that_a_cut_run_lost_are_found_by_their_signatures() -> None:
-    near = {n: Banded(Language.ODIA, bytes(16), bytes([n % 2]) * 2 + bytes(ROWS - 2)) for n in range(9)}
+    near = {n: Banded(ODIA, bytes(16), bytes([n % 2]) * 2 + bytes(ROWS - 2)) for n in range(9)}
     banding = Banding(hamming=3, max_bucket=5)
     found = {
         (i, j)
@@ -88,7 +89,7 @@ def test_pairs_that_a_cut_run_lost_are_found_by_their_signatures() -> None:
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_lowest_ids_win_among_equals(most: int) -> None:
-    equal = dict.fromkeys([50, 40, 30, 20, 60], Banded(Language.ODIA, bytes(16), bytes(ROWS)))
+    equal = dict.fromkeys([50, 40, 30, 20, 60], Banded(ODIA, bytes(16), bytes(ROWS)))
     made = Shortlist(held(equal), most)
     for portion in nominated(held(equal), Banding(), 10):
         made.add(portion.left, portion.right)

@@ -73,13 +73,13 @@ def test_a_pair_is_judged_and_the_verdict_undone_by_keys_alone(asha: Moderator, 
     asha.shot("judged", whole=False)
     (row,) = history(desk, first)
     assert (row["verdict"], row["note"], row["moderator"]) == ("plagiarism", "वही कहानी, 1 और 2", "Asha")
-    assert before <= row["judged_at"] <= now_ms()
+    assert before <= row["decided_at"] <= now_ms()
     assert statuses(desk)[first] == "plagiarism"
     page.keyboard.press("u")
     page.wait_for_url(f"**/pair/{first[0]}/{first[1]}?**")
     assert statuses(desk)[first] == "open"
     (row,) = history(desk, first)
-    assert (row["undone_by"], row["undone_at"] >= row["judged_at"]) == ("Asha", True)
+    assert (row["undone_by"], row["undone_at"] >= row["decided_at"]) == ("Asha", True)
     expect(page.get_by_role("status")).to_have_count(0)
     expect(page.locator(".history li.undone")).to_have_count(1)
 

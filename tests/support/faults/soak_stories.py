@@ -4,7 +4,7 @@ import random
 import time
 from pathlib import Path
 
-from neardup.records import LANGUAGES
+from neardup.languages import LANGUAGES
 
 COPY_EVERY, COPY_OF = 50, 25  # a copy's original is so many stories before it
 WORDS, VOCABULARY = 100, 20_000

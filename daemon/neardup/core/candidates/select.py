@@ -11,12 +11,12 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.screen import alike, alike_across, alike_inside
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Language
+from neardup.records import Banded, Language
 
 T = TypeVar("T", bound=np.generic)
 Places = npt.NDArray[np.int64]
 NOBODY: Numbers = np.empty(0, np.uint32)
-NO_STORIES = FingerprintArrays.of(())
+NO_STORIES = FingerprintArrays.of((), {})
 MOST_UNSEEN = 10_000  # to compare so many with each of a batch takes ten milliseconds or so
 
 
@@ -67,14 +67,14 @@ def nominate(
 
     They are within the Hamming distance, or share enough bands and agree in enough rows.  `met` goes with
     `batch`; `held` has, in order of their numbers, those of them that are still there.  `unseen` are stories
-    that no lookup could bring up yet, so they are compared with each of the batch.  An older version of a
-    story of the batch counts for nothing.  Best is who agrees in the most rows, then who is nearest, then
-    who has the lowest id.
+    that no lookup could bring up yet, so they are compared with each of the batch; their languages have the
+    numbers that they have in `held`.  An older version of a story of the batch counts for nothing.  Best is who
+    agrees in the most rows, then who is nearest, then who has the lowest id.
     """
-    mine = columns_of([banded for _, banded in batch])
+    mine = columns_of([banded for _, banded in batch], held.names)
     members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
     sizes = np.array([len(ids) for ids, _ in batch], np.int64)
-    table = _table(limits)
+    table = _table(limits, held.names)
     unseen = unseen.where(~np.isin(unseen.ids, members))
     others = held.where(~np.isin(held.ids, np.concatenate((members, unseen.ids))))
     left, right = _met(met, others)
@@ -108,22 +108,25 @@ def together(met: Sequence[Met]) -> tuple[set[int], list[int]]:
     ).tolist()
 
 
-def columns_of(bandeds: Sequence[Banded]) -> FingerprintArrays:
-    """Fingerprints that no ledger has numbered."""
-    return FingerprintArrays.of((0, 0, NUMBER_OF[one.language], one.simhash, one.signature) for one in bandeds)
+def columns_of(bandeds: Sequence[Banded], names: Mapping[int, Language]) -> FingerprintArrays:
+    """Fingerprints that no ledger has numbered; `names` are the languages by number."""
+    number_of = {name: number for number, name in names.items()}
+    rows = ((0, 0, number_of[one.language], one.simhash, one.signature) for one in bandeds)
+    return FingerprintArrays.of(rows, names)
 
 
 def worth_comparing(one: Banded, other: Banded, limits: Limits) -> bool:
     """Whether these two would nominate each other, had their bands met."""
-    return len(alike_inside(columns_of([one, other]), _table({one.language: limits}))[0]) > 0
+    names = dict(enumerate({one.language, other.language}))
+    return len(alike_inside(columns_of([one, other], names), _table({one.language: limits}, names))[0]) > 0
 
 
-def _table(limits: Mapping[Language, Limits]) -> Places:
-    """(languages, 4): hamming, bands, shared_bands, agreeing_rows; zeros for a language without limits."""
-    table = np.zeros((len(LANGUAGES), 4), np.int64)
-    for place, language in enumerate(LANGUAGES):
+def _table(limits: Mapping[Language, Limits], names: Mapping[int, Language]) -> Places:
+    """By language's number: hamming, bands, shared_bands, agreeing_rows; zeros for a language without limits."""
+    table = np.zeros((max(names, default=0) + 1, 4), np.int64)
+    for number, language in names.items():
         if (own := limits.get(language)) is not None:
-            table[place] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
+            table[number] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
     return table
 
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 INCHES = (8, 3.6)
 # Told apart by colour-blind eyes too, on white and on black: the middle tones of Okabe and Ito, 2008.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#f0e442")
 BLACK = "#000000"
 INK = "#010101"  # a black that is written out: what is black by default has no colour of its own in SVG
 BEFORE_SVG = re.compile(r"^.*?(?=<svg)", re.DOTALL)

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
+from neardup.core.verify.tiers import kinds
 from neardup.insights.charts.page import Table
 from neardup.insights.evaluate import verdict_tables
 from neardup.insights.evaluate.facts import SCORES
 from neardup.insights.evaluate.figures import ALL, Facts
 from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal, interval
-from neardup.records import ISO_CODES, Kind
+from neardup.languages import SHIPPED
 
-CODES = {language.value: code for code, language in ISO_CODES.items()}
-KINDS = [kind.value for kind in Kind]
+CODES = SHIPPED.codes
 LOOKUP = ("met", "nominated", "strangers")
 SPREAD = ("mean", "p50", "p99")
 
@@ -77,7 +77,7 @@ def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
     return Table(
         "Recall, all kinds together",
         "The share of copies that were flagged with their originals, as whatever kind.",
-        ("copy", *(CODES[language] for language in languages), ALL, "95 % interval"),
+        ("copy", *(CODES.get(language, language) for language in languages), ALL, "95 % interval"),
         [
             (
                 row["edit"],
@@ -94,9 +94,9 @@ def _recall_by_kind(title: str, rows: Iterable[Facts]) -> Table:
     return Table(
         title,
         "",
-        ("copy", "n", *KINDS, ALL, "95 % interval"),
+        ("copy", "n", *kinds(), ALL, "95 % interval"),
         [
-            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*KINDS, ALL)), interval(row[ALL]))
+            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*kinds(), ALL)), interval(row[ALL]))
             for row in rows
         ],
     )

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from neardup.core.verify.tiers import kinds
 from neardup.insights.evaluate.bands import Tally
 from neardup.insights.evaluate.edits import EDITS
 from neardup.insights.evaluate.figures import ALL, Facts, share
@@ -45,7 +46,7 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, Tally]) -> Facts
             "simhash": _sizes(one.simhash_buckets for one in measured),
         },
         "false_pairs": sorted(
-            ({"language": one.language.value, **asdict(flag)} for one in measured for flag in one.false_flags),
+            ({"language": one.language, **asdict(flag)} for one in measured for flag in one.false_flags),
             key=lambda pair: (max(pair["jaccard"], pair["containment"]), pair["a"], pair["b"]),
         ),
     }
@@ -54,7 +55,7 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, Tally]) -> Facts
 def _by_language(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     out: dict[str, list[Measured]] = {}
     for one in measured:
-        out.setdefault(one.language.value, []).append(one)
+        out.setdefault(one.language, []).append(one)
     return out
 
 
@@ -66,14 +67,14 @@ def _with_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Meas
 def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
         for edit in EDITS:
-            kinds = sum((one.found.get(edit.name, Counter()) for one in some), Counter[Kind | None]())
-            if n := kinds.total():
+            found = sum((one.found.get(edit.name, Counter()) for one in some), Counter[Kind | None]())
+            if n := found.total():
                 yield {
                     "language": language,
                     "edit": edit.name,
                     "n": n,
-                    **{kind.value: asdict(share(kinds[kind], n)) for kind in Kind},
-                    ALL: asdict(share(n - kinds[None], n)),
+                    **{kind: asdict(share(found[kind], n)) for kind in kinds()},
+                    ALL: asdict(share(n - found[None], n)),
                 }
 
 

@@ -126,9 +126,9 @@ def _pairs(db: sqlite3.Connection) -> list[Pair]:
     scores = "coalesce(jaccard, 1 - hamming / 128.0), coalesce(max(containment_a, containment_b), 1 - hamming / 128.0)"
     rows = db.execute(
         f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open'"
-        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE judged_at IS NOT NULL"
+        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE verified_at IS NOT NULL"
     )
-    return [Pair(a, b, Kind(kind) if kind else None, *alike) for a, b, kind, *alike in rows]
+    return [Pair(a, b, kind, *alike) for a, b, kind, *alike in rows]
 
 
 def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, Banded]:
@@ -145,7 +145,7 @@ async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> li
         some = batch[start : start + step]
         _, found = await app.index.lookup([banded for _, banded in some])
         held = await app.reader.do(fingerprint_arrays.held, *together(found))
-        limits = {language: _unlimited(app.config.detection.of(language)) for language in Language}
+        limits = {one.language: _unlimited(app.config.detection.of(one.language)) for _, one in some}
         nominees = nominate([([place], banded) for place, banded in some], found, held, limits)
         for one, nominee in zip(found, nominees, strict=True):
             origin = corpus.stories[nominee.story_id].origin

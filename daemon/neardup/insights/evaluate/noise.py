@@ -10,15 +10,15 @@ from neardup.insights.evaluate.around import Around
 from neardup.records import Language
 
 BLOCKS = {
-    Language.HINDI: 0x0900,
-    Language.MARATHI: 0x0900,
-    Language.BENGALI: 0x0980,
-    Language.PUNJABI: 0x0A00,
-    Language.GUJARATI: 0x0A80,
-    Language.ODIA: 0x0B00,
-    Language.TAMIL: 0x0B80,
-    Language.TELUGU: 0x0C00,
-    Language.MALAYALAM: 0x0D00,
+    Language("HINDI"): 0x0900,
+    Language("MARATHI"): 0x0900,
+    Language("BENGALI"): 0x0980,
+    Language("PUNJABI"): 0x0A00,
+    Language("GUJARATI"): 0x0A80,
+    Language("ODIA"): 0x0B00,
+    Language("TAMIL"): 0x0B80,
+    Language("TELUGU"): 0x0C00,
+    Language("MALAYALAM"): 0x0D00,
 }
 DIGITS_AT, VIRAMA_AT = 0x66, 0x4D  # within each block
 FULLWIDTH_DIGITS = 0xFF10
@@ -108,7 +108,7 @@ def digits(text: str, around: Around, chance: random.Random) -> str | None:
 
 def look_alikes(text: str, around: Around, chance: random.Random) -> str | None:
     """The Latin letters of a tenth of the words as the Cyrillic ones that look the same; of text in Latin script."""
-    if around.language is not Language.ENGLISH:
+    if around.language != "ENGLISH":
         return None
     pieces = re.split(r"(\s+)", text)
     places = [n for n, word in enumerate(pieces) if word.translate(LOOK_ALIKES) != word]

@@ -1,16 +1,17 @@
 """The plots of an evaluation, as SVG to stand inside a page."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
+from neardup.core.verify.tiers import EXACT, kinds
 from neardup.insights.charts.svg import COLOURS, INK, bucket_sizes, svg
 from neardup.insights.evaluate.edits import RATES, replaced_name
 from neardup.insights.evaluate.facts import SCORES
 from neardup.insights.evaluate.figures import ALL, Facts
-from neardup.records import Kind
 
 
 def plots(facts: Facts) -> dict[str, str]:
@@ -26,7 +27,7 @@ def plots(facts: Facts) -> dict[str, str]:
 def _rates(axes: Axes, recall: Sequence[Facts]) -> None:
     rows = {row["edit"]: row for row in recall if row["language"] == ALL}
     rates = [rate for rate in RATES if replaced_name(rate) in rows]
-    for name, colour in zip((kind for kind in Kind if kind is not Kind.EXACT), COLOURS, strict=False):
+    for name, colour in zip((kind for kind in kinds() if kind != EXACT), cycle(COLOURS), strict=False):
         _line(axes, rates, [rows[replaced_name(rate)][name] for rate in rates], colour=colour, label=name)
     _line(axes, rates, [rows[replaced_name(rate)][ALL] for rate in rates], colour=INK, label="all kinds together")
     axes.set_xlabel("words replaced")

@@ -53,7 +53,7 @@ async def _drawn(
 
     async def began(_: Checkpoint) -> None: ...
 
-    heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in Language}
+    heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in config.registry}
     count = 0
     async for story in open_source(config, began).stories(since=None, resume=None):
         count += 1

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from neardup.core.verify.tiers import PARTIAL, SIMILAR, kinds
 from neardup.errors import Misuse
 from neardup.insights.evaluate.figures import share
 from neardup.insights.evaluate.verdict_tables import of_verdicts
-from neardup.records import Kind
 
 MUST = 0.55  # a pair of that Jaccard similarity or containment must be found
 FALSE = 0.45  # one below that on both must not; between the two is either's
@@ -42,7 +42,7 @@ class Label:
         """The kind it is labelled, or that its scores make it."""
         if self.kind is not None or self.score is None:
             return self.kind or "unlabelled"
-        return Kind.SIMILAR if (self.jaccard or 0) >= MUST else Kind.PARTIAL
+        return SIMILAR if (self.jaccard or 0) >= MUST else PARTIAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any
             {
                 "language": language,
                 "kind": kind,
-                "flagged_as": {k: flagged_as[language, kind, k] for k in Kind if flagged_as[language, kind, k]},
+                "flagged_as": {k: flagged_as[language, kind, k] for k in kinds() if flagged_as[language, kind, k]},
                 **asdict(share(found[language, kind], n)),
             }
             for (language, kind), n in sorted(groups.items())
@@ -172,9 +172,12 @@ def _is_false(label: Label | None) -> bool:
 
 def _worst(wanted: Mapping[Pair, Label], flags: Mapping[Pair, Flag]) -> list[Pair]:
     """The misses, those that are most alike first; of those without scores, those of the strictest kind."""
-    kinds = {kind.value: n for n, kind in enumerate(Kind)}
+    severity = {kind: n for n, kind in enumerate(kinds())}
     missed = [pair for pair in wanted if pair not in flags]
-    return sorted(missed, key=lambda pair: (-(wanted[pair].score or 0), kinds.get(wanted[pair].kind or "", 9), pair))
+    return sorted(
+        missed,
+        key=lambda pair: (-(wanted[pair].score or 0), severity.get(wanted[pair].kind or "", len(severity)), pair),
+    )
 
 
 def _alike(flag: Flag, label: Label | None) -> float:

@@ -47,17 +47,18 @@ class Profile:
 # bits taken as independent.  English alone has pairs enough to tell how many share two bands; that of the others
 # is STYLES times what it would be if bands were independent.
 TYPICAL = {
-    Language.HINDI: Profile(10.0, 29.0, 3.3e-5, 0.034),
-    Language.MALAYALAM: Profile(2.2, 2.5, 1.5e-6, 0.006),
-    Language.BENGALI: Profile(3.1, 8.5, 3.0e-6),
-    Language.MARATHI: Profile(1.7, 3.0, 9.8e-7),
-    Language.TAMIL: Profile(2.3, 2.9, 1.8e-6, 0.018),
-    Language.TELUGU: Profile(1.5, 2.9, 7.2e-7),
-    Language.GUJARATI: Profile(17.0, 23.0, 9.3e-5, 0.054),
-    Language.ENGLISH: Profile(12.0, 32.0, 7.0e-5, 0.033),
-    Language.ODIA: Profile(6.1, 3.5, 8.1e-6),
-    Language.PUNJABI: Profile(6.3, 5.4, 1.3e-5, 0.023),
+    Language("HINDI"): Profile(10.0, 29.0, 3.3e-5, 0.034),
+    Language("MALAYALAM"): Profile(2.2, 2.5, 1.5e-6, 0.006),
+    Language("BENGALI"): Profile(3.1, 8.5, 3.0e-6),
+    Language("MARATHI"): Profile(1.7, 3.0, 9.8e-7),
+    Language("TAMIL"): Profile(2.3, 2.9, 1.8e-6, 0.018),
+    Language("TELUGU"): Profile(1.5, 2.9, 7.2e-7),
+    Language("GUJARATI"): Profile(17.0, 23.0, 9.3e-5, 0.054),
+    Language("ENGLISH"): Profile(12.0, 32.0, 7.0e-5, 0.033),
+    Language("ODIA"): Profile(6.1, 3.5, 8.1e-6),
+    Language("PUNJABI"): Profile(6.3, 5.4, 1.3e-5, 0.023),
 }
+OF_OTHERS = Profile(3.0, 8.0, 3.0e-6)  # of a language that was not measured: the middle of these
 
 
 MOST = 5000  # stories that are compared with each other
@@ -66,7 +67,7 @@ MOST = 5000  # stories that are compared with each other
 def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
     """The profile of a sample; its skews are typical where fewer than FEW signatures are."""
     made = [one for one in outcomes if isinstance(one, Fingerprinted)]
-    typical = TYPICAL[language]
+    typical = TYPICAL.get(language, OF_OTHERS)
     if not made:
         return typical
     common = replace(

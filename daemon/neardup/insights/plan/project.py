@@ -39,10 +39,10 @@ class Corpus:
     @property
     def bits(self) -> packed_buckets.Bits:
         """The widths of the values in an index that was rebuilt at this size."""
-        return packed_buckets.bits_for({language: round(n) for language, n in self.stories.items()})
+        return packed_buckets.bits_for({language: round(n) for language, n in self.stories.items()}, self.stories)
 
     def banding(self, language: Language) -> Banding:
-        return self.detection.bandings[language]
+        return self.detection.banding(language)
 
 
 def index_size(corpus: Corpus, backend: str, *, grown: bool = True) -> IndexSize:

@@ -77,7 +77,7 @@ def _found(db: sqlite3.Connection, by: str) -> Found:
     def counted(table: str) -> dict[int, int]:
         return dict(db.execute(f"SELECT {by}, count(*) FROM {table} AND {by} IS NOT NULL GROUP BY 1 ORDER BY 1"))
 
-    return Found(counted("flags WHERE status <> 'withdrawn'"), counted("candidates WHERE judged_at IS NOT NULL"))
+    return Found(counted("flags WHERE status <> 'withdrawn'"), counted("candidates WHERE verified_at IS NOT NULL"))
 
 
 async def _buckets(config: Config, db: sqlite3.Connection) -> dict[str, Counter[int]]:

@@ -4,10 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 from neardup.config import Config
+from neardup.core.verify.tiers import kinds
 from neardup.insights.charts.page import Table, can_plot, write_page
 from neardup.insights.report.facts import Facts
 from neardup.ledger import now_ms
-from neardup.records import Kind
 from neardup.timestamps import rfc3339
 
 
@@ -25,7 +25,7 @@ def write_report(path: Path, facts: Facts, config: Config) -> None:
 
 def _tables(facts: Facts) -> list[Table]:
     tables = [
-        Table("Flags by language and kind", "Without those withdrawn.", ("language", *Kind, "all"), _by_kind(facts))
+        Table("Flags by language and kind", "Without those withdrawn.", ("language", *kinds(), "all"), _by_kind(facts))
     ]
     if facts.run:
         note = f"Of the {facts.run['command']} that began at {rfc3339(facts.run['started_at'])}, in milliseconds."
@@ -49,7 +49,7 @@ def _by_kind(facts: Facts) -> list[tuple[str, ...]]:
         totals[kind] += n
     rows: list[tuple[str, Counter[str]]] = [("all", totals)]
     rows += [
-        (language, Counter({kind: facts.kinds.get((language, kind), 0) for kind in Kind}))
+        (language, Counter({kind: facts.kinds.get((language, kind), 0) for kind in kinds()}))
         for language in sorted({language for language, _ in facts.kinds})
     ]
-    return [(name, *(f"{counted[kind]:,}" for kind in Kind), f"{counted.total():,}") for name, counted in rows]
+    return [(name, *(f"{counted[kind]:,}" for kind in kinds()), f"{counted.total():,}") for name, counted in rows]

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
+from itertools import cycle
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from neardup.config import Detection, Thresholds
+from neardup.core.verify.tiers import kinds
 from neardup.insights.charts.svg import COLOURS, INK, bucket_sizes, svg
 from neardup.insights.report.facts import BINS, Facts, Found
-from neardup.records import Kind
 
 DAYS = 90  # the last ones are shown
 BITS = 64  # what differs in more has nothing in common by this measure
@@ -63,9 +64,9 @@ def _languages(axes: Axes, counted: Mapping[tuple[str, str], int]) -> None:
 
 def _stacked(axes: Axes, names: list[str], counted: Mapping[tuple[str, str], int]) -> None:
     below = [0] * len(names)
-    for kind, colour in zip(Kind, COLOURS, strict=True):
+    for kind, colour in zip(kinds(), cycle(COLOURS), strict=False):
         counts = [counted.get((name, kind), 0) for name in names]
-        axes.bar(range(len(names)), counts, bottom=below, color=colour, label=kind.value, width=0.8)
+        axes.bar(range(len(names)), counts, bottom=below, color=colour, label=kind, width=0.8)
         below = [a + b for a, b in zip(below, counts, strict=True)]
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     _count_on(axes)

@@ -13,9 +13,10 @@ from neardup.config.address import is_loopback
 from neardup.errors import Misuse
 from neardup.moderation.desk import cluster, judging, pair, people, queue
 from neardup.moderation.desk.connections import Connections
-from neardup.moderation.desk.desk import DESK, Desk
+from neardup.moderation.desk.desk import DESK, Desk, desk_of
 from neardup.moderation.desk.security import MIDDLEWARES, MOST_BYTES, set_headers
 from neardup.moderation.desk.sessions import Keys
+from neardup.moderation.templating import font_rules
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.telemetry.http import listening
 
@@ -50,6 +51,11 @@ async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> A
             yield Desk(config, ledger, pool, Keys.of(token), is_private)
 
 
+async def fonts(request: web.Request) -> web.Response:
+    """GET /static/fonts.css: the fonts of each language."""
+    return web.Response(text=font_rules(desk_of(request).config.registry), content_type="text/css")
+
+
 def application(desk: Desk) -> web.Application:
     """Every address of the desk."""
     app = web.Application(middlewares=MIDDLEWARES, client_max_size=MOST_BYTES)
@@ -68,6 +74,7 @@ def application(desk: Desk) -> web.Application:
             web.get("/cluster/{story}", cluster.show),
             web.post("/cluster/{story}/verdict", judging.judge_cluster),
             web.post("/undo/{decision}", judging.undo),
+            web.get("/static/fonts.css", fonts),
             web.static("/static", STATIC),
         ]
     )

@@ -55,7 +55,7 @@ async def show(request: web.Request) -> web.Response:
         "cluster_of.html.j2",
         about=about,
         story=story,
-        selection=selection_of(request.query),
+        selection=selection_of(request.query, desk_of(request).config.registry),
         cluster_selection=Selection(statuses=STATUSES["every"], cluster=story),
         story_url="/cluster/{}".format,
     )

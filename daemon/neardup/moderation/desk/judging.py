@@ -30,7 +30,7 @@ async def judge_pair(request: web.Request) -> web.StreamResponse:
     if refused := _refused(request, note):
         return refused
     query = _query(form)
-    selection = selection_of(query)
+    selection = selection_of(query, desk_of(request).config.registry)
     stood = await ledger.read(place, selection, pair, number(query, "at") or 0)
     try:
         said = verdict, note, moderator(request), form.get("seen", "")
@@ -59,7 +59,8 @@ async def judge_cluster(request: web.Request) -> web.StreamResponse:
         now = await ledger.read(_cluster_now, story)
         return _conflict(request, error, form | {"verdict": verdict, "note": note, "back": f"/cluster/{story}"} | now)
     log.info("judged", decision=done, verdict=str(verdict))
-    raise web.HTTPSeeOther(f"/{query_of(selection_of(_query(form)), done=done)}")
+    selection = selection_of(_query(form), desk_of(request).config.registry)
+    raise web.HTTPSeeOther(f"/{query_of(selection, done=done)}")
 
 
 async def undo(request: web.Request) -> web.StreamResponse:
@@ -76,7 +77,8 @@ async def undo(request: web.Request) -> web.StreamResponse:
         return page(request, "conflict.html.j2", 409, said=str(error), form=None, back=_where(taken_back))
     log.info("undone", decision=done)
     query = _query(form)
-    raise web.HTTPSeeOther(f"{_where(taken_back)}{query_of(selection_of(query), at=number(query, 'at'))}")
+    selection = selection_of(query, desk_of(request).config.registry)
+    raise web.HTTPSeeOther(f"{_where(taken_back)}{query_of(selection, at=number(query, 'at'))}")
 
 
 def _where(decided: Decision) -> str:
@@ -112,11 +114,11 @@ def _refused(request: web.Request, note: str) -> web.Response | None:
 
 def _judge_pair(db: sqlite3.Connection, pair: Pair, said: Said) -> int:
     row = flags.of_pair(db, *pair)
-    return verdicts.judge(db, [row["flag_id"]] if row else [], *said)
+    return verdicts.decide(db, [row["flag_id"]] if row else [], *said)
 
 
 def _judge_cluster(db: sqlite3.Connection, story: int, said: Said) -> int:
-    return verdicts.judge(db, [row["flag_id"] for row in flags.of_cluster(db, story)], *said)
+    return verdicts.decide(db, [row["flag_id"] for row in flags.of_cluster(db, story)], *said)
 
 
 def _pair_now(db: sqlite3.Connection, pair: Pair) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
+from neardup.languages import Languages
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.decided import NAMES
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
@@ -21,9 +22,9 @@ JOINING = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"  # a joiner, 
 
 
 @cache
-def _templates() -> Environment:
+def _templates(languages: Languages) -> Environment:
     loaders = [PackageLoader("neardup.moderation.desk"), PackageLoader("neardup.moderation")]
-    made = environment().overlay(loader=ChoiceLoader(loaders))
+    made = environment(languages).overlay(loader=ChoiceLoader(loaders))
     made.filters = made.filters | {"rfc3339": rfc3339, "short": short}
     made.globals = made.globals | {"names": NAMES, "query_of": query_of}
     return made
@@ -43,7 +44,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
     """A template as the answer; its forms get their token, and its head the moderator's name."""
     session = request.get(SESSION)
     text = (
-        _templates()
+        _templates(desk_of(request).config.registry)
         .get_template(template)
         .render(
             token=sessions.form_token(desk_of(request).keys, session) if session else "",

@@ -54,7 +54,7 @@ async def show(request: web.Request) -> web.Response:
     """GET /pair/A/B: the story published earlier is shown as A."""
     named(request)
     desk, pair = desk_of(request), pair_of(request)
-    selection, at = selection_of(request.query), number(request.query, "at") or 0
+    selection, at = selection_of(request.query, desk.config.registry), number(request.query, "at") or 0
     about = await desk.ledger.read(_about, pair, selection, at, number(request.query, "done"))
     if about is None:
         raise web.HTTPNotFound(reason="These two stories are not flagged as a pair")

@@ -5,8 +5,10 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from neardup.core.verify.tiers import tier_of
+from neardup.languages import Languages
 from neardup.ledger.selection import Selection
-from neardup.records import Kind, Language, Verdict, language_of
+from neardup.records import Language, Verdict
 from neardup.source.parse import id_of
 
 OPEN = ("open",)
@@ -21,7 +23,7 @@ STATUSES: dict[str, tuple[str, ...]] = {
 MOST_AT = 10_000_000
 
 
-def selection_of(query: Mapping[str, str]) -> Selection:
+def selection_of(query: Mapping[str, str], languages: Languages) -> Selection:
     """Raises HTTPBadRequest for what is no language, kind, status, score or id."""
 
     def said(name: str) -> str | None:
@@ -31,8 +33,8 @@ def selection_of(query: Mapping[str, str]) -> Selection:
         language, kind, status, score = said("language"), said("kind"), said("status"), said("score")
         story, cluster = said("story"), said("cluster")
         return Selection(
-            languages=(language_of(language),) if language else (),
-            kinds=(Kind(kind),) if kind else (),
+            languages=(languages.find(language),) if language else (),
+            kinds=(tier_of(kind).kind,) if kind else (),
             statuses=STATUSES[status or "open"],
             score=_share(score) if score else None,
             author=said("author"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from neardup.core.verify.tiers import kinds
 from neardup.ledger import flags
 from neardup.ledger.selection import Selection, members_of
 from neardup.moderation.desk.decided import Decision, decision
@@ -14,7 +15,6 @@ from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.people import named
 from neardup.moderation.desk.query import JUDGED, OPEN, STATUSES, number, query_of, selection_of
-from neardup.records import Kind, Language
 from neardup.source.parse import id_of
 
 PAGE = 50
@@ -46,7 +46,7 @@ class Place:
 async def show(request: web.Request) -> web.Response:
     """GET /."""
     named(request)
-    selection, at = selection_of(request.query), number(request.query, "page") or 1
+    selection, at = selection_of(request.query, desk_of(request).config.registry), number(request.query, "page") or 1
     first = max(at - 1, 0) * PAGE
     listed = await desk_of(request).ledger.read(_listed, selection, first, number(request.query, "done"))
     return page(
@@ -58,8 +58,8 @@ async def show(request: web.Request) -> web.Response:
         at=at,
         last=max(-(-listed.total // PAGE), 1),
         replace=replace,
-        languages=Language,
-        kinds=Kind,
+        languages=desk_of(request).config.registry,
+        kinds=kinds(),
         statuses=STATUSES,
     )
 

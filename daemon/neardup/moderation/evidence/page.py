@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from neardup.errors import Fatal
+from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translated
 from neardup.moderation import wording
 from neardup.moderation.evidence.graph import Graph, graph
@@ -18,10 +19,15 @@ TEMPLATE = "evidence.html.j2"
 
 
 def render_evidence(
-    facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, drawn: Graph | None
+    facts: Evidence,
+    a: LoadedStory | UnreadableStory,
+    b: LoadedStory | UnreadableStory,
+    drawn: Graph | None,
+    languages: Languages,
 ) -> str:
     """The page of a pair, complete in itself; its parts are those of `parts`."""
-    return environment().get_template(TEMPLATE).render(**parts(facts, a, b, drawn), inlined=inlined())
+    template = environment(languages).get_template(TEMPLATE)
+    return template.render(**parts(facts, a, b, drawn), inlined=inlined(languages))
 
 
 def parts(
@@ -53,7 +59,7 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
     return graph(found, edges, pair, titles)
 
 
-async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -> None:
+async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
     """Write the page of two stories, named as for `compare`, whole or not at all.  Raises as it does, or Fatal."""
     a, b = await load_pair(comparer, one, other)
     drawn = None
@@ -67,7 +73,7 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -
         facts = evidence(a, b, thresholds_of(comparer.detection, a, b))
     else:
         facts = evidence_from_ledger(a, b, flag)
-    page = render_evidence(facts, a, b, drawn)
+    page = render_evidence(facts, a, b, drawn, languages)
     new = path.with_name(f".{path.name}.new")
     try:
         new.write_text(page, encoding="utf-8")

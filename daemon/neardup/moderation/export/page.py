@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from neardup import __version__
+from neardup.core.verify import tiers
+from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation import wording
 from neardup.moderation.export.pairs import Pair
 from neardup.moderation.export.passages import Copied
-from neardup.moderation.templating import environment
+from neardup.moderation.templating import environment, font_rules
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
@@ -26,23 +28,19 @@ from neardup.timestamps import rfc3339
 TEMPLATE = "export.html.j2"
 MOST_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
 CHUNKS = 64  # of the template, a write
-KINDS = {
-    Kind.EXACT: "the same text",
-    Kind.NEAR: "a word or two changed",
-    Kind.SIMILAR: "the same story with changes throughout, or with much added",
-    Kind.PARTIAL: "a large part of one stands in the other",
-}
 
 Tally = Counter[tuple[str, str]]  # pairs by language and kind
 Passages = Mapping[int, Copied]  # by flag
 
 
-def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, passages: Passages) -> None:
+def write_page(
+    path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, passages: Passages, *, registry: Languages
+) -> None:
     """Write the page of these pairs; `tally` counts them, and `chosen` how many it would be of, had it room."""
-    languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
-    kinds = [one for one in Kind if any(one == found for _, found in tally)]
-    style = _style(languages, kinds, tally)
-    page = _template().stream(
+    languages = [one for one in registry if any(one == spoken for spoken, _ in tally)]
+    kinds = [one for one in tiers.kinds() if any(one == found for _, found in tally)]
+    style = _style(languages, kinds, tally) + font_rules(registry)
+    page = _template(registry).stream(
         version=__version__,
         made_at=rfc3339(now_ms()),
         style=style,
@@ -105,5 +103,5 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
 
 
 @cache
-def _template() -> Any:
-    return environment().get_template(TEMPLATE, globals={"kind_means": KINDS, "facts_of": facts_of, "wording": wording})
+def _template(languages: Languages) -> Any:
+    return environment(languages).get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neardup.config import Config
 from neardup.config.export import Format, Target
+from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, snapshot, translated
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.columnar import require_parquet, write_parquet
@@ -46,7 +47,7 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
 
     def write_selected(file: Path) -> list[int]:
         with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
-            return write(db, file, order, passages)
+            return write(db, file, order, config.registry, passages)
 
     return await placed(target, config.content, write_selected)
 
@@ -63,7 +64,9 @@ async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passage
         await export(config, open_pool, config.export.path, Order(config.export.path_format, passages=passages))
 
 
-def write(db: sqlite3.Connection, file: Path, order: Order, passages: Passages = NO_PASSAGES) -> list[int]:
+def write(
+    db: sqlite3.Connection, file: Path, order: Order, languages: Languages, passages: Passages = NO_PASSAGES
+) -> list[int]:
     """Write the flags to a local file, the worst MOST_PAIRS_SHOWN if it is a page; returns the ids of those given."""
     given: list[int] = []
 
@@ -85,7 +88,8 @@ def write(db: sqlite3.Connection, file: Path, order: Order, passages: Passages =
         case "html":
             shown = flags.select(db, order.selection, limit=MOST_PAIRS_SHOWN)
             tally = Counter((row["language"], row["kind"]) for row in shown)
-            write_page(file, pairs(MOST_PAIRS_SHOWN), tally, flags.count(db, order.selection), passages)
+            chosen = flags.count(db, order.selection)
+            write_page(file, pairs(MOST_PAIRS_SHOWN), tally, chosen, passages, registry=languages)
     return given
 
 
