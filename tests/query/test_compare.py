@@ -24,8 +24,8 @@ from tests.support.compared_stories import (
     every_language,
     every_planted_pair,
     sample,
-    told,
-    told_wildly,
+    story_of,
+    wild_texts,
 )
 from tests.support.graphemes import boundaries
 from tests.support.languages import ODIA, TAMIL, TEXTS
@@ -72,10 +72,10 @@ def test_passages_of_planted_copies_are_equal_in_both_stories(pair: dict[str, An
 
 
 @settings(deadline=None)
-@given(told_wildly, told_wildly, told_wildly, st.sampled_from(LANGUAGES))
+@given(wild_texts, wild_texts, wild_texts, st.sampled_from(LANGUAGES))
 def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside: str, language: Language) -> None:
     copied = f"{beside}{TEXTS[language]}{beside}"
-    a, b = told(f"{before}{copied}{after} x"), told(f"{after}{copied}{before} y")
+    a, b = story_of(f"{before}{copied}{after} x"), story_of(f"{after}{copied}{before} y")
     facts = evidence(a, b, LIMITS)
     assert_evidence(facts, (a, b))
     assert facts.passages[0].words >= len(tokens(TEXTS[language])) - 2, (
@@ -87,7 +87,7 @@ def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside
 def test_a_replaced_word_splits_a_passage(language: Language) -> None:
     words = TEXTS[language].split() * 3
     other = [*words[:6], "another", *words[7:]]
-    facts = evidence(told(" ".join(words)), told(" ".join(other)), LIMITS)
+    facts = evidence(story_of(" ".join(words)), story_of(" ".join(other)), LIMITS)
     assert len(facts.passages) == 2
     assert facts.share_a is not None and 0.8 < facts.share_a < 1
 
@@ -101,13 +101,13 @@ def test_unrelated_stories_share_nothing() -> None:
     ("times", "earlier"), [((1, 2), "a"), ((2000, 1999), "b"), ((5, 5), None), ((None, 5), None), ((5, None), None)]
 )
 def test_the_earlier_story_is_named_if_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
-    a, b = (told(TEXTS[ODIA], published_at=time) for time in times)
+    a, b = (story_of(TEXTS[ODIA], published_at=time) for time in times)
     assert evidence(a, b, LIMITS).earlier == earlier
 
 
 @pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
 def test_a_common_author_is_recognised(authors: tuple[str | None, str | None], same: bool | None) -> None:
-    a, b = (told(TEXTS[TAMIL], author_id=author) for author in authors)
+    a, b = (story_of(TEXTS[TAMIL], author_id=author) for author in authors)
     assert evidence(a, b, LIMITS).same_author is same
 
 
@@ -138,8 +138,8 @@ def test_evidence_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int)
 
 def test_stories_are_neither_markup_nor_control_sequences() -> None:
     text = "zero [bold red]one[/] two \x1b[2J three :smile: \u202e four \x07five"
-    a = told(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
-    text = shown(evidence(a, told(text, id=2), LIMITS))
+    a = story_of(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
+    text = shown(evidence(a, story_of(text, id=2), LIMITS))
     for words in ("[b]A[/b]", "author [i]7", "[bold red]one[/]", ":smile:"):
         assert words in text
     for control in "\x1b\x07\u202e":
@@ -152,7 +152,7 @@ def test_passages_beyond_the_shown_ones_are_counted() -> None:
     ]
     a = " ".join(f"{' '.join(words)} a{n}" for n, words in enumerate(copied))
     b = " ".join(f"{' '.join(words)} b{n}" for n, words in enumerate(copied))
-    facts = evidence(told(a), told(b), LIMITS)
+    facts = evidence(story_of(a), story_of(b), LIMITS)
     assert len(facts.passages) == len(copied)
     text = shown(facts)
     assert text.count("from word") == SHOWN_PASSAGES
@@ -161,7 +161,7 @@ def test_passages_beyond_the_shown_ones_are_counted() -> None:
 
 def test_a_long_passage_is_shortened_in_the_middle() -> None:
     text = " ".join(f"w{n}" for n in range(1000))
-    seen = shown(evidence(told(text), told(f"{text} more"), LIMITS))
+    seen = shown(evidence(story_of(text), story_of(f"{text} more"), LIMITS))
     assert "1. 1,000 words, from word 1 of A and word 1 of B" in seen
     assert "[…]" in seen
     assert "w999»" in seen
