@@ -106,8 +106,8 @@ class Threads:
         async with self.concurrency.slot():
             return await asyncio.to_thread(got, self._pages, path, etag)
 
-    def close(self) -> None:
-        """Nothing is kept open."""
+    async def aclose(self) -> None:
+        """There is nothing to close."""
 
 
 @contextmanager
