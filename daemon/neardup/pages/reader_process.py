@@ -106,9 +106,8 @@ class _ReaderProcess:
             self._answers.append((request.number, self._compute(request, get)))
         except Gone as error:
             if request.is_first and request.operation != FINGERPRINT:
-                self._begin(
-                    replace(request, is_first=False)
-                )  # the page existed before: the store must confirm its loss
+                # the page existed before: the store must confirm its loss
+                self._begin(replace(request, is_first=False))
             else:
                 self._fail(request, error)
         except Exception as error:  # noqa: BLE001 - it becomes the answer
