@@ -23,7 +23,7 @@ ALLOWED = {  # file and function below which blocking calls are allowed, and why
     ("neardup/pages/in_flight.py", "__init__"): "a small file, read once a run",
     ("neardup/pages/in_flight.py", "close"): "a small file, removed once a run",
     ("neardup/pages/reader_pool.py", "_start_group"): "a fork takes a millisecond",
-    ("neardup/pages/watchdog.py", "resident"): "/proc is no disk",
+    ("neardup/pages/watchdog.py", "resident_bytes"): "/proc is no disk",
     ("neardup/source/manifest.py", "__call__"): "a local file, of which the next buffer is read",
     ("redis/utils.py", "get_lib_version"): "a stat for each new connection",
     ("neardup/pipeline/gauges.py", "refresh_gauges"): "one statvfs a minute",
