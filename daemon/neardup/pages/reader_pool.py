@@ -33,9 +33,8 @@ FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extr
 STRIKES = 2  # processes that die while they compute a page before it is given up: the first may have another cause
 GRACE_SECONDS = 1.0  # for native code to return to the interpreter
 READER_ENVIRONMENT = {
-    # The arrays are small: a thread pool for large ones only takes memory, and threads and fork do not mix.
+    # no threads, which do not mix with fork; and large pages return their memory, by which the watchdog decides
     "OPENBLAS_NUM_THREADS": "1",
-    # Return the memory of a large page to the system: the watchdog decides by the process's memory.
     "MALLOC_MMAP_THRESHOLD_": "1000000",
     "MALLOC_TRIM_THRESHOLD_": "10000000",
 }
@@ -74,7 +73,7 @@ class ReaderPool:
 
     @property
     def group_ids(self) -> list[int]:
-        """The ids of the process groups of the readers."""
+        """The ids of the readers' process groups."""
         return [group.first.pid for group in self._groups]
 
     @property
@@ -106,8 +105,7 @@ class ReaderPool:
     ) -> PageResult:
         """Fingerprint a story's page; NotModified where it still has this ETag.
 
-        `record` keeps the story on record while its page is in flight.  With `alone`, no other page is in flight
-        meanwhile.
+        `record` keeps the story on record while its page is in flight, with no other one if `alone`.
         """
         result, seconds = await self._read(FINGERPRINT, story, etag, alone=alone, record=record)
         if isinstance(result, PageFingerprinted):
@@ -241,8 +239,12 @@ async def _start_group(content: Content, extraction: Extraction, size: int) -> _
         except OSError as error:
             raise Fatal(f"no process to read pages can be started: {error.strerror}") from error
         records = [Record(record) for _, record in inherited]
-    connections = [
-        await connect_reader(pool_end, record, _reason_to_refuse, (content, extraction))
-        for (pool_end, _), record in zip(sockets, records, strict=True)
-    ]
-    return _Group(first, connections)
+    group = _Group(first, [])
+    try:
+        for (pool_end, _), shared in zip(sockets, records, strict=True):
+            reader = await connect_reader(pool_end, shared, _reason_to_refuse, (content, extraction))
+            group.connections.append(reader)
+    except BaseException:  # a cancelled request must not leave processes behind
+        await group.end()
+        raise
+    return group
