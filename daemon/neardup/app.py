@@ -15,7 +15,7 @@ from neardup.ledger.dead_letters import Choice
 from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.store import open_place
+from neardup.pages.store import open_store
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
@@ -95,7 +95,7 @@ async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
 
 def open_readers(config: Config) -> ReaderPool:
     """A pool of reader processes, which start when first needed.  Raises Fatal for a store that does not exist."""
-    open_place(config.content)
+    open_store(config.content)
     return ReaderPool(config.content, extraction(config), config.run.workers)
 
 
@@ -114,7 +114,7 @@ async def open_checker(config: Config) -> AsyncIterator[Checker]:
         try:
             yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection, app.version)
         finally:
-            pool.close()
+            await pool.aclose()
 
 
 def comparer(config: Config) -> Comparer:

@@ -66,9 +66,9 @@ def _fetched(store: Pages, paths: Iterator[str]) -> Iterator[Page]:
         for path in islice(paths, reference.CONCURRENCY):
             transfers.begin(store.begin(path))
         while transfers.under_way:
-            transfers.go_on(wait=True)
-            while get := transfers.next():
-                page = store.taken(get)
+            transfers.advance(wait=True)
+            while get := transfers.pop_finished():
+                page = store.page_of(get)
                 for path in islice(paths, 1):
                     transfers.begin(store.begin(path))
                 assert page is not None

@@ -17,7 +17,7 @@ from neardup.cli.flag_options import takes_flag_selection
 from neardup.config import Config
 from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, target_of
-from neardup.core.page import Unreadable, read_file
+from neardup.core.page import Unreadable, split_file
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import connect, flags, read, translated
 from neardup.ledger.selection import Selection
@@ -26,7 +26,7 @@ from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
 from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
-from neardup.pages.results import why
+from neardup.pages.results import explain
 from neardup.query.check import Match
 from neardup.query.compare import compare as compare_texts
 
@@ -42,9 +42,9 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
     except ValueError:
         raise Misuse(f"--language: unknown language {language!r}") from None
     read(config.ledger.path).close()
-    page = read_file(file.read(), extraction(config))
+    page = split_file(file.read(), extraction(config))
     if isinstance(page, Unreadable):
-        raise Fatal(f"{file.name}: {why(page)}")
+        raise Fatal(f"{file.name}: {explain(page)}")
 
     async def find_matches(_: asyncio.Event) -> list[Match]:
         async with open_checker(config) as checker:

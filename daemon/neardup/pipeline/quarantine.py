@@ -34,8 +34,8 @@ class Quarantine:
     async def __aenter__(self) -> Self:
         """Record which stories were in flight if the last run died.  Raises Fatal."""
         self._in_flight = InFlight(self._ledger.path, self._most)
-        if self._in_flight.left:
-            await self._ledger.do(dead_letters.suspect, self._in_flight.left)
+        if self._in_flight.suspects:
+            await self._ledger.do(dead_letters.suspect, self._in_flight.suspects)
         self._deaths = await self._ledger.do(dead_letters.suspects)
         self._quarantined = await self._ledger.do(dead_letters.quarantined)
         self._heartbeat = asyncio.create_task(self._keep_beating(), name="in flight")

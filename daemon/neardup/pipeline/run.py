@@ -11,7 +11,7 @@ from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, changes, now_ms, runs, stories
-from neardup.pages.circuit_breaker import Breaker
+from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.batch_loader import BatchLoader
@@ -126,7 +126,7 @@ class Run:
         try:
             return await self._process(run_id, source, readers, verifier)
         finally:
-            readers.close()
+            await readers.aclose()
             self.summary.stages = latencies(before)
 
     async def _process(self, run_id: int, source: Source, readers: ReaderPool, verifier: Verifier) -> bool:
@@ -151,7 +151,7 @@ class Run:
 
         quarantine = Quarantine(parts.ledger, readers.read, section.workers, retry=self._options.dead_letters)
         worker = Worker(
-            BatchLoader(self._known), Breaker(quarantine.read, section.breaker_share, section.breaker_after)
+            BatchLoader(self._known), CircuitBreaker(quarantine.read, section.breaker_share, section.breaker_after)
         )
         pipeline: Pipeline[Listed, Outcome, LookedUp | None] = Pipeline(
             worker.process,
@@ -169,7 +169,7 @@ class Run:
                 gauges = group.create_task(keep_gauges(parts.ledger, parts.index), name="gauges")
                 ended = await pipeline.run(self._track_newest(source))
                 if self._options.fresh and ended:
-                    readers.close()  # to free their memory for the build
+                    await readers.aclose()  # to free their memory for the build
                     await parts.index_wait.until_answered(
                         "build", lambda: rebuild(parts.index, parts.ledger, parts.version)
                     )

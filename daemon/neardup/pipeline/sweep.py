@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import aclosing
 from itertools import groupby
 from operator import itemgetter
 
@@ -77,7 +77,7 @@ class Sweep:
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether no language is left."""
-        with closing(self._open_readers()) as readers:
+        async with aclosing(self._open_readers()) as readers:
             texts = Texts(readers.shingled)
             ended = await self._sweep(Verifier(self._ledger, self._detection, algorithm(), texts, self._flagged))
         if ended:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from neardup.pages.adaptive_limit import Concurrency
+from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.reader_pool import PROCESSES
 from neardup.pipeline.stages import Pipeline
 from neardup.telemetry.metrics import IN_FLIGHT, IN_FLIGHT_LIMIT, QUEUE_DEPTH
@@ -13,7 +13,7 @@ BUSY_CORES = 0.7 * PROCESSES  # Redis and the system use the rest
 
 
 @contextmanager
-def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> Iterator[None]:
+def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> Iterator[None]:
     """Connect the gauges of queues and requests to a run; they are 0 after it."""
     jobs, outcomes = QUEUE_DEPTH.labels("jobs"), QUEUE_DEPTH.labels("outcomes")
     jobs.set_function(pipeline.jobs.qsize)
@@ -27,7 +27,7 @@ def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> Ite
             gauge.set_function(int)
 
 
-def limited_by(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> str:
+def limited_by(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> str:
     """The bottleneck of a run, described for operators."""
     match pipeline.limiting:
         case "source":

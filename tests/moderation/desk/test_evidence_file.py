@@ -17,7 +17,7 @@ from neardup.records import Language
 from playwright.sync_api import Browser, Page
 
 from tests.moderation.test_evidence_page import ATTACKS
-from tests.support.compared_stories import LIMITS, told
+from tests.support.compared_stories import LIMITS, story_of
 from tests.support.desk_browser import NARROW, WIDE
 from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, SAMPLED, TAMIL
 from tests.support.sample_texts import AROUND, STORIES
@@ -40,7 +40,9 @@ def written(folder: Path, language: Language, *, hostile: str = "") -> str:
         "\n\n".join(" ".join(words) for words in (parts[1], parts[2] * 3, edited, [hostile])),
     ]
     a, b = (
-        told(text, id=n, language=str(language), title=f"{hostile} {' '.join(parts[n][:5])}", author_id=f"7{hostile}")
+        story_of(
+            text, id=n, language=str(language), title=f"{hostile} {' '.join(parts[n][:5])}", author_id=f"7{hostile}"
+        )
         for n, text in enumerate(texts, 1)
     )
     [cluster] = clusters(EDGES, {})
