@@ -214,7 +214,7 @@ async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
         alone[story.id] = how["alone"]
         return NotModified()
 
-    async with Quarantine(ledger, read, 2, again=True) as quarantine:
+    async with Quarantine(ledger, read, 2, retry=True) as quarantine:
         for story_id in (1, 2, 3):
             await quarantine.read(Story(story_id, TAMIL), None)
     ledger.close()

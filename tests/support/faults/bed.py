@@ -138,12 +138,12 @@ class Bed:
         """What law 8 compares."""
         return state(Neardup(self.folder, {}))
 
-    async def once(self, command: str, letters: Choice | None = None) -> RunSummary:
+    async def once(self, command: str, dead_letters: Choice | None = None) -> RunSummary:
         async with open_app(load(self.folder / "config.toml")) as app:
-            return await run_once(app, command, asyncio.Event(), letters=letters)
+            return await run_once(app, command, asyncio.Event(), dead_letters=dead_letters)
 
-    def run(self, command: str, letters: Choice | None = None) -> RunSummary:
-        return asyncio.run(self.once(command, letters))
+    def run(self, command: str, dead_letters: Choice | None = None) -> RunSummary:
+        return asyncio.run(self.once(command, dead_letters))
 
 
 def listed_letters(neardup: Neardup, *arguments: str) -> dict[str, Any]:
