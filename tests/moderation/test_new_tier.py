@@ -1,4 +1,4 @@
-"""A tier is added by one row of the table: what stores, orders, shows, counts and suppresses flags reads it there."""
+"""A tier is added by one row of the table: storage, order, pages, metrics and suppression all read it there."""
 
 import csv
 import sqlite3
@@ -17,7 +17,7 @@ from neardup.insights.what_if import what_if
 from neardup.languages import SHIPPED
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.selection import Selection
-from neardup.moderation.export.write import Order, write
+from neardup.moderation.export.write import ExportOptions, write
 from neardup.pipeline.gauges import _set_verdict_gauges
 from neardup.records import Signals, Verdict
 from neardup.telemetry.metrics import VERDICTS
@@ -37,12 +37,17 @@ QUOTED = Tier(
     evidence="{quoted_lines} lines, {quoted_share} of the text",
     tone="mild",
 )
-FEW, MANY = (Signals(60, extra={"quoted_lines": lines, "quoted_share": 0.25}) for lines in (5, 50))
+FEW_LINES, MANY_LINES = (Signals(60, extra={"quoted_lines": lines, "quoted_share": 0.25}) for lines in (5, 50))
 ALIKE = Signals(40, False, 0.6, 0.7, 0.7)
-PAIRS = {(1, 2): (PARTIAL, ALIKE), (3, 4): ("quoted", FEW), (5, 6): ("quoted", MANY), (7, 8): (SIMILAR, ALIKE)}
-IN_ORDER = [(7, 8), (5, 6), (3, 4), (1, 2)]
+PAIRS = {
+    (1, 2): (PARTIAL, ALIKE),
+    (3, 4): ("quoted", FEW_LINES),
+    (5, 6): ("quoted", MANY_LINES),
+    (7, 8): (SIMILAR, ALIKE),
+}
+EXPECTED_ORDER = [(7, 8), (5, 6), (3, 4), (1, 2)]
 
-NAMES = """
+SCRIPT = """
 from dataclasses import replace
 from neardup.core.verify import tiers
 tiers.TIERS = (*tiers.TIERS, replace(tiers.TIERS[0], kind="quoted", severity=999))
@@ -72,22 +77,22 @@ def decide(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict) -> N
 
 
 def test_new_tier_decides_by_its_own_signals(db: sqlite3.Connection) -> None:
-    assert kind_of(FEW, Thresholds()) == "quoted"
+    assert kind_of(FEW_LINES, Thresholds()) == "quoted"
     assert kind_of(ALIKE, Thresholds()) == SIMILAR
     kinds = what_if(db, Detection(), 0, 2**62)["by_language"]["HINDI"]
     assert kinds["quoted"] == {"flags": 2, "replayed": 2, "plus": 0, "minus": 0}, "the ledger returns its signals"
 
 
 def test_new_tier_takes_its_place_in_queue_and_exports(db: sqlite3.Connection, tmp_path: Path) -> None:
-    assert [(row["matched_id"], row["story_id"]) for row in flags.select(db)] == IN_ORDER
+    assert [(row["matched_id"], row["story_id"]) for row in flags.select(db)] == EXPECTED_ORDER
     assert [row["matched_id"] for row in flags.select(db, Selection(kinds=("quoted",)))] == [5, 3]
-    write(db, tmp_path / "flags.csv", Order("csv"), SHIPPED)
+    write(db, tmp_path / "flags.csv", ExportOptions("csv"), SHIPPED)
     with (tmp_path / "flags.csv").open(encoding="utf-8") as file:
         exported = list(csv.DictReader(file))
     assert [(row["matched_id"], row["kind"]) for row in exported] == [
-        (str(pair[0]), PAIRS[pair][0]) for pair in IN_ORDER
+        (str(pair[0]), PAIRS[pair][0]) for pair in EXPECTED_ORDER
     ]
-    write(db, tmp_path / "flags.html", Order("html"), SHIPPED)
+    write(db, tmp_path / "flags.html", ExportOptions("html"), SHIPPED)
     page = (tmp_path / "flags.html").read_text(encoding="utf-8")
     assert '<b class="mild">Quoted at length</b>: many lines in a row are quoted' in page
     assert "body:has(#kind-quoted:checked)" in page, "the page offers the kind as a filter"
@@ -101,7 +106,7 @@ def test_verdicts_on_new_tier_suppress_by_its_severity(db: sqlite3.Connection) -
     decide(db, (3, 4), Verdict.NOT_SIMILAR)
     for kind, status in ((PARTIAL, "not_similar"), ("quoted", "not_similar"), (SIMILAR, "open")):
         commit(db, made(4, 1000 + tiers.kinds().index(kind)))
-        flagged(db, 3, 4, kind, signals=FEW)
+        flagged(db, 3, 4, kind, signals=FEW_LINES)
         assert db.execute("SELECT status FROM flags WHERE a = 3").fetchone() == (status,), kind
 
 
@@ -125,5 +130,5 @@ async def test_desk_shows_new_tier_with_its_evidence(tmp_path: Path) -> None:
 
 
 def test_commands_and_metrics_name_new_tier() -> None:
-    """In a process of its own: they read the table when they are imported."""
-    subprocess.run([sys.executable, "-c", NAMES], check=True)
+    """In a separate process, because both read the table at import."""
+    subprocess.run([sys.executable, "-c", SCRIPT], check=True)

@@ -126,7 +126,7 @@ def seated(browser: Browser, desk: Desk, shots: Path, name: str = "Asha", **opti
     try:
         page.goto(f"{desk.address}/name?back={quote('/')}")
         page.get_by_label("Your name").fill(name)
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         page.wait_for_url(f"{desk.address}/")
         yield moderator
         assert not moderator.wrong, moderator.wrong

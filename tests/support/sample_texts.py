@@ -1,4 +1,4 @@
-"""Texts of the sample stories, and the page text around them."""
+"""Texts of the sample stories, and the material that edits of them draw on."""
 
 import random
 
@@ -23,7 +23,7 @@ STORIES = {language: texts_of(language) for language in SAMPLED}
 
 
 def around(language: Language) -> OtherStories:
-    """What stands around the second story: the longest is the host."""
+    """The `OtherStories` of the second-longest story; the longest is the host."""
     words = [text.split() for text in STORIES[language]]
     others = [words[0], *words[2:]]
     common = frozenset(strip_signs(word).casefold() for word in words[2]) & {
@@ -36,8 +36,9 @@ AROUND = {language: around(language) for language in SAMPLED}
 
 
 def story(language: Language) -> str:
+    """The second-longest sample story."""
     return STORIES[language][1]
 
 
-def chance(seed: int = 1) -> random.Random:
+def rng(seed: int = 1) -> random.Random:
     return random.Random(seed)

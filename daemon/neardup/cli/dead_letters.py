@@ -56,4 +56,4 @@ def retry(config: Config, *, keys: tuple[str, ...], reason: str | None, as_json:
     """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         dead_letters.refuse_unknown(db, keys)
-    run_and_print(config, "retry", as_json, letters=Choice(reason, keys))
+    run_and_print(config, "retry", as_json, dead_letters=Choice(reason, keys))

@@ -17,16 +17,16 @@ from neardup.cli.flag_options import takes_flag_selection
 from neardup.config import Config
 from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, target_of
-from neardup.core.page import Unreadable, read_file
+from neardup.core.page import Unreadable, split_file
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import connect, flags, read, translated
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.app import serve
 from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
-from neardup.moderation.export.write import Order
+from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
-from neardup.pages.results import why
+from neardup.pages.results import explain
 from neardup.query.check import Match
 from neardup.query.compare import compare as compare_texts
 
@@ -42,9 +42,9 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
     except ValueError:
         raise Misuse(f"--language: unknown language {language!r}") from None
     read(config.ledger.path).close()
-    page = read_file(file.read(), extraction(config))
+    page = split_file(file.read(), extraction(config))
     if isinstance(page, Unreadable):
-        raise Fatal(f"{file.name}: {why(page)}")
+        raise Fatal(f"{file.name}: {explain(page)}")
 
     async def find_matches(_: asyncio.Event) -> list[Match]:
         async with open_checker(config) as checker:
@@ -93,8 +93,8 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
     if bom and chosen != "csv":
         raise Misuse(f"--bom: only CSV files have a byte order mark, not {chosen}")
-    order = Order(chosen, selection, bom=bom)
-    written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, order))
+    options = ExportOptions(chosen, selection, bom=bom)
+    written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
         click.echo(f"{len(written):,} flags: {target}", err=True)
     with translated(config.ledger.path), closing(connect(config.ledger.path)) as db:

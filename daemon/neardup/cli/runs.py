@@ -17,7 +17,7 @@ from neardup.cli.event_loop import run_async
 from neardup.config import Config
 from neardup.ledger import clusters, flags, runs, snapshot
 from neardup.ledger.selection import Selection
-from neardup.moderation.export.pairs import record
+from neardup.moderation.export.pairs import export_row
 from neardup.ops.service import Service
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.telemetry.http import serve_if_free
@@ -110,4 +110,4 @@ def _flagged_since(db: sqlite3.Connection, since: int) -> list[dict[str, Any]]:
     with snapshot(db):
         cluster_of = clusters.by_story(db)
         new = Selection(since=since)
-        return [record(row, cluster_of) for row in flags.select(db, new, limit=printing.SHOWN_FLAGS)]
+        return [export_row(row, cluster_of) for row in flags.select(db, new, limit=printing.SHOWN_FLAGS)]

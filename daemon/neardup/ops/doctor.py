@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import AsyncIterator
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -144,7 +144,7 @@ async def _store(config: Config) -> str:
     known_story = await _first_listed(config) if config.source.kind == "manifest" else _first_on_record(config)
     story = known_story or Story(0, LANGUAGES[0])
     path = f"{config.content.url}/{path_of(config.content, story)}"
-    with closing(open_readers(config)) as pool:
+    async with aclosing(open_readers(config)) as pool:
         result = await pool.read(story, None)
     match result:
         case PageFingerprinted(fingerprint, _, size):

@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import xxhash
@@ -36,7 +36,7 @@ async def sample(
     Raises Fatal if no language has two such stories.
     """
     out = {}
-    with closing(open_readers(config)) as pool:
+    async with aclosing(open_readers(config)) as pool:
         for language, drawn in (await _draw(config, stories * TRIED, seed, show_listed)).items():
             originals = await _read(pool, drawn, stories, min_words, config.run.workers)
             if len(originals) > 1:  # edits take words from other stories

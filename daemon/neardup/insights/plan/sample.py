@@ -5,7 +5,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
@@ -46,7 +46,7 @@ async def read_sample(config: Config, size: int, show_listed: Callable[[int], No
     drawn = await _draw(config, size, sample, show_listed)
     every = [story for stories in drawn.values() for story in stories]
     sizes: list[int] = []
-    with closing(open_readers(config)) as pool:
+    async with aclosing(open_readers(config)) as pool:
 
         async def read(story: Story, _: str | None) -> PageResult:
             result = await pool.read(story, None)
