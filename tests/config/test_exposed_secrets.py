@@ -1,4 +1,4 @@
-"""Laws: if other users can read a configuration file with secrets, the keys are reported, never the values."""
+"""A secret in a configuration file that others can read: a warning names its key, never the secret."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_commands_warn_of_the_key_without_the_secret(neardup: Neardup) -> None:
     for command in ("backfill", "status"):
         ended = neardup(command)
         assert ended.code == 0, ended.err
-        assert "review.token" in ended.err and "others can read" in ended.err
+        assert "review.token" in ended.err and "can read a secret" in ended.err
         assert "hidden" not in ended.out + ended.err
     (neardup.folder / "config.toml").chmod(0o600)
-    assert "others can read" not in neardup("status").err
+    assert "can read a secret" not in neardup("status").err
