@@ -73,8 +73,10 @@ def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
     with closing(read(path)) as db:
         show_cost("known_many", lambda batch: stories.known_many(db, batch), known)
         show_cost("known_many, unknown ids", lambda batch: stories.known_many(db, batch), unknown)
-        show_cost("fingerprint_arrays.held, by id", lambda batch: fingerprint_arrays.held(db, batch, ()), known)
-        show_cost("fingerprint_arrays.held, by number", lambda batch: fingerprint_arrays.held(db, (), batch), numbers)
+        show_cost("fingerprint_arrays.existing, by id", lambda batch: fingerprint_arrays.existing(db, batch, ()), known)
+        show_cost(
+            "fingerprint_arrays.existing, by number", lambda batch: fingerprint_arrays.existing(db, (), batch), numbers
+        )
         show_cost("describe", lambda batch: stories.describe(db, batch), known)
         pages = [range(at, min(at + READ_PAGE, len(ids))) for at in range(0, len(ids), READ_PAGE)]
         show_cost("fingerprint_arrays.after, all", lambda page: fingerprint_arrays.after(db, page[0], len(page)), pages)

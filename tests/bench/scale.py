@@ -94,7 +94,7 @@ def sample(ledger: Path, stories: int, size: int) -> FingerprintArrays:
     """About `size` random stories of the ledger: duplicates are dropped."""
     numbers = np.random.default_rng(size).integers(1, stories + 1, size)
     with closing(read(ledger)) as db:
-        return fingerprint_arrays.held(db, (), np.unique(numbers).tolist())
+        return fingerprint_arrays.existing(db, (), np.unique(numbers).tolist())
 
 
 @contextmanager

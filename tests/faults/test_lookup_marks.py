@@ -99,5 +99,5 @@ def test_an_index_too_far_from_its_ledger_is_healed_before_it_is_believed(
         await index.close()
         ledger.close()
 
-    monkeypatch.setattr(fingerprint_arrays, "MOST_UNSEEN", 3)
+    monkeypatch.setattr(fingerprint_arrays, "MAX_UNINDEXED", 3)
     asyncio.run(play())

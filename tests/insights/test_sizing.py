@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Detection
-from neardup.core.candidates.banding import MAX_SKETCH_BANDS, Banding
+from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding
 from neardup.index import packed_buckets
 from neardup.index.backends import SIZE_PROJECTIONS
 from neardup.index.redis import size as redis_size
@@ -38,7 +38,7 @@ def corpus_of(stories: dict[Language, int]) -> Corpus:
 
 
 def spreads(skew: float, bits: int) -> list[Spread]:
-    return [signature_spread(skew, MAX_SKETCH_BANDS, bits), simhash_spread(skew), even_spread(5, bits)]
+    return [signature_spread(skew, MAX_SIGNATURE_BANDS, bits), simhash_spread(skew), even_spread(5, bits)]
 
 
 @given(skew=st.sampled_from([1.0, 2.2, 10.0, 30.0]), bits=st.integers(packed_buckets.MIN_BITS, packed_buckets.MAX_BITS))
@@ -52,7 +52,7 @@ def test_every_story_is_in_a_bucket_of_each_band(skew: float, bits: int) -> None
 
 @pytest.mark.parametrize("skew", [1.2, 2.2, 10.0, 30.0])
 def test_a_spread_has_the_requested_skew(skew: float) -> None:
-    for spread in (signature_spread(skew, MAX_SKETCH_BANDS, 16), simhash_spread(skew)):
+    for spread in (signature_spread(skew, MAX_SIGNATURE_BANDS, 16), simhash_spread(skew)):
         assert BAND_VALUES * spread.collisions.mean() == pytest.approx(skew, rel=0.01)
 
 

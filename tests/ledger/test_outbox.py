@@ -96,6 +96,6 @@ def test_version_numbers_are_never_reused(db: sqlite3.Connection) -> None:
     commit(db, Skipped(Story(7, HINDI), Skip.EMPTY), made(8, 8))
     given.append(changes.after(db, 0, 99)[-1].number)
     assert given == sorted(set(given)), "an index holds numbers of what was edited or removed"
-    assert len(fingerprint_arrays.held(db, (), given[:3])) == 0, "which must mean nothing"
-    for found in (fingerprint_arrays.held(db, [8], []), fingerprint_arrays.held(db, [], given)):
+    assert len(fingerprint_arrays.existing(db, (), given[:3])) == 0, "which must mean nothing"
+    for found in (fingerprint_arrays.existing(db, [8], []), fingerprint_arrays.existing(db, [], given)):
         assert found.numbers.tolist() == given[3:]

@@ -48,7 +48,7 @@ def fingerprint_of(value: bytes, signature: bytes | None = None, words: int = 10
     return Fingerprint(value, value, signature, words, words)
 
 
-def sketch_values(signature: bytes | None, bands: int) -> list[int]:
+def signature_band_values(signature: bytes | None, bands: int) -> list[int]:
     """64 bytes -> the values of its first `bands` bands, 16 bits each; none for a story without a signature."""
     return np.frombuffer(signature, ">u2", bands).tolist() if signature else []
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from neardup.config.section import Section
-from neardup.core.candidates.banding import MAX_SKETCH_BANDS, Banding, groups
+from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.records import Language
 
@@ -18,10 +18,10 @@ class Thresholds(Section):
         default=3, description="A pair is `near` when at most this many of the 128 SimHash bits differ. 0 to 7."
     )
     bands: int = Field(
-        default=MAX_SKETCH_BANDS,
+        default=MAX_SIGNATURE_BANDS,
         ge=1,
-        le=MAX_SKETCH_BANDS,
-        description=f"Number of MinHash signature bands in the index. 1 to {MAX_SKETCH_BANDS}.",
+        le=MAX_SIGNATURE_BANDS,
+        description=f"Number of MinHash signature bands in the index. 1 to {MAX_SIGNATURE_BANDS}.",
     )
     shared_bands: int = Field(
         default=2,

@@ -16,7 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import BAND_BITS, MAX_SKETCH_BANDS, SHARED_BLOCKS, Banding, block_values, narrowed
+from neardup.core.candidates.banding import (
+    BAND_BITS,
+    MAX_SIGNATURE_BANDS,
+    SHARED_BLOCKS,
+    Banding,
+    block_values,
+    narrowed,
+)
 from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.core.verify.scores import HashRows, hash_rows
@@ -27,7 +34,7 @@ from neardup.records import Banded, Change, Language
 
 NUMBER = np.dtype("<u4")
 NUMBER_BYTES = 4
-FIRST_BLOCK = MAX_SKETCH_BANDS
+FIRST_BLOCK = MAX_SIGNATURE_BANDS
 MIN_BITS, DEFAULT_BITS, MAX_BITS = 13, 14, 16
 STORIES_PER_BUCKET = 64  # at least, where the width of the values is chosen
 OVERFULL = 512  # stories per bucket

@@ -1,40 +1,42 @@
-"""Many stories at once, as arrays: what lookups bring up, and what an index is built from."""
+"""Reads the fingerprints of many stories as arrays, for nomination and to build an index."""
 
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.core.candidates.select import MOST_UNSEEN, Found, merge_found
+from neardup.core.candidates.select import MAX_UNINDEXED, Found, merge_found
 from neardup.ledger import languages
 from neardup.ledger.changes import last_seq
 
-READ = "SELECT number, id, language, simhash, signature FROM stories"
+SELECT = "SELECT number, id, language, simhash, signature FROM stories"
 
 
 def after(db: sqlite3.Connection, number: int, limit: int) -> FingerprintArrays:
-    """The next stories by number, in order."""
-    rows = db.execute(f"{READ} WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
+    """The first `limit` stories whose numbers are above `number`, in order of their numbers."""
+    rows = db.execute(f"{SELECT} WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
     return FingerprintArrays.of(rows, languages.names(db))
 
 
-def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> FingerprintArrays:
-    """Stories by id or by number, in order of their numbers, of those that the ledger holds."""
+def existing(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> FingerprintArrays:
+    """The stories with these ids or numbers, in order of their numbers; those not in the ledger are left out."""
     rows = {
         row[0]: row
         for column, wanted in (("id", ids), ("number", numbers))
-        for row in db.execute(f"{READ} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(wanted)),))
+        for row in db.execute(
+            f"{SELECT} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(wanted)),)
+        )
     }
     return FingerprintArrays.of((rows[number] for number in sorted(rows)), languages.names(db))
 
 
-def there(
+def for_nomination(
     db: sqlite3.Connection, found: Sequence[Found], applied: int
 ) -> tuple[FingerprintArrays, FingerprintArrays] | None:
-    """The stories that lookups brought up, and those that no index as far as `applied` could bring up.
+    """The stories that lookups found, and the stories that the index lacks because it has changes up to `applied` only.
 
-    None where that is too far from the ledger for these to be compared with each.
+    None if the index is more than MAX_UNINDEXED changes behind the ledger, or ahead of it.
     """
-    if not 0 <= last_seq(db) - applied <= MOST_UNSEEN:
+    if not 0 <= last_seq(db) - applied <= MAX_UNINDEXED:
         return None
-    return held(db, *merge_found(found)), after(db, applied, MOST_UNSEEN)
+    return existing(db, *merge_found(found)), after(db, applied, MAX_UNINDEXED)

@@ -148,12 +148,14 @@ class Writer:
 
     async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
         """For each new story, its matches among the stories looked up, those not indexed yet, and its own batch."""
-        while (arrays := await self._ledger.do(fingerprint_arrays.there, looked.found, looked.applied)) is None:
+        while (
+            arrays := await self._ledger.do(fingerprint_arrays.for_nomination, looked.found, looked.applied)
+        ) is None:
             await self._index_wait.until_answered("index", lambda: self._repair(index))
             looked = LookedUp(looked.fresh, looked.groups, *await self._look_up_groups(index, looked.groups))
-        held, unseen = arrays
-        limits = {banded.language: self._detection.of(banded.language) for _, banded in looked.groups}
-        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, limits, unseen)
+        held, unindexed = arrays
+        thresholds = {banded.language: self._detection.of(banded.language) for _, banded in looked.groups}
+        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, thresholds, unindexed)
         return {one.story_id: one for one in nominees}
 
     async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[LookupResult]]:

@@ -83,12 +83,12 @@ class Checker:
         languages = await self._ledger.do(runs.stories_by_language)
         refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
         applied, [lookup] = await self._index.lookup([probe])
-        state = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [lookup], applied)
+        state = None if applied is None else await self._ledger.do(fingerprint_arrays.for_nomination, [lookup], applied)
         if state is None:
             raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-        arrays, unseen = state
+        arrays, unindexed = state
         thresholds = {probe.language: self._detection.of(probe.language)}
-        [nomination] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unseen)
+        [nomination] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unindexed)
         return nomination.matches
 
     def _copies(self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text]) -> list[Copy]:

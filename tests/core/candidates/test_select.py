@@ -1,6 +1,6 @@
 """Law: the nominees of a story are those of brute force, best first, and the matches left out are counted.
 
-Brute force compares a story with each story that its lookup found, with its batch, and with each unseen story.
+Brute force compares a story with each story that its lookup found, with its batch, and with each unindexed story.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ populations = st.dictionaries(ids, st.builds(Banded, two_languages, hashes, sign
 
 
 @dataclass(frozen=True)
-class Limits:
+class Thresholds:
     hamming: int
     bands: int
     shared_bands: int
@@ -43,11 +43,14 @@ class Limits:
     max_matches: int
 
 
-limits = st.fixed_dictionaries(
+thresholds = st.fixed_dictionaries(
     dict.fromkeys(
         LANGUAGES,
         st.builds(
-            Limits, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
+            Thresholds,
+            st.integers(0, 7),
+            st.sampled_from([8, 32]),
+            *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))],
         ),
     )
 )
@@ -98,19 +101,19 @@ def lookup_result(stories: Mapping[int, Banded], by_id: set[int], by_number: set
     return Found(by_id, np.array([*numbers, 10 * len(stories)], np.uint32))
 
 
-def are_similar(one: Banded, other: Banded, limits: Limits) -> bool:
-    shared = shared_bands(one, other, limits.bands) >= limits.shared_bands
-    near = bits_between(one, other) <= limits.hamming
-    return one.language == other.language and (near or (shared and rows_of(one, other) >= limits.agreeing_rows))
+def are_similar(one: Banded, other: Banded, thresholds: Thresholds) -> bool:
+    shared = shared_bands(one, other, thresholds.bands) >= thresholds.shared_bands
+    near = bits_between(one, other) <= thresholds.hamming
+    return one.language == other.language and (near or (shared and rows_of(one, other) >= thresholds.agreeing_rows))
 
 
 @settings(deadline=None)
-@given(populations, populations, st.integers(1, 3), limits, st.data())
+@given(populations, populations, st.integers(1, 3), thresholds, st.data())
 def test_nominees_are_those_of_brute_force_best_first(
     others: dict[int, Banded],
     batch: dict[int, Banded],
     twins: int,
-    limits: dict[Language, Limits],
+    thresholds: dict[Language, Thresholds],
     data: st.DataObject,
 ) -> None:
     groups = [
@@ -128,13 +131,13 @@ def test_nominees_are_those_of_brute_force_best_first(
             ranked = sorted(
                 (-rows_of(one, other), bits_between(one, other), n)
                 for n, other in candidates.items()
-                if n != story_id and are_similar(one, other, limits[one.language])
+                if n != story_id and are_similar(one, other, thresholds[one.language])
             )
-            most = limits[one.language].max_matches
+            most = thresholds[one.language].max_matches
             expected.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
     arrays = held(others)
-    unseen = arrays.where(np.isin(arrays.ids, list(late)))
-    assert nominate(groups, [lookup_result(others, *both) for both in found], arrays, limits, unseen) == expected
+    unindexed = arrays.where(np.isin(arrays.ids, list(late)))
+    assert nominate(groups, [lookup_result(others, *both) for both in found], arrays, thresholds, unindexed) == expected
 
 
 @given(st.lists(st.tuples(st.sets(ids), st.sets(st.integers(0, 2**32 - 1))), max_size=4))
@@ -147,17 +150,17 @@ def test_found_ids_and_numbers_are_merged_without_duplicates(results: list[tuple
 
 
 @settings(deadline=None)
-@given(*[st.builds(Banded, two_languages, hashes, signatures)] * 2, limits)
+@given(*[st.builds(Banded, two_languages, hashes, signatures)] * 2, thresholds)
 def test_stories_worth_comparing_would_nominate_each_other(
-    one: Banded, other: Banded, limits: dict[Language, Limits]
+    one: Banded, other: Banded, thresholds: dict[Language, Thresholds]
 ) -> None:
-    assert worth_comparing(one, other, limits[one.language]) == are_similar(one, other, limits[one.language])
+    assert worth_comparing(one, other, thresholds[one.language]) == are_similar(one, other, thresholds[one.language])
 
 
 @pytest.mark.parametrize("found", [Found(set(), np.empty(0, np.uint32)), Found({9}, np.array([9], np.uint32))])
 def test_a_lookup_without_stories_has_no_nominees(found: Found) -> None:
     lone = Banded(TAMIL, bytes(16), bytes(ROWS))
-    wanted = dict.fromkeys(LANGUAGES, Limits(3, 32, 2, 10, 50))
+    wanted = dict.fromkeys(LANGUAGES, Thresholds(3, 32, 2, 10, 50))
     assert nominate([([7], lone)], [found], held({}), wanted) == [Nominee(7, (), 0)], "a deleted story was nominated"
     assert nominate([([7], lone)], [found], held({8: lone}), wanted) == [Nominee(7, (), 0)]
     assert nominate([], [], held({}), wanted) == []

@@ -15,14 +15,14 @@ from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
 from neardup.records import Banded
 
-from tests.core.candidates.test_select import Found, Limits, hashes, ids, signatures
+from tests.core.candidates.test_select import Found, Thresholds, hashes, ids, signatures
 from tests.core.candidates.test_select import held as fingerprint_arrays
 from tests.support.languages import ODIA
 
 UNLIMITED = 10**6
 stories = st.dictionaries(ids, st.builds(Banded, st.just(ODIA), hashes, signatures), max_size=16)
-limits = st.builds(
-    Limits, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
+thresholds = st.builds(
+    Thresholds, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
 )
 
 
@@ -35,42 +35,42 @@ def fingerprints(stories: dict[int, Banded]) -> LanguageFingerprints:
     )
 
 
-def one_by_one(stories: dict[int, Banded], limits: Limits) -> tuple[set[tuple[int, int]], int]:
+def one_by_one(stories: dict[int, Banded], thresholds: Thresholds) -> tuple[set[tuple[int, int]], int]:
     """The pairs that lookups nominate, of each story and those before it, and how many are left out."""
     pairs: set[tuple[int, int]] = set()
     left_out = 0
     for n, (story_id, banded) in enumerate(stories.items()):
         before = dict(islice(stories.items(), n))
         found = Found(set(before), np.empty(0, np.uint32))
-        [nominee] = nominate([([story_id], banded)], [found], fingerprint_arrays(before), {ODIA: limits})
+        [nominee] = nominate([([story_id], banded)], [found], fingerprint_arrays(before), {ODIA: thresholds})
         pairs |= {(story_id, match) for match in nominee.matches}
         left_out += nominee.capped
     return pairs, left_out
 
 
 @settings(deadline=None)
-@given(stories, limits, st.sampled_from([1, 5, top_k.MIN_UNSORTED]))
+@given(stories, thresholds, st.sampled_from([1, 5, top_k.MIN_UNSORTED]))
 def test_the_shortlist_is_what_lookups_would_have_nominated(
-    stories: dict[int, Banded], limits: Limits, sort_at: int
+    stories: dict[int, Banded], thresholds: Thresholds, sort_at: int
 ) -> None:
-    shortlist = Shortlist(fingerprints(stories), limits.max_matches)
+    shortlist = Shortlist(fingerprints(stories), thresholds.max_matches)
     with patch.object(top_k, "MIN_UNSORTED", sort_at):
-        banding = Banding(limits.hamming, limits.bands, limits.shared_bands)
-        for chunk in nominated_pairs(fingerprints(stories), banding, limits.agreeing_rows):
+        banding = Banding(thresholds.hamming, thresholds.bands, thresholds.shared_bands)
+        for chunk in nominated_pairs(fingerprints(stories), banding, thresholds.agreeing_rows):
             shortlist.add(chunk.left, chunk.right)
     pages = list(shortlist.pages(3))
     assert all(len(page) <= 3 for page in pages)
     pairs = [pair for page in pages for pair in page]
     assert len(pairs) == len(shortlist) == len(set(pairs)), "a pair is listed twice"
-    assert (set(pairs), shortlist.left_out) == one_by_one(stories, limits)
+    assert (set(pairs), shortlist.left_out) == one_by_one(stories, thresholds)
 
 
 @settings(deadline=None)
-@given(stories, limits)
-def test_a_pair_added_again_changes_nothing(stories: dict[int, Banded], limits: Limits) -> None:
+@given(stories, thresholds)
+def test_a_pair_added_again_changes_nothing(stories: dict[int, Banded], thresholds: Thresholds) -> None:
     once, twice = (Shortlist(fingerprints(stories), UNLIMITED) for _ in range(2))
-    banding = Banding(limits.hamming, limits.bands, limits.shared_bands)
-    for chunk in nominated_pairs(fingerprints(stories), banding, limits.agreeing_rows):
+    banding = Banding(thresholds.hamming, thresholds.bands, thresholds.shared_bands)
+    for chunk in nominated_pairs(fingerprints(stories), banding, thresholds.agreeing_rows):
         for shortlist in (once, twice, twice):
             shortlist.add(chunk.left, chunk.right)
     assert list(once.pages(100)) == list(twice.pages(100))

@@ -14,7 +14,7 @@ import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.compute import PERMUTATIONS, WEIGHTS, compiled_road, fingerprint, fingerprint_text
+from neardup.core.fingerprint.compute import PERMUTATIONS, WEIGHTS, compiled_kernel, fingerprint, fingerprint_text
 from neardup.core.fingerprint.kernel import normalise
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
@@ -48,7 +48,7 @@ def plainly(text: str) -> Fingerprint | None:
 
 
 def is_compiled(text: str) -> bool:
-    read = compiled_road()
+    read = compiled_kernel()
     assert read is not None, "nothing may be compiled here"
     return read(codes_of(text), entries(), joining(), WEIGHTS, PERMUTATIONS)[0] >= 0
 

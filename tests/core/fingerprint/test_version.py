@@ -114,6 +114,6 @@ def test_a_compiled_road_that_leads_elsewhere_is_refused(monkeypatch: pytest.Mon
 
 
 def test_where_nothing_may_be_compiled_the_plain_road_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(road, "compiled_road", lambda: None)
-    monkeypatch.setattr(version, "compiled_road", lambda: None)
+    monkeypatch.setattr(road, "compiled_kernel", lambda: None)
+    monkeypatch.setattr(version, "compiled_kernel", lambda: None)
     assert version.warm_up() is False

@@ -26,7 +26,7 @@ from neardup.core.fingerprint.word_hashes import mixed
 BANDS = 8
 MAX_DISTANCE = BANDS - 1
 ROWS_A_BAND = 2
-MAX_SKETCH_BANDS = ROWS // ROWS_A_BAND
+MAX_SIGNATURE_BANDS = ROWS // ROWS_A_BAND
 MAX_BLOCKS = MAX_DISTANCE + 2
 SHARED_BLOCKS = 2
 HASH_BITS = 128
@@ -48,7 +48,7 @@ class Banding:
     """
 
     hamming: int = 3
-    bands: int = MAX_SKETCH_BANDS
+    bands: int = MAX_SIGNATURE_BANDS
     shared: int = 2
     max_bucket: int = 5000
 

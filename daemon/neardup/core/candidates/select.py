@@ -17,10 +17,10 @@ T = TypeVar("T", bound=np.generic)
 Indices = npt.NDArray[np.int64]
 NO_NUMBERS: Numbers = np.empty(0, np.uint32)
 NO_STORIES = FingerprintArrays.of((), {})
-MOST_UNSEEN = 10_000  # comparing so many with each story of a batch takes about ten milliseconds
+MAX_UNINDEXED = 10_000  # stories; comparing them with each story of a batch takes about ten milliseconds
 
 
-class Limits(Protocol):
+class NominationThresholds(Protocol):
     """The thresholds of nomination for a language, and the maximum of matches per story."""
 
     @property
@@ -60,29 +60,29 @@ def nominate(
     batch: Sequence[StoryGroup],
     found: Sequence[Found],
     held: FingerprintArrays,
-    limits: Mapping[Language, Limits],
-    unseen: FingerprintArrays = NO_STORIES,
+    thresholds: Mapping[Language, NominationThresholds],
+    unindexed: FingerprintArrays = NO_STORIES,
 ) -> list[Nominee]:
-    """For each story of a batch, its matches among the stories its lookup found, the batch, and `unseen`.
+    """For each story of a batch, its matches among the stories its lookup found, the batch, and `unindexed`.
 
     A match is within the Hamming distance, or shares enough bands and agrees in enough rows.  `found` are the results
-    of the lookups of `batch`; `held` has, in order of their numbers, the found stories that still exist.  `unseen` are
-    stories that no lookup could find yet, so they are compared with each of the batch; both number their languages as
-    `held.names` does.  Older versions of the batch's own stories are ignored.  The best match agrees in the most rows,
-    then has the smallest Hamming distance, then the lowest id.
+    of the lookups of `batch`; `held` has, in order of their numbers, the found stories that still exist.  `unindexed`
+    are stories that no lookup could find yet, so they are compared with each of the batch; both number their languages
+    as `held.names` does.  Older versions of the batch's own stories are ignored.  The best match agrees in the most
+    rows, then has the smallest Hamming distance, then the lowest id.
     """
     batch_arrays = arrays_of([banded for _, banded in batch], held.names)
     members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
     sizes = np.array([len(ids) for ids, _ in batch], np.int64)
-    thresholds = _threshold_table(limits, held.names)
-    unseen = unseen.where(~np.isin(unseen.ids, members))
-    others = held.where(~np.isin(held.ids, np.concatenate((members, unseen.ids))))
+    table = _threshold_table(thresholds, held.names)
+    unindexed = unindexed.where(~np.isin(unindexed.ids, members))
+    others = held.where(~np.isin(held.ids, np.concatenate((members, unindexed.ids))))
     left, right = _found_pairs(found, others)
-    is_alike, rows, bits = alike(batch_arrays, others, left, right, thresholds)
+    is_alike, rows, bits = alike(batch_arrays, others, left, right, table)
     pairs = [np.stack((left, -rows, bits, others.ids[right]))[:, is_alike]]
-    left, right, rows, bits = alike_across(batch_arrays, unseen, thresholds)
-    pairs.append(np.stack((left, -rows, bits, unseen.ids[right])))
-    left, right, rows, bits = alike_inside(batch_arrays, thresholds)
+    left, right, rows, bits = alike_across(batch_arrays, unindexed, table)
+    pairs.append(np.stack((left, -rows, bits, unindexed.ids[right])))
+    left, right, rows, bits = alike_inside(batch_arrays, table)
     # Within the batch: both directions of each pair, and stories with equal fingerprints, each paired with its group.
     shared = np.flatnonzero(sizes > 1)
     left, right = np.concatenate((left, right, shared)), np.concatenate((right, left, shared))
@@ -96,7 +96,7 @@ def nominate(
     ends = np.searchsorted(ranked[0], np.arange(len(batch) + 1)).tolist()
     nominees = []
     for (ids, banded), begin, end in zip(batch, ends, ends[1:], strict=False):
-        best, most = ranked[3, begin:end].tolist(), limits[banded.language].max_matches
+        best, most = ranked[3, begin:end].tolist(), thresholds[banded.language].max_matches
         for story_id in ids:
             matches = [other for other in best[: most + 1] if other != story_id][:most]
             nominees.append(Nominee(story_id, tuple(matches), len(best) - (len(ids) > 1) - len(matches)))
@@ -117,19 +117,19 @@ def arrays_of(bandeds: Sequence[Banded], names: Mapping[int, Language]) -> Finge
     return FingerprintArrays.of(rows, names)
 
 
-def worth_comparing(one: Banded, other: Banded, limits: Limits) -> bool:
+def worth_comparing(one: Banded, other: Banded, thresholds: NominationThresholds) -> bool:
     """Whether two stories would nominate each other if a lookup found them, whatever bands they share."""
     names = dict(enumerate({one.language, other.language}))
-    return len(alike_inside(arrays_of([one, other], names), _threshold_table({one.language: limits}, names))[0]) > 0
+    return len(alike_inside(arrays_of([one, other], names), _threshold_table({one.language: thresholds}, names))[0]) > 0
 
 
-def _threshold_table(limits: Mapping[Language, Limits], names: Mapping[int, Language]) -> Indices:
-    """(languages, 4), by number: hamming, bands, shared_bands, agreeing_rows; zeros for a language without limits."""
-    thresholds = np.zeros((max(names, default=0) + 1, 4), np.int64)
+def _threshold_table(thresholds: Mapping[Language, NominationThresholds], names: Mapping[int, Language]) -> Indices:
+    """(languages, 4), by number: hamming, bands, shared_bands, agreeing_rows; zeros for a language without them."""
+    table = np.zeros((max(names, default=0) + 1, 4), np.int64)
     for number, language in names.items():
-        if (own := limits.get(language)) is not None:
-            thresholds[number] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
-    return thresholds
+        if (own := thresholds.get(language)) is not None:
+            table[number] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
+    return table
 
 
 def _found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Indices, Indices]:

@@ -27,7 +27,7 @@ WEIGHTS = weights(np.maximum(np.arange(4096), 1)).astype(np.int64)  # of words t
 
 def fingerprint_text(text: str) -> Fingerprint | None:
     """A story's text -> its fingerprint; None where it has no word.  May be called from several threads."""
-    read = compiled_road()
+    read = compiled_kernel()
     if read is None:
         return _read_plainly(text)
     words, pairs, normalised, votes, minima = read(codes_of(text), entries(), joining(), WEIGHTS, PERMUTATIONS)
@@ -45,7 +45,7 @@ def fingerprint_text(text: str) -> Fingerprint | None:
 
 
 @cache
-def compiled_road() -> Callable[..., tuple[int, int, Bytes, Bytes, Bytes]] | None:
+def compiled_kernel() -> Callable[..., tuple[int, int, Bytes, Bytes, Bytes]] | None:
     """The compiled function, loaded; None where the system forbids a process to make memory executable."""
     try:
         from neardup.core.fingerprint.kernel import read_story  # noqa: PLC0415 - 115 MB, for whoever fingerprints

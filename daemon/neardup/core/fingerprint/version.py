@@ -11,7 +11,7 @@ from functools import cache
 
 import xxhash
 
-from neardup.core.fingerprint.compute import compiled_road, fingerprint, fingerprint_text
+from neardup.core.fingerprint.compute import compiled_kernel, fingerprint, fingerprint_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED, Languages
 from neardup.records import Language
@@ -88,7 +88,7 @@ def warm_up() -> bool:
                 raise RuntimeError(
                     "compiled fingerprints are not what they should be: empty the folder of numba's cache"
                 )
-    return compiled_road() is not None
+    return compiled_kernel() is not None
 
 
 def _stories(golden: str) -> Iterator[list[bytes]]:

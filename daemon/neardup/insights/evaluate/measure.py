@@ -144,7 +144,7 @@ async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> li
     for start in range(0, len(batch), step):
         some = batch[start : start + step]
         _, results = await app.index.lookup([banded for _, banded in some])
-        held = await app.reader.do(fingerprint_arrays.held, *merge_found(results))
+        held = await app.reader.do(fingerprint_arrays.existing, *merge_found(results))
         limits = {one.language: _unlimited(app.config.detection.of(one.language)) for _, one in some}
         nominees = nominate([([place], banded) for place, banded in some], results, held, limits)
         for result, nominee in zip(results, nominees, strict=True):
