@@ -1,4 +1,4 @@
-"""The language registry: the languages that the package ships, and those that a configuration adds."""
+"""The registry of languages: those shipped with the package, and those that a configuration adds."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,9 @@ from neardup.records import Language
 class LanguageEntry:
     """One language.
 
-    The first of `codes` (ISO 639, lower case) is the one in web pages and in the keys of the compact Redis layout.
-    `fonts` are CSS families, the best first.  The fingerprints of the text `golden` give the version of the language.
+    The first of `codes` (ISO 639, lower case) is used in web pages and in the keys of the compact Redis layout.
+    `fonts` are CSS font families, the best first.  The fingerprints of the text `golden` determine the language's
+    version.
     """
 
     codes: tuple[str, ...]
@@ -25,12 +26,12 @@ class LanguageEntry:
 
     @property
     def code(self) -> str:
-        """The code in web pages and keys."""
+        """The code used in web pages and keys."""
         return self.codes[0]
 
 
 class Languages(Mapping[Language, LanguageEntry]):
-    """The languages that a process knows, by name.  Immutable.  Raises ValueError for a code of two languages."""
+    """The languages known to a process, by name.  Immutable.  Raises ValueError if two languages share a code."""
 
     def __init__(self, entries: Mapping[Language, LanguageEntry]) -> None:
         self._entries = dict(entries)
@@ -39,7 +40,7 @@ class Languages(Mapping[Language, LanguageEntry]):
             for code in entry.codes:
                 other = self._by_word.setdefault(code.upper(), name)
                 if other != name:
-                    raise ValueError(f"{name}: the code {code!r} is that of {other}")
+                    raise ValueError(f"{name}: the code {code!r} belongs to {other}")
 
     def __getitem__(self, name: Language) -> LanguageEntry:
         return self._entries[name]
@@ -54,7 +55,7 @@ class Languages(Mapping[Language, LanguageEntry]):
         return hash(tuple(self._entries.items()))
 
     def find(self, word: str) -> Language:
-        """A language's name or code, in any case.  Raises ValueError."""
+        """The language with this name or code, in any case.  Raises ValueError if there is none."""
         try:
             return self._by_word[word.strip().upper()]
         except KeyError:
@@ -62,7 +63,7 @@ class Languages(Mapping[Language, LanguageEntry]):
 
     @property
     def codes(self) -> dict[Language, str]:
-        """Each language's code in web pages and keys."""
+        """Each language's code used in web pages and keys."""
         return {name: entry.code for name, entry in self._entries.items()}
 
 
@@ -77,4 +78,4 @@ def _shipped() -> Languages:
 
 
 SHIPPED = _shipped()
-LANGUAGES = tuple(SHIPPED)  # in the order in which a new ledger numbers them
+LANGUAGES = tuple(SHIPPED)  # in the order of their numbers in a new ledger

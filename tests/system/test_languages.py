@@ -1,4 +1,4 @@
-"""Law: a language that the configuration adds is found by the next run, and asks for no new fingerprints."""
+"""Law: the next run detects copies in a language added to the configuration, and recomputes no other fingerprints."""
 
 import csv
 import json
@@ -24,16 +24,16 @@ SINHALA_WORDS = ["ගම", "ගඟ", "කතාව", "ගස", "වලාකු�
 
 
 def text(words: list[str], seed: int) -> str:
-    """Two hundred words whose order is a story's own."""
+    """Two hundred words in an order that depends on the seed."""
     return " ".join(words[(n * n * seed + n // 7 * seed) % len(words)] + str(n * seed % 17) for n in range(200))
 
 
-def listing(folder: Path, stories: dict[int, tuple[str, str]]) -> Path:
-    """The pages of stories (id -> language and text), and the manifest that lists them."""
-    for story_id, (language, told) in stories.items():
+def write_stories(folder: Path, stories: dict[int, tuple[str, str]]) -> Path:
+    """Write the pages of stories (id -> language and text); return the manifest that lists them."""
+    for story_id, (language, story) in stories.items():
         page = folder / "html" / language / f"{story_id}.html"
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(f"<p>{told}</p>", encoding="utf-8")
+        page.write_text(f"<p>{story}</p>", encoding="utf-8")
     manifest = folder / "manifest.csv"
     with manifest.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
@@ -42,9 +42,9 @@ def listing(folder: Path, stories: dict[int, tuple[str, str]]) -> Path:
     return manifest
 
 
-def fingerprints(neardup: Neardup, below: int) -> list[tuple[object, ...]]:
+def fingerprints(neardup: Neardup, max_id: int) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(neardup.ledger)) as db:
-        return db.execute("SELECT number, id, simhash FROM stories WHERE id < ? ORDER BY id", (below,)).fetchall()
+        return db.execute("SELECT number, id, simhash FROM stories WHERE id < ? ORDER BY id", (max_id,)).fetchall()
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
@@ -53,12 +53,12 @@ def test_a_language_added_later_is_found_and_nothing_is_refingerprinted(
 ) -> None:
     hindi = {n: ("HINDI", text(HINDI_WORDS, 3 + n // 2)) for n in range(1, 7)}
     later = {
-        10: ("HINDI", text(HINDI_WORDS, 3)),  # as 1
+        10: ("HINDI", text(HINDI_WORDS, 3)),  # the text of story 1
         **{n: ("SINHALA", text(SINHALA_WORDS, n // 2)) for n in range(20, 26)},
         30: ("KLINGON", text(HINDI_WORDS, 3)),
     }
     with nullcontext("sqlite:") if kind == "sqlite" else redis_server(tmp_path) as url:
-        config = embedded(listing(tmp_path, hindi), tmp_path / "html", url)
+        config = embedded(write_stories(tmp_path, hindi), tmp_path / "html", url)
         config = config.replace('body = "article .story, div.post-body"', "")
         if kind == "compact":
             config = config.replace(f'url = "{url}"', f'url = "{url}"\nlayout = "compact"')
@@ -66,11 +66,11 @@ def test_a_language_added_later_is_found_and_nothing_is_refingerprinted(
         assert neardup("backfill").code == 0
         before = fingerprints(neardup, 10)
 
-        listing(tmp_path, hindi | later)
+        write_stories(tmp_path, hindi | later)
         neardup.configure(config + SINHALA)
         ended = neardup("daily", "--json")
         assert ended.code == 0, ended.err
-        assert fingerprints(neardup, 10) == before, "stories of Hindi were fingerprinted again"
+        assert fingerprints(neardup, 10) == before, "Hindi stories were fingerprinted again"
 
         with closing(sqlite3.connect(neardup.ledger)) as db:
             numbers = dict(db.execute("SELECT name, number FROM languages"))
@@ -81,7 +81,7 @@ def test_a_language_added_later_is_found_and_nothing_is_refingerprinted(
         assert dead == [("bad_language",)]
         if kind == "compact":
             with redis.Redis.from_url(url) as client:
-                assert b"SINHALA=13" in (client.get("neardup:bits") or b""), "a later language has the least width"
+                assert b"SINHALA=13" in (client.get("neardup:bits") or b""), "an added language has the smallest width"
                 assert client.exists("neardup:stories:si")
         page = tmp_path / "page.html"
         page.write_text(f"<p>{text(SINHALA_WORDS, 10)}</p>", encoding="utf-8")
@@ -91,7 +91,7 @@ def test_a_language_added_later_is_found_and_nothing_is_refingerprinted(
         neardup.configure(config)
         refused = neardup("daily")
         assert refused.code != 0
-        assert "[languages.SINHALA]" in refused.err, "a language with stories may not be taken away"
+        assert "[languages.SINHALA]" in refused.err, "removing a language with stories must be refused"
 
         neardup.configure(config + SINHALA.replace("කියවීය", "බැලීය"))
         refused = neardup("daily")

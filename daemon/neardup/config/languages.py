@@ -68,8 +68,8 @@ def by_name(tables: Any) -> Any:
         return tables
     merged: dict[str, Any] = {}
     for name, table in tables.items():
-        before = merged.get(name.upper())
-        merged[name.upper()] = {**before, **table} if isinstance(before, dict) and isinstance(table, dict) else table
+        earlier = merged.get(name.upper())
+        merged[name.upper()] = {**earlier, **table} if isinstance(earlier, dict) and isinstance(table, dict) else table
     return merged
 
 

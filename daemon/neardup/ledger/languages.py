@@ -1,4 +1,4 @@
-"""The numbers of the languages in this ledger, which assigns them: arrays and rows carry the number."""
+"""The numbers that a ledger assigns to languages, which rows and arrays contain instead of names."""
 
 import sqlite3
 from collections.abc import Collection
@@ -19,9 +19,9 @@ def numbers(db: sqlite3.Connection) -> dict[Language, int]:
 
 
 def register(db: sqlite3.Connection, languages: Collection[Language]) -> None:
-    """Give the languages that the ledger does not know yet the next numbers, in their order.
+    """Assign the next numbers to the languages that are new to the ledger, in their order.
 
-    Raises Fatal where the ledger has stories of a language that is not among them.
+    Raises Fatal if the ledger has stories in a language that is not in `languages`.
     """
     if missing := [name for name in runs.stories_by_language(db) if name not in languages]:
         tables = ", ".join(f"[languages.{name}]" for name in missing)

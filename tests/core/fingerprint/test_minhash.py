@@ -1,5 +1,5 @@
-"""Laws: a signature is the least hash under each permutation, of the set of word pairs and nothing else, and agreeing
-rows estimate the Jaccard similarity of two such sets.
+"""Laws: a signature holds the least hash of the set of word pairs under each permutation, and agreeing rows estimate
+the Jaccard similarity of two such sets.
 """
 
 import random
@@ -58,14 +58,14 @@ def test_shingles_are_the_distinct_pairs_of_adjacent_words(words: list[bytes]) -
 @given(stories)
 def test_a_signature_is_the_least_hash_under_each_permutation(words: list[bytes]) -> None:
     hashes = shingles_one_by_one(words)
-    made = signature(shingles(hashed(words)))
+    result = signature(shingles(hashed(words)))
     if len(hashes) < MIN_SHINGLES:
-        assert made is None, f"{len(hashes)} shingles are too few for a signature"
+        assert result is None, f"{len(hashes)} shingles are too few for a signature"
         return
     permutations = zip(MULTIPLIERS.tolist(), ADDENDS.tolist(), strict=True)
-    want = bytes(mix(min(a * h + b & WORD for h in hashes)) >> 56 for a, b in permutations)
-    assert made == want
-    assert len(want) == ROWS
+    expected = bytes(mix(min(a * h + b & WORD for h in hashes)) >> 56 for a, b in permutations)
+    assert result == expected
+    assert len(expected) == ROWS
 
 
 def test_the_permutations_are_permutations() -> None:
@@ -89,7 +89,7 @@ def test_agreeing_rows_estimate_the_jaccard_similarity(share: float) -> None:
     assert abs(np.mean([estimated_jaccard(int(n)) for n in rows]) - true) < error + 0.004
 
 
-def test_an_estimate_is_a_share() -> None:
+def test_estimates_rise_from_0_to_1() -> None:
     assert estimated_jaccard(0) == 0.0
     assert estimated_jaccard(ROWS) == 1.0
     estimates = [estimated_jaccard(n) for n in range(ROWS + 1)]
@@ -101,12 +101,12 @@ def test_a_tenth_of_the_words_replaced_leaves_two_thirds_of_the_rows(language: L
     draw = random.Random(language)
     words = [draw.choice(tokens(TEXTS[language])) + str(draw.randrange(90)).encode() for _ in range(600)]
     edited = [b"other" + word if draw.random() < 0.1 else word for word in words]
-    rows = [signature_rows([signature(shingles(hashed(told)))]) for told in (words, edited, words[::-1])]
+    rows = [signature_rows([signature(shingles(hashed(version)))]) for version in (words, edited, words[::-1])]
     assert agreeing(rows[0], rows[0])[0] == ROWS
     assert agreeing(rows[0], rows[1])[0] > ROWS // 2
     assert agreeing(rows[0], rows[2])[0] < ROWS // 4, "the order of the words counts"
 
 
-def test_no_signature_is_a_row_of_its_own() -> None:
+def test_a_missing_signature_is_a_row_of_zeros() -> None:
     assert signature_rows([]).shape == (0, ROWS)
     assert signature_rows([None, b"\x07" * ROWS]).tolist() == [[0] * ROWS, [7] * ROWS]

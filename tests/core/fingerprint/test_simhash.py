@@ -1,5 +1,5 @@
-"""Laws: a SimHash is what voting bit by bit gives, 16 bytes whatever the words, and their order changes nothing; two
-texts have one text hash exactly when they have the same words in the same order.
+"""Laws: a SimHash equals that of voting bit by bit, and does not depend on the order of the words; two texts have the
+same text hash exactly if they have the same words in the same order.
 """
 
 import math
@@ -33,7 +33,7 @@ def simhash(words: list[bytes]) -> bytes:
 
 
 def by_vote(words: list[bytes]) -> bytes:
-    """One vote a distinct word and bit, the highest bit of the first byte first."""
+    """One vote per distinct word and bit, the highest bit of the first byte first."""
     votes = [0] * 128
     for word, frequency in Counter(words).items():
         weight = round(SCALE * (1 + math.log(frequency)))
@@ -45,22 +45,22 @@ def by_vote(words: list[bytes]) -> bytes:
 
 @unhurried
 @given(stories)
-def test_a_simhash_is_what_voting_bit_by_bit_gives(words: list[bytes]) -> None:
+def test_a_simhash_equals_voting_bit_by_bit(words: list[bytes]) -> None:
     assert simhash(words) == by_vote(words)
 
 
 @unhurried
 @given(stories.flatmap(lambda words: st.tuples(st.just(words), st.permutations(words))))
-def test_the_order_of_the_words_changes_nothing(orders: tuple[list[bytes], list[bytes]]) -> None:
+def test_the_order_of_the_words_changes_no_simhash(orders: tuple[list[bytes], list[bytes]]) -> None:
     assert simhash(orders[0]) == simhash(orders[1])
 
 
 @unhurried
 @given(stories)
-def test_a_fingerprint_is_16_bytes_of_each_hash_and_the_number_of_words(words: list[bytes]) -> None:
-    made = fingerprint(words)
-    assert (len(made.text_hash), len(made.simhash), made.words) == (16, 16, len(words))
-    assert made == fingerprint(list(words))
+def test_a_fingerprint_has_16_byte_hashes_and_a_word_count(words: list[bytes]) -> None:
+    result = fingerprint(words)
+    assert (len(result.text_hash), len(result.simhash), result.words) == (16, 16, len(words))
+    assert result == fingerprint(list(words))
 
 
 @unhurried
@@ -68,23 +68,23 @@ def test_a_fingerprint_is_16_bytes_of_each_hash_and_the_number_of_words(words: l
 def test_a_text_hash_is_equal_for_equal_words_only(left: list[bytes], right: list[bytes]) -> None:
     one, other = (
         [word.replace(b" ", b"") or b"-" for word in words] for words in (left, right)
-    )  # tokens hold no space
+    )  # tokens contain no spaces
     assert (fingerprint(one).text_hash == fingerprint(other).text_hash) == (one == other)
     assert (fingerprint(one).text_hash == fingerprint([b"".join(one)]).text_hash) == (len(one) == 1)
 
 
 @pytest.mark.parametrize("language", SAMPLED)
-def test_stories_share_a_text_hash_exactly_where_they_share_their_words(language: Language) -> None:
+def test_real_stories_share_text_hashes_only_with_equal_words(language: Language) -> None:
     pages = sorted((SAMPLES / "stories" / language).glob("*.html"))
-    told = [tokens(visible_text(page.read_text(encoding="utf-8"), STORY)) for page in pages]
-    for a, b in combinations(told, 2):
+    stories_words = [tokens(visible_text(page.read_text(encoding="utf-8"), STORY)) for page in pages]
+    for a, b in combinations(stories_words, 2):
         assert (fingerprint(a).text_hash == fingerprint(b).text_hash) == (a == b)
         assert simhash(a) == by_vote(a)
 
 
 @pytest.mark.parametrize("language", SAMPLED)
-def test_a_word_changed_in_a_long_story_changes_few_bits(language: Language) -> None:
-    """Of two unrelated stories about half of the bits differ."""
+def test_one_changed_word_in_a_long_story_changes_few_bits(language: Language) -> None:
+    """In contrast, about half of the bits differ between two unrelated stories."""
     numbered = [f"{word.decode()}{n}".encode() for n in range(60) for word in tokens(TEXTS[language])]
     unrelated = [word[::-1] for word in numbered]
     bits = hamming(hash_rows([simhash(numbered)]), hash_rows([simhash([*numbered[:-1], b"x"]), simhash(unrelated)]))
@@ -92,16 +92,16 @@ def test_a_word_changed_in_a_long_story_changes_few_bits(language: Language) -> 
     assert bits[1] > 32
 
 
-def test_no_words_have_no_fingerprint() -> None:
+def test_a_story_without_words_is_refused() -> None:
     with pytest.raises(ValueError, match="without words"):
         fingerprint([])
 
 
-def test_a_single_word_votes_alone() -> None:
+def test_the_simhash_of_a_single_word_is_its_digest() -> None:
     word = "कहानी".encode()
     assert simhash([word]) == simhash([word] * 7) == xxhash.xxh3_128_digest(word)
 
 
-def test_the_sums_are_exact_where_floats_of_another_order_would_not_be() -> None:
+def test_votes_are_exact_in_any_order_of_addition() -> None:
     words = [f"{n}".encode() for n in range(400) for _ in range(1 + n % 17 * n)]
     assert simhash(words) == simhash(words[::-1]) == simhash(sorted(words)) == by_vote(words)

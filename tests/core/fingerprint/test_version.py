@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.fingerprint import compute as road
-from neardup.core.fingerprint import minhash, permutations, simhash, version
+from neardup.core.fingerprint import compute, minhash, permutations, simhash, version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.text import codepoints, normalize
 from neardup.languages import LANGUAGES
@@ -19,17 +18,17 @@ from neardup.records import Language
 
 from tests.support.languages import ENGLISH, KANNADA, TEXTS
 
-digest_now = version.digest_of.__wrapped__
-FRESH = "0" * 16
+uncached_digest = version.digest_of.__wrapped__
+OTHER_DIGEST = "0" * 16
 
 
-def digests_now() -> dict[Language, str]:
-    return {language: digest_now(golden) for language, golden in TEXTS.items()}
+def current_digests() -> dict[Language, str]:
+    return {language: uncached_digest(golden) for language, golden in TEXTS.items()}
 
 
 def test_algorithm_and_languages_have_their_pinned_digests() -> None:
     assert version.unpinned() == []
-    assert digests_now() == version.PINNED, "the digest of a language"
+    assert current_digests() == version.PINNED, "the digest of a language"
     assert version.algorithm() == version.algorithm.__wrapped__() == version.PINNED_ALGORITHM
     assert version.version().split() == [version.PINNED_ALGORITHM, *(f"{n}={d}" for n, d in version.PINNED.items())]
 
@@ -64,16 +63,18 @@ def test_a_changed_constant_changes_a_digest(
     monkeypatch.setattr(module, name, value)
     table = codepoints.table.__wrapped__()
     monkeypatch.setattr(normalize, "table", lambda: table)
-    assert digests_now() != version.PINNED, f"{name} does not count"
+    assert current_digests() != version.PINNED, f"{name} does not affect a digest"
     of_algorithm = module in {simhash, minhash}
-    assert (version.algorithm.__wrapped__() != version.PINNED_ALGORITHM) is of_algorithm, "what of the algorithm"
+    assert (version.algorithm.__wrapped__() != version.PINNED_ALGORITHM) is of_algorithm, (
+        "the algorithm's digest must change with the algorithm only"
+    )
 
 
 def test_a_dropped_nukta_changes_only_languages_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codepoints, "NUKTAS", codepoints.NUKTAS.replace("\u0cbc", ""))
     table = codepoints.table.__wrapped__()
     monkeypatch.setattr(normalize, "table", lambda: table)
-    assert {n for n, digest in digests_now().items() if digest != version.PINNED[n]} == {KANNADA}
+    assert {n for n, digest in current_digests().items() if digest != version.PINNED[n]} == {KANNADA}
 
 
 names = st.sampled_from(["HINDI", "TAMIL", "SINHALA", "ENGLISH"])
@@ -84,36 +85,36 @@ digests = st.dictionaries(names, st.sampled_from(["a" * 16, "b" * 16]))
 def test_only_a_held_language_with_another_digest_differs(
     old: dict[str, str], new: dict[str, str], held: set[str]
 ) -> None:
-    recorded, made = (" ".join(("f" * 16, *(f"{n}={d}" for n, d in one.items()))) for one in (old, new))
+    recorded, current = (" ".join(("f" * 16, *(f"{n}={d}" for n, d in one.items()))) for one in (old, new))
     changed = {n for n in held & old.keys() & new.keys() if old[n] != new[n]}
-    why = version.difference(recorded, made, held)
-    assert (why is not None) is bool(changed)
-    assert why is None or any(name in why for name in changed), "the message names the language"
+    message = version.difference(recorded, current, held)
+    assert (message is not None) is bool(changed)
+    assert message is None or any(name in message for name in changed), "the message names the language"
 
 
-def test_another_algorithm_differs_whatever_is_held() -> None:
-    why = version.difference(f"{FRESH} HINDI=a", f"{version.algorithm()} HINDI=a", ())
-    assert why == f"fingerprints of version {FRESH}, this program makes {version.algorithm()}"
+def test_another_algorithm_differs_whatever_languages_have_stories() -> None:
+    message = version.difference(f"{OTHER_DIGEST} HINDI=a", f"{version.algorithm()} HINDI=a", ())
+    assert message == f"fingerprints of version {OTHER_DIGEST}, this program makes {version.algorithm()}"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_golden_text_holds_what_its_script_makes_difficult(language: Language) -> None:
-    told = TEXTS[language]
-    kinds = {unicodedata.category(c)[0] for c in told}
+def test_a_golden_text_contains_the_difficult_parts_of_its_script(language: Language) -> None:
+    golden = TEXTS[language]
+    kinds = {unicodedata.category(c)[0] for c in golden}
     assert kinds >= ({"L", "P", "N"} if language is ENGLISH else {"L", "M", "P", "N"})
-    words = normalize.tokens(told)
-    assert words != told.encode().split(), "normalisation changes nothing here"
+    words = normalize.tokens(golden)
+    assert words != golden.encode().split(), "normalisation changes nothing here"
     assert fingerprint(words + words[::-1] + words[::2] + words[::3]).signature, "too few shingles to pin the signature"
 
 
-def test_a_compiled_road_that_leads_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_with_wrong_fingerprints_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert version.warm_up() is True
-    monkeypatch.setattr(road, "PERMUTATIONS", (permutations.MULTIPLIERS, permutations.ADDENDS + np.uint64(1)))
+    monkeypatch.setattr(compute, "PERMUTATIONS", (permutations.MULTIPLIERS, permutations.ADDENDS + np.uint64(1)))
     with pytest.raises(RuntimeError, match="cache"):
         version.warm_up()
 
 
-def test_where_nothing_may_be_compiled_the_plain_road_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(road, "compiled_kernel", lambda: None)
+def test_warm_up_is_false_without_executable_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute, "compiled_kernel", lambda: None)
     monkeypatch.setattr(version, "compiled_kernel", lambda: None)
     assert version.warm_up() is False

@@ -1,5 +1,5 @@
 """Laws: any bytes and any markup give text or NoStoryText, and nothing else; a page's words are those a reader sees,
-whatever its charset and however that is told, or told wrongly.
+whatever its charset, and whether the charset is declared, missing or declared wrongly.
 """
 
 import codecs
@@ -47,7 +47,7 @@ def text_or_reason(body: bytes, content_type: str | None = None) -> str:
 
 @unhurried
 @given(st.binary(), st.none() | st.sampled_from(LABELS).map("text/html; charset={}".format) | st.text())
-def test_any_bytes_are_text_or_unreadable(body: bytes, content_type: str | None) -> None:
+def test_any_bytes_give_text_or_a_reason(body: bytes, content_type: str | None) -> None:
     text_or_reason(body, content_type).encode()
 
 
@@ -72,18 +72,18 @@ def test_a_picture_is_not_text(noise: bytes) -> None:
 @pytest.mark.parametrize(
     "charset", ["undefined", "idna", "punycode", "unicode_escape", "hex", "rot13", "mbcs", "-", "."]
 )
-@pytest.mark.parametrize("told", ["header", "meta"])
-def test_the_name_of_a_codec_that_no_page_has_is_no_label(charset: str, told: str) -> None:
-    body = f"<meta {'charset' if told == 'meta' else 'name'}={charset}><p>A story \\d".encode()
-    assert text_or_reason(body, f"text/html; charset={charset}" if told == "header" else None) == "\nA story \\d\n"
+@pytest.mark.parametrize("source", ["header", "meta"])
+def test_names_of_python_codecs_are_not_charset_labels(charset: str, source: str) -> None:
+    body = f"<meta {'charset' if source == 'meta' else 'name'}={charset}><p>A story \\d".encode()
+    assert text_or_reason(body, f"text/html; charset={charset}" if source == "header" else None) == "\nA story \\d\n"
 
 
 @every_language
-def test_the_text_is_the_same_however_its_charset_is_told(language: Language) -> None:
+def test_the_text_is_the_same_however_its_charset_is_declared(language: Language) -> None:
     page = f"<html><head><meta name=x content=y></head><body><p>{TEXTS[language]}</p></body></html>"
-    page += " " * (len(page.encode()) % 2)  # of an even length, it could be UTF-16
+    page += " " * (len(page.encode()) % 2)  # an even length, which UTF-16 could have
     le, be, utf8 = page.encode("utf-16-le"), page.encode("utf-16-be"), page.encode()
-    told: dict[str, tuple[bytes, str | None]] = {
+    pages: dict[str, tuple[bytes, str | None]] = {
         "no label": (utf8, None), "header": (utf8, 'text/html; charset="UTF-8"'), "header wins over meta": (
             page.replace("name=x", "charset=iso-8859-5").encode(), "text/html; charset=utf-8"),
         "unknown label": (utf8, "text/html; charset=klingon"), "a stray NUL": (utf8.replace(b"x", b"x\0", 1), None),
@@ -94,19 +94,19 @@ def test_the_text_is_the_same_however_its_charset_is_told(language: Language) ->
         "utf-16-be BOM": (codecs.BOM_UTF16_BE + be, None), "utf-16-le without a BOM": (le, None),
         "utf-16-le BOM against the header": (codecs.BOM_UTF16_LE + le, "text/html; charset=utf-8"),
         "utf-16-be without a BOM": (be, None), "utf-16-be by header": (be, "text/html; charset=utf-16be"),
-        "utf-16 that says utf-8": (page.replace("name=x", "charset='utf-8'").encode("utf-16-le"), None),
+        "utf-16 declared as utf-8": (page.replace("name=x", "charset='utf-8'").encode("utf-16-le"), None),
     }  # fmt: skip
     for label in ("iso-8859-1", "windows-1252", "us-ascii", "iso-8859-15", "utf-16"):
-        told[f"header lies: {label}"] = utf8, f"text/html; charset={label}"
-        told[f"meta lies: {label}"] = page.replace("name=x", f"charset={label}").encode(), None
+        pages[f"header is wrong: {label}"] = utf8, f"text/html; charset={label}"
+        pages[f"meta is wrong: {label}"] = page.replace("name=x", f"charset={label}").encode(), None
     for header in ("charset=a\0b", "charset=\ud800", "charset=", 'charset="', ";;;", "charset=é", "text/html; charset"):
-        told[f"broken header: {header!r}"] = utf8, header
-    want = tokens(TEXTS[language])
-    assert {how for how, (body, header) in told.items() if tokens(text_or_reason(body, header)) != want} == set()
+        pages[f"broken header: {header!r}"] = utf8, header
+    expected = tokens(TEXTS[language])
+    assert {case for case, (body, header) in pages.items() if tokens(text_or_reason(body, header)) != expected} == set()
 
 
 @pytest.mark.parametrize("language", [language for language in LANGUAGES if language is not ENGLISH])
-def test_a_few_broken_bytes_cost_only_themselves(language: Language) -> None:
+def test_a_few_broken_bytes_change_no_word(language: Language) -> None:
     page = f"<p>{TEXTS[language] * 9}</p><i>".encode()
     for broken in (page + b"\xff", page[:-3] + b"\xe0\xa4</i>", b"<b title='\xe9'>" + page):
         assert tokens(text_or_reason(broken)) == tokens(TEXTS[language] * 9), broken
@@ -114,12 +114,12 @@ def test_a_few_broken_bytes_cost_only_themselves(language: Language) -> None:
 
 @pytest.mark.parametrize("header", [None, "text/html; charset=utf-8", "text/html; charset=iso-8859-1", "charset=no"])
 @pytest.mark.parametrize("meta", ["", "<meta charset=utf-8>", "<meta charset=iso-8859-1>"])
-def test_bytes_of_windows_1252_are_read_as_such(header: str | None, meta: str) -> None:
+def test_windows_1252_is_decoded_whatever_its_label(header: str | None, meta: str) -> None:
     page = f"<html><head>{meta}</head><body><p>{WESTERN}</p></body></html>"
     assert text_or_reason(page.encode("cp1252"), header).strip() == WESTERN.strip()
 
 
-def test_a_page_of_nothing_is_empty_and_one_without_a_match_has_no_body() -> None:
+def test_a_blank_page_is_empty_and_without_a_match_no_body() -> None:
     for body in (b"", b" \r\n\t"):
         with pytest.raises(NoStoryText, match=Skip.EMPTY):
             decode(body, None)
@@ -137,7 +137,7 @@ def test_a_page_of_nothing_is_empty_and_one_without_a_match_has_no_body() -> Non
     "<audio>b</audio>", "<video>b</video>", "<canvas>b</canvas>", "<rp>b</rp>",
 ])  # fmt: skip
 @every_language
-def test_what_a_reader_does_not_see_is_left_out(hidden: str, language: Language) -> None:
+def test_hidden_text_is_left_out(hidden: str, language: Language) -> None:
     first, second = two_words(language)
     assert words(f"<title>b</title><p>{first} {hidden} {second}</p>") == f"{first} {second}"
 
@@ -145,13 +145,13 @@ def test_what_a_reader_does_not_see_is_left_out(hidden: str, language: Language)
 @pytest.mark.parametrize(
     ("root", "strip"), [("html hidden", "i"), ("html", "html"), ("html", "*"), ("body hidden", "i")]
 )
-def test_a_page_that_is_hidden_or_stripped_as_a_whole_has_no_words(root: str, strip: str) -> None:
+def test_a_page_hidden_or_stripped_entirely_has_no_words(root: str, strip: str) -> None:
     assert words(f"<{root}><body><p>a</p></body></html>", "", strip) == ""
 
 
 @pytest.mark.parametrize("inline", ["b", "i", "em", "span", "a", "font", "mark", "u", "strong", "small"])
 @every_language
-def test_inline_markup_does_not_part_a_word(inline: str, language: Language) -> None:
+def test_inline_markup_does_not_split_a_word(inline: str, language: Language) -> None:
     whole = max(tokens(TEXTS[language]), key=len).decode()
     assert words(f"<p><{inline}>{whole[:2]}</{inline}>{whole[2:4]}<wbr>{whole[4:]}</p>") == whole
 
@@ -165,12 +165,12 @@ def test_inline_markup_does_not_part_a_word(inline: str, language: Language) -> 
     "<hgroup>{}</hgroup>{}", "<search>{}</search>{}", "{}<dir>{}</dir>", "<p>{}<listing>{}", "<p>{}<xmp>{}</xmp>",
 ])  # fmt: skip
 @every_language
-def test_blocks_part_words_in_good_markup_and_bad(blocks: str, language: Language) -> None:
+def test_blocks_separate_words_in_valid_and_invalid_markup(blocks: str, language: Language) -> None:
     assert words(blocks.format(*two_words(language))) == " ".join(two_words(language))
 
 
 @every_language
-def test_character_references_are_their_characters(language: Language) -> None:
+def test_character_references_become_their_characters(language: Language) -> None:
     text = TEXTS[language]
     for form in ("&#{};", "&#x{:x};", "&#X{:04X};"):
         assert visible_text("".join(form.format(ord(c)) for c in text), WHOLE) == text, form
@@ -187,7 +187,7 @@ def test_the_outermost_matches_count_once(body: str, found: str) -> None:
     )
 
 
-def test_what_is_stripped_is_gone_and_a_block_still_parts_words() -> None:
+def test_stripped_parts_are_gone_and_blocks_still_separate_words() -> None:
     assert words("<div id=s>a<i class=n>c</i>b<b>n</b></div>", "#s", ".n", "b") == "ab"
     assert words("<div id=s>a<p class=share>s</p>b</div>", "#s", ".share") == "a b"
 
@@ -200,7 +200,7 @@ def test_a_selector_that_does_not_parse_is_refused(selector: str) -> None:
 
 
 @pytest.mark.parametrize("language", SAMPLED)
-def test_a_sample_page_holds_its_story_and_nothing_else(language: Language) -> None:
+def test_text_of_a_sample_page_is_its_story_only(language: Language) -> None:
     page = next((SAMPLES / "stories" / language).glob("*.html"))
     text = page_text(page.read_bytes(), "text/html", STORY)
     letters = [c for c in text if unicodedata.category(c).startswith("L")]

@@ -1,4 +1,4 @@
-"""Law: the text of a page is the one that the plainest way of taking it gives, whatever its markup and charset."""
+"""Law: the text of a page equals that of a simple reference implementation, whatever its markup and charset."""
 
 import pytest
 from hypothesis import given, settings
@@ -38,8 +38,8 @@ markup = st.recursive(
 unhurried = settings(deadline=None)
 
 
-def plainest(html: str, extraction: Extraction) -> str:
-    """Visible text by selectors and text nodes alone, one thing after the other."""
+def reference_text(html: str, extraction: Extraction) -> str:
+    """Visible text by selectors and text nodes alone, one step at a time."""
     root = LexborHTMLParser(html).root
     assert root is not None
     for node in root.css(BLOCKS):
@@ -87,10 +87,10 @@ def decoded_or_reason(body: bytes, content_type: str | None, extraction: Extract
 
 @unhurried
 @given(markup, st.sampled_from(EXTRACTIONS))
-def test_any_markup_reads_as_in_the_plainest_way(html: str, extraction: Extraction) -> None:
-    want = plainest(html, extraction)
-    assert text_or_reason(html, extraction) == want
-    assert text_or_reason(html.encode(), extraction) == want
+def test_visible_text_matches_the_reference_for_any_markup(html: str, extraction: Extraction) -> None:
+    expected = reference_text(html, extraction)
+    assert text_or_reason(html, extraction) == expected
+    assert text_or_reason(html.encode(), extraction) == expected
 
 
 @unhurried
@@ -101,7 +101,7 @@ def test_any_markup_reads_as_in_the_plainest_way(html: str, extraction: Extracti
     st.sampled_from([None, "text/html", "text/html; charset=utf-8", "text/html; charset=windows-1252"]),
     st.sampled_from([*EXTRACTIONS, Extraction(".ÿ"), Extraction("", (".ÿ",))]),
 )
-def test_a_page_reads_as_if_it_were_decoded_first(
+def test_page_text_equals_that_of_the_decoded_page(
     html: str, charset: str, content_type: str | None, extraction: Extraction
 ) -> None:
     body = f"{html}<b class=ÿ>x</b>".encode(charset, "ignore")
@@ -112,5 +112,5 @@ def test_a_page_reads_as_if_it_were_decoded_first(
 def test_real_pages_read_as_in_the_plainest_way(language: Language) -> None:
     for page in sorted((SAMPLES / "stories" / language).glob("*.html")):
         for extraction in EXTRACTIONS:
-            want = plainest(page.read_text(), extraction)
-            assert page_or_reason(page.read_bytes(), "text/html", extraction) == want, (page.name, extraction)
+            expected = reference_text(page.read_text(), extraction)
+            assert page_or_reason(page.read_bytes(), "text/html", extraction) == expected, (page.name, extraction)

@@ -1,6 +1,6 @@
-"""Laws: a text's words stand, in order, where they are located; and no cut tears a word or a grapheme cluster.
+"""Laws: `located` gives the offsets of a text's words, in order; and no cut splits a word or a grapheme cluster.
 
-Grapheme clusters are those of the `regex` package.
+The `regex` package is the reference for grapheme clusters.
 """
 
 import sys
@@ -25,7 +25,7 @@ from tests.core.text.test_normalize import (
 from tests.support.graphemes import FAMILY, TORN, boundaries
 from tests.support.languages import TEXTS
 
-wild = st.one_of(
+any_text = st.one_of(
     in_one_script,
     in_all_scripts,
     st.text(),
@@ -44,21 +44,21 @@ def assert_located(text: str) -> Located:
     cuts = found.cuts.tolist()
     assert cuts == sorted(cuts)
     assert {0, len(found.text)} <= set(cuts)
-    assert not set(cuts) - boundaries(found.text), "a cut tears a character"
+    assert not set(cuts) - boundaries(found.text), "a cut splits a character"
     return found
 
 
 @thorough
-@given(wild)
-def test_words_stand_where_they_are_located(text: str) -> None:
+@given(any_text)
+def test_located_offsets_are_those_of_the_words(text: str) -> None:
     found = assert_located(text)
     inside = {at for start, end in zip(found.starts, found.ends, strict=True) for at in range(start + 1, end)}
-    assert not inside.intersection(found.cuts.tolist()), "a cut tears a word"
+    assert not inside.intersection(found.cuts.tolist()), "a cut splits a word"
 
 
 @unhurried
-@given(wild, st.data())
-def test_a_span_holds_its_words_and_begins_and_ends_at_cuts(text: str, data: st.DataObject) -> None:
+@given(any_text, st.data())
+def test_a_span_contains_its_words_and_has_cuts_at_both_ends(text: str, data: st.DataObject) -> None:
     found, words = located(text), tokens(text)
     first = data.draw(st.integers(0, len(words)))
     end = data.draw(st.integers(first, len(words)))
@@ -72,7 +72,7 @@ def test_a_span_holds_its_words_and_begins_and_ends_at_cuts(text: str, data: st.
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
-def test_in_real_pages_a_span_holds_nothing_but_its_words(page: Path) -> None:
+def test_a_span_of_a_real_page_contains_only_its_words(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for form in ("NFC", "NFD"):
         found = assert_located(unicodedata.normalize(form, text))
@@ -80,11 +80,11 @@ def test_in_real_pages_a_span_holds_nothing_but_its_words(page: Path) -> None:
         for first in range(0, len(words) - 10, 7):
             start, stop = found.span(first, first + 10)
             assert tokens(found.text[start:stop]) == words[first : first + 10]
-            assert (start, stop) == (found.starts[first], found.ends[first + 9]), "and nothing beside them"
+            assert (start, stop) == (found.starts[first], found.ends[first + 9]), "the span has text beside its words"
 
 
 @every_language
-def test_the_golden_text_is_cut_between_its_words(language: Language) -> None:
+def test_the_golden_text_has_cuts_around_each_word(language: Language) -> None:
     found = assert_located(TEXTS[language])
     for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True):
         assert {start, end} <= set(found.cuts.tolist()), found.text[start:end]
@@ -92,13 +92,13 @@ def test_the_golden_text_is_cut_between_its_words(language: Language) -> None:
 
 @every_language
 @pytest.mark.parametrize("sign", TORN, ids=lambda sign: " ".join(f"{ord(c):x}" for c in sign))
-def test_what_stands_beside_a_word_is_not_torn(language: Language, sign: str) -> None:
+def test_characters_beside_a_word_are_not_split(language: Language, sign: str) -> None:
     word = TEXTS[language].split()[0]
     for text in (f"{sign}{word}", f"{word}{sign}", f"{word} {sign}{word}{sign} {word}", f"{FAMILY}{sign}{word}"):
         assert_located(text)
 
 
-def test_a_word_that_begins_with_a_mark_takes_its_base_along() -> None:
+def test_a_span_includes_the_base_of_an_initial_mark() -> None:
     found = located("अ 😀\u0301ब")
     assert found.text[slice(*found.span(1, 2))] == "😀\u0301ब"
 
@@ -108,7 +108,7 @@ def test_a_family_before_a_word_stays_whole() -> None:
     assert [found.text[slice(*found.span(n, n + 1))] for n in range(3)] == ["क", "ख", f"{FAMILY}\u200dग"]
 
 
-def test_no_character_of_unicode_is_torn_from_its_neighbours() -> None:
+def test_no_cut_splits_any_grapheme_cluster_of_unicode() -> None:
     drawn = [
         chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")
     ]
@@ -118,5 +118,5 @@ def test_no_character_of_unicode_is_torn_from_its_neighbours() -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", " \n", "।!—😀", "\u200d", "\ud800"])
-def test_what_has_no_words_has_no_places(nothing: str) -> None:
+def test_a_text_without_words_has_no_offsets(nothing: str) -> None:
     assert len(assert_located(nothing).starts) == 0

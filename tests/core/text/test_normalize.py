@@ -1,5 +1,5 @@
-"""Laws: tokens are what the definition says, read slowly; and two texts that differ only in Unicode form, joiners,
-other ignorables, nukta signs or case have the same tokens, which are their own tokens.
+"""Laws: tokens match a slow, step-by-step implementation of the definition; texts that differ only in Unicode form,
+joiners, other ignorables, nukta signs or case have the same tokens; and tokenising tokens changes nothing.
 """
 
 import sys
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.text import normalize as shortened
-from neardup.core.text.codepoints import FIRST, SECOND, entries
+from neardup.core.text import normalize
+from neardup.core.text.codepoints import FIRST, SECOND, flagged_table
 from neardup.core.text.html import Extraction, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
@@ -54,10 +54,10 @@ ZWJ = "\u200d"
 JOINERS = "\u200c\u00ad\ufeff\u2060"
 # Separators, a danda, other ignorables, marks, astral letters, signs and a Deseret capital, a lone surrogate, NUL.
 ANYWHERE = f" \n,'।{ZWJ}{JOINERS}\u034f\ufe0f\U000e0101\u0301\u0303\u0323\u0327😀𝐀𐐀𑄀\ud800\0"
-# A sign that composes with a mark behind it is no word with it; with a joiner between the two it may be one.
-NOT_DRAWN = "¨"
-# What joins, what may not be parted, what comes back after something dropped: where shortcuts go wrong.
-FLAGGED = [chr(code) for code in np.flatnonzero(entries() & (FIRST | SECOND)).tolist()]
+# This sign and a mark compose to a code point that is not part of words; with a joiner between them they do not.
+EXCLUDED = "¨"
+# Code points that compose with a neighbour, possibly across dropped ones: where optimisations could go wrong.
+FLAGGED = [chr(code) for code in np.flatnonzero(flagged_table() & (FIRST | SECOND)).tolist()]
 CHILLU = {
     "ണ": "\N{MALAYALAM LETTER CHILLU NN}",
     "ന": "\N{MALAYALAM LETTER CHILLU N}",
@@ -84,7 +84,7 @@ HOSTILE = [
     *"\u0d4d\u094d\u200d\u200c\u0301\u0345 \u1100\u1161\u11a8가ßﬁİKÅ",
 ]
 
-letters = {language: [chr(c) for c in block if chr(c) not in NOT_DRAWN] for language, block in BLOCKS.items()}
+letters = {language: [chr(c) for c in block if chr(c) not in EXCLUDED] for language, block in BLOCKS.items()}
 PAGES = sorted((SAMPLES / "stories").glob("*/*.html"))
 thorough = settings(max_examples=1000, deadline=None)
 unhurried = settings(deadline=None)  # the first call builds the table
@@ -96,8 +96,8 @@ any_code_point = st.integers(0, sys.maxunicode).map(chr)  # lone surrogates, too
 hostile = st.text(st.one_of(st.sampled_from(HOSTILE), any_code_point))
 
 
-def slowly(text: str) -> list[bytes]:
-    """The definition, step by step."""
+def slow_tokens(text: str) -> list[bytes]:
+    """The definition of tokens, step by step."""
     text = unicodedata.normalize("NFC", text)
     for letter, chillu in CHILLU.items():
         text = text.replace(letter + VIRAMA + ZWJ, chillu)
@@ -113,20 +113,20 @@ def joined(words: list[bytes]) -> str:
 
 @thorough
 @given(st.one_of(in_one_script, in_all_scripts))
-def test_tokens_are_what_the_definition_says(text: str) -> None:
-    assert tokens(text) == slowly(text)
+def test_tokens_match_the_definition(text: str) -> None:
+    assert tokens(text) == slow_tokens(text)
 
 
 def normalised_in_full(text: str) -> list[bytes]:
-    """The tokens, by the normal form of every text, whether it needs one or not."""
+    """The tokens computed with NFC, even if the table suffices."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shortened, "_settled", lambda _: False)
+        patch.setattr(normalize, "_table_suffices", lambda _: False)
         return tokens(text)
 
 
 @thorough
 @given(st.one_of(in_one_script, hostile))
-def test_leaving_what_is_settled_alone_changes_nothing(text: str) -> None:
+def test_skipping_nfc_changes_no_token(text: str) -> None:
     assert tokens(text) == normalised_in_full(text)
 
 
@@ -138,14 +138,14 @@ def test_tokens_are_their_own_tokens(text: str) -> None:
 
 @unhurried
 @given(in_one_script)
-def test_the_unicode_form_changes_nothing(text: str) -> None:
+def test_the_unicode_form_changes_no_token(text: str) -> None:
     assert tokens(unicodedata.normalize("NFC", text)) == tokens(unicodedata.normalize("NFD", text)) == tokens(text)
 
 
 @unhurried
 @given(in_one_script, st.data())
-def test_an_ignorable_changes_nothing_wherever_it_is_put(text: str, data: st.DataObject) -> None:
-    """A ZWJ after a Malayalam virama writes a chillu, which nothing may part; everywhere else it says nothing."""
+def test_an_ignorable_changes_no_token_anywhere(text: str, data: st.DataObject) -> None:
+    """Except inside a chillu sequence of Malayalam, where a ZWJ has a meaning and nothing may come between."""
     text = unicodedata.normalize("NFD", text)
     at = data.draw(st.integers(0, len(text)).filter(lambda n: VIRAMA not in text[max(n - 1, 0) : n + 1]))
     put = data.draw(st.sampled_from(ZWJ + JOINERS))
@@ -154,16 +154,16 @@ def test_an_ignorable_changes_nothing_wherever_it_is_put(text: str, data: st.Dat
 
 @unhurried
 @given(in_one_script)
-def test_nukta_signs_change_nothing(text: str) -> None:
+def test_nukta_signs_change_no_token(text: str) -> None:
     bare = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
     assert tokens(bare) == tokens(text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
-def test_real_stories_have_the_tokens_of_the_definition(page: Path) -> None:
+def test_tokens_of_real_stories_match_the_definition(page: Path) -> None:
     text = visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
     words = tokens(text)
-    assert words == slowly(text)
+    assert words == slow_tokens(text)
     assert len(words) > 50
     assert tokens(text.upper()) == words, "upper case"
     assert tokens(unicodedata.normalize("NFD", text)) == words, "NFD"
@@ -199,7 +199,7 @@ def test_a_mark_never_ends_a_word(language: Language) -> None:
     for mark in letters[language]:
         if unicodedata.category(mark).startswith("M") and mark not in NUKTAS:
             word = letters[language][0x15] + mark + letters[language][0x16]
-            assert len(tokens(word)) == 1, f"{unicodedata.name(mark)} tears {word!r}"
+            assert len(tokens(word)) == 1, f"{unicodedata.name(mark)} splits {word!r}"
 
 
 @every_language
@@ -211,37 +211,37 @@ def test_a_number_is_a_token(language: Language) -> None:
 
 
 @every_language
-def test_punctuation_parts_words(language: Language) -> None:
+def test_punctuation_separates_words(language: Language) -> None:
     first, second = tokens(TEXTS[language])[:2]
     for sign in "।॥.,;:!?'\"’“”()[]-–—_/&@#%…|\t\n\r\v\u00a0\u2028":
         assert tokens(f"{first.decode()}{sign}{second.decode()}") == [first, second], unicodedata.name(sign, repr(sign))
 
 
-def test_re_would_tear_this_word_apart() -> None:
+def test_combining_marks_stay_and_surrogates_separate_words() -> None:
     assert tokens("हिन्दी") == ["हिन्दी".encode()]
-    assert tokens("a\ud800b\0c\udfffd") == [b"a", b"b", b"c", b"d"], "surrogates and NULs part words"
+    assert tokens("a\ud800b\0c\udfffd") == [b"a", b"b", b"c", b"d"], "surrogates and NULs separate words"
 
 
 @pytest.mark.parametrize(("letter", "chillu"), CHILLU.items(), ids=[unicodedata.name(c) for c in CHILLU.values()])
-def test_a_chillu_sequence_is_its_atomic_letter(letter: str, chillu: str) -> None:
+def test_a_chillu_sequence_equals_its_atomic_letter(letter: str, chillu: str) -> None:
     assert tokens(f"അ{letter}{VIRAMA}{ZWJ} ക") == tokens(f"അ{chillu} ക") == [f"അ{chillu}".encode(), "ക".encode()]
-    assert tokens(f"അ{letter}{VIRAMA} ക") != tokens(f"അ{chillu} ക"), "without the joiner it is no chillu"
+    assert tokens(f"അ{letter}{VIRAMA} ക") != tokens(f"അ{chillu} ക"), "without the joiner it is not a chillu"
 
 
 @pytest.mark.parametrize("nukta", sorted(NUKTAS), ids=unicodedata.name)
 def test_a_nukta_sign_is_dropped(nukta: str) -> None:
-    letter, sign = chr(ord(nukta) - 0x27), chr(ord(nukta) + 2)  # KA and AA of each script stand there
+    letter, sign = chr(ord(nukta) - 0x27), chr(ord(nukta) + 2)  # the code points of KA and AA in each script
     assert tokens(f"{letter}{nukta}{sign}") == tokens(f"{letter}{sign}") == [f"{letter}{sign}".encode()]
 
 
 @pytest.mark.parametrize("composed", COMPOSED, ids=unicodedata.name)
-def test_a_precomposed_nukta_letter_is_its_letter(composed: str) -> None:
+def test_a_precomposed_nukta_letter_equals_its_bare_letter(composed: str) -> None:
     letter, nukta = list(unicodedata.normalize("NFD", composed))
     assert nukta in NUKTAS
     assert tokens(composed) == tokens(letter + nukta) == tokens(letter) == [letter.encode()]
 
 
 @pytest.mark.parametrize("nothing", ["", " \n", "।!—😀", "\ud800", "\udfff\ud83d", "\0\0", "\u00ad\u200d\ufeff", "़"])
-def test_what_has_no_letters_has_no_tokens(nothing: str) -> None:
+def test_a_text_without_letters_has_no_tokens(nothing: str) -> None:
     assert tokens(nothing) == []
     assert tokens(f"क{nothing} ख") == ["क".encode(), "ख".encode()]

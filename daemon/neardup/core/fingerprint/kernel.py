@@ -1,12 +1,16 @@
 """The fingerprint of a story as one compiled function, from its code points to its hashes.
 
-It gives what `fingerprint(tokens(text))` gives, bit for bit, where it gives anything: texts whose
-normal form is more than a look-up, words too long or too frequent for it are left to that plain reading.
-Measured on a core that does 512 bits at a time, microseconds of CPU for 1,160 words of Hindi and for
-820 of Malayalam: 554 and 702 read plainly (618 and 1,694 before NFC was asked about doubtful texts
-only), 86 and 71 here.
+The results are identical to those of the plain implementation, `fingerprint(tokens(text))`, but the kernel does not
+support every text.  It returns UNSUPPORTED, and the caller uses the plain implementation, for a text with a code
+point BEYOND_TABLE (ß, an Arabic vowel sign, an accent written as a combining mark; see
+`neardup.core.text.codepoints`), a word longer than LONGEST bytes, or a word that occurs too often for `weights`.
 
-The constants are arguments, so that machine code kept on disk cannot hold old ones.
+Measured CPU time in microseconds per 1,000 words of Hindi, Malayalam, English and Urdu: 30 to 45 with the kernel, 325
+to 360 with the plain implementation.  One code point BEYOND_TABLE raises the time for the text to 390 to 460, which is
+11 to 13 times that of the kernel, because NFC must be applied as well; in Malayalam, whose vowel signs make NFC slow,
+it is 1,280, 29 times that of the kernel.
+
+The constants are arguments, so that cached machine code cannot contain outdated ones.
 """
 
 import numpy as np
@@ -16,99 +20,100 @@ from neardup.core.fingerprint import word_hashes
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, Bytes, byte_swapped, xxh3_128
 from neardup.core.jit import compiled
-from neardup.core.text.codepoints import CODE, DOUBTFUL, DROPPED, FIRST, SECOND, SEPARATOR, VIRAMA, ZWJ, Codes
+from neardup.core.text.codepoints import BEYOND_TABLE, CODE, DROPPED, FIRST, SECOND, SEPARATOR, VIRAMA, ZWJ, Codes
 
 Numbers = npt.NDArray[np.int64]
-Slots = npt.NDArray[np.int32]  # of a hash table: places in an array, from 1; 0 is free
+Slots = npt.NDArray[np.int32]  # a hash table of indices into an array, plus 1; 0 is a free slot
 
-UNSETTLED = -1  # the number of words of a text that is left to the plain reading
+UNSUPPORTED = -1  # returned instead of a number of words: use the plain implementation
 HALF = 64  # the bits of one half of a digest
-LARGEST = U64(2**64 - 1)
+MAX_HASH = U64(2**64 - 1)
 
 mixed = compiled(word_hashes.mixed)
 
 
 @compiled
-def read_story(
-    codes: Codes, entries: Codes, joining: Codes, weights: Numbers, permutations: tuple[Hashes, Hashes]
+def fingerprint_story(
+    codes: Codes, table: Codes, compositions: Codes, weights: Numbers, permutations: tuple[Hashes, Hashes]
 ) -> tuple[int, int, Bytes, Bytes, Bytes]:
-    """Code points -> words, distinct shingles, the normalised text, SimHash (16 bytes), signature (one a multiplier).
+    """Code points -> number of words, number of distinct shingles, normalised text, SimHash (16 bytes), signature.
 
-    `weights` are those of words told 0, 1, 2, ... times.  Where there are no words, or UNSETTLED,
-    nothing else counts.
+    `table` and `compositions` are those of `codepoints`.  `weights` (n,) are the weights of words by term frequency.
+    The signature has one byte per permutation.  If the first number is 0 or UNSUPPORTED, the rest is meaningless.
     """
     text, ends = np.empty(4 * len(codes) + 1, np.uint8), np.empty(len(codes) // 2 + 1, np.uint64)
-    told = normalise(codes, entries, joining, text, ends)
-    if told <= 0:
-        return told, 0, text, text, text
-    low, high, hashes = np.empty(told, np.uint64), np.empty(told, np.uint64), np.empty(told, np.uint64)
-    times = np.zeros(told, np.int64)
-    distinct = _count(text, ends[:told], (low, high), times, hashes)
-    if distinct == UNSETTLED or times[:distinct].max() >= len(weights):
-        return UNSETTLED, 0, text, text, text
-    simhash = _vote(low[:distinct], high[:distinct], weights[times[:distinct]])
+    words = normalise(codes, table, compositions, text, ends)
+    if words <= 0:
+        return words, 0, text, text, text
+    low, high, hashes = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(words, np.uint64)
+    frequencies = np.zeros(words, np.int64)
+    distinct = _count(text, ends[:words], (low, high), frequencies, hashes)
+    if distinct == UNSUPPORTED or frequencies[:distinct].max() >= len(weights):
+        return UNSUPPORTED, 0, text, text, text
+    simhash = _vote(low[:distinct], high[:distinct], weights[frequencies[:distinct]])
     pairs = _paired(hashes)
-    return told, _distinct(pairs), text[: ends[told - 1]], simhash, _minima(pairs, *permutations)
+    return words, _count_distinct(pairs), text[: ends[words - 1]], simhash, _minima(pairs, *permutations)
 
 
 @compiled
-def normalise(codes: Codes, entries: Codes, joining: Codes, text: Bytes, ends: npt.NDArray[np.uint64]) -> int:
-    """Write the words in UTF-8, a space between two, and where each ends; how many, or UNSETTLED.
+def normalise(codes: Codes, table: Codes, compositions: Codes, text: Bytes, ends: npt.NDArray[np.uint64]) -> int:
+    """Write the words in UTF-8, separated by spaces, and the offset where each ends; return how many, or UNSUPPORTED.
 
-    The arguments are a text's code points, the tables of `letters`, and room for 4 bytes a code point
-    and for a word in every two of them and one.
+    `codes` (n,) are the text's code points; `table` and `compositions` are those of `codepoints`.  The results are
+    written to `text` (at least 4 n bytes) and `ends` (at least n // 2 + 1).
     """
-    told, size, before = 0, U64(0), entries[SEPARATOR]
+    words, size, before = 0, U64(0), table[SEPARATOR]
     for place in range(len(codes)):
-        entry = entries[min(codes[place], len(entries) - 1)]
+        entry = table[min(codes[place], len(table) - 1)]
         code = entry & CODE
-        if entry & DOUBTFUL:
-            return UNSETTLED
+        if entry & BEYOND_TABLE:
+            return UNSUPPORTED
         if entry & SECOND and before & FIRST:
             first = before & CODE
-            one = _joined(joining, first, code)
-            if one:
+            composed = _composition(compositions, first, code)
+            if composed:
                 size -= U64(3) if first < 0x10000 else U64(4)
-                code, entry = one, entries[one]
+                code, entry = composed, table[composed]
         if code > SEPARATOR:
             size = _put(text, size, code)
             before = entry
         elif code == SEPARATOR:
             before = entry
             if size and text[size - U64(1)] != SEPARATOR:
-                ends[told] = size
-                told += 1
+                ends[words] = size
+                words += 1
                 size = _put(text, size, code)
         else:
-            one = _chillu(joining, codes, place)
-            if one:
-                size = _put(text, size - U64(6), one)
-                before = entries[one]
+            chillu = _chillu(compositions, codes, place)
+            if chillu:
+                size = _put(text, size - U64(6), chillu)
+                before = table[chillu]
     if size and text[size - U64(1)] != SEPARATOR:
-        ends[told] = size
-        told += 1
-    return told
+        ends[words] = size
+        words += 1
+    return words
 
 
 @compiled
-def _chillu(joining: Codes, codes: Codes, place: int) -> np.uint32:
-    """What letter, virama and ZWJ are that end at this place, or DROPPED."""
+def _chillu(compositions: Codes, codes: Codes, place: int) -> np.uint32:
+    """The chillu whose letter, virama and ZWJ end at this place; DROPPED if there is none."""
     if codes[place] == ZWJ and place >= 2 and codes[place - 1] == VIRAMA:
-        return _joined(joining, codes[place - 2], ZWJ)
+        return _composition(compositions, codes[place - 2], ZWJ)
     return np.uint32(DROPPED)
 
 
 @compiled
-def _joined(joining: Codes, first: int, second: int) -> np.uint32:
-    for row in range(len(joining)):
-        if joining[row, 0] == first and joining[row, 1] == second:
-            return np.uint32(joining[row, 2])
+def _composition(compositions: Codes, first: int, second: int) -> np.uint32:
+    """The code point to which two others compose; DROPPED if they do not."""
+    for row in range(len(compositions)):
+        if compositions[row, 0] == first and compositions[row, 1] == second:
+            return np.uint32(compositions[row, 2])
     return np.uint32(DROPPED)
 
 
 @compiled
 def _put(text: Bytes, size: np.uint64, code: np.uint32) -> np.uint64:
-    """Write a code point in UTF-8 behind `size` bytes; how many there are then."""
+    """Append a code point in UTF-8 after `size` bytes; return the new size."""
     if code < 0x80:
         text[size] = code
         return size + U64(1)
@@ -130,12 +135,12 @@ def _put(text: Bytes, size: np.uint64, code: np.uint32) -> np.uint64:
 
 @compiled
 def _count(
-    text: Bytes, ends: npt.NDArray[np.uint64], digests: tuple[Hashes, Hashes], times: Numbers, hashes: Hashes
+    text: Bytes, ends: npt.NDArray[np.uint64], digests: tuple[Hashes, Hashes], frequencies: Numbers, hashes: Hashes
 ) -> int:
-    """Hash each word, and count the distinct ones by their digests; how many, or UNSETTLED.
+    """Hash the words and count each distinct one; return the number of distinct words, or UNSUPPORTED.
 
-    Writes the digests' halves and how often each was told, and for each word of the text what
-    `Words.hashes` holds of it.
+    Writes the low and high halves of the distinct digests, their frequencies, and for each word of the text its
+    hash as in `Words.hashes`.
     """
     low, high = digests
     slots = _free_slots(len(ends))
@@ -144,7 +149,7 @@ def _count(
     for word in range(len(ends)):
         size = ends[word] - start
         if size > LONGEST:
-            return UNSETTLED
+            return UNSUPPORTED
         lower, upper = xxh3_128(text, start, size)
         start = ends[word] + U64(1)
         hashes[word] = byte_swapped(upper)
@@ -155,36 +160,37 @@ def _count(
             low[distinct], high[distinct] = lower, upper
             distinct += 1
             slots[at] = distinct
-        times[slots[at] - 1] += 1
+        frequencies[slots[at] - 1] += 1
     return distinct
 
 
 @compiled
 def _vote(low: Hashes, high: Hashes, weights: Numbers) -> Bytes:
-    """(16,) uint8: each bit is set where the words with that bit outweigh those without."""
-    out, all_votes = np.zeros(2 * HALF // 8, np.uint8), weights.sum()
+    """(16,) uint8: a bit is set if the words whose digests have it outweigh the others."""
+    out, total = np.zeros(2 * HALF // 8, np.uint8), weights.sum()
     for bit in range(HALF):
         for_high, for_low, shift = 0, 0, U64(HALF - 1 - bit)
         for word in range(len(weights)):
             for_high += weights[word] & -np.int64(high[word] >> shift & U64(1))
             for_low += weights[word] & -np.int64(low[word] >> shift & U64(1))
-        if 2 * for_high > all_votes:
+        if 2 * for_high > total:
             out[bit // 8] |= 0x80 >> bit % 8
-        if 2 * for_low > all_votes:
+        if 2 * for_low > total:
             out[(HALF + bit) // 8] |= 0x80 >> bit % 8
     return out
 
 
 @compiled
 def _paired(hashes: Hashes) -> Hashes:
-    """The hashes of the shingles, in the order of the text; see `minhash.shingles`."""
+    """The hashes of the shingles, in text order, with repetitions; see `minhash.shingles`."""
     if len(hashes) == 1:
         return mixed(hashes)
     return mixed(mixed(hashes[:-1]) + hashes[1:])
 
 
 @compiled
-def _distinct(pairs: Hashes) -> int:
+def _count_distinct(pairs: Hashes) -> int:
+    """The number of distinct hashes."""
     seen = _free_slots(len(pairs))
     mask = U64(len(seen) - 1)
     distinct = 0
@@ -200,7 +206,7 @@ def _distinct(pairs: Hashes) -> int:
 
 @compiled
 def _free_slots(entries: int) -> Slots:
-    """At least twice as many, a power of two."""
+    """Free slots for a hash table of so many entries: a power of two, at least twice as many."""
     slots = 16
     while slots < 2 * entries:
         slots *= 2
@@ -209,10 +215,10 @@ def _free_slots(entries: int) -> Slots:
 
 @compiled
 def _minima(pairs: Hashes, multipliers: Hashes, addends: Hashes) -> Bytes:
-    """See `minhash.signature`; a shingle told twice changes no minimum."""
+    """The signature, see `minhash.signature`; repeated shingles do not change a minimum."""
     out = np.empty(len(multipliers), np.uint8)
     for row in range(len(multipliers)):
-        least = LARGEST
+        least = MAX_HASH
         for pair in range(len(pairs)):
             least = min(least, pairs[pair] * multipliers[row] + addends[row])
         out[row] = mixed(least) >> U64(56)

@@ -1,7 +1,7 @@
 """The MinHash signature of a story: 64 bytes that estimate the Jaccard similarity of two stories' shingles.
 
-Broder, "On the resemblance and containment of documents" (SEQUENCES 1997); one byte kept of each
-minimum: Li and König, "b-Bit minwise hashing" (WWW 2010).
+Broder, "On the resemblance and containment of documents" (SEQUENCES 1997).  Of each
+minimum one byte is stored: Li and König, "b-Bit minwise hashing" (WWW 2010).
 
 A shingle is a pair of adjacent words.  Row p of a signature is the top byte of the least hash among
 a story's shingles under permutation p.  Two stories of Jaccard similarity J agree in a row with
@@ -17,19 +17,19 @@ from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
 from neardup.core.fingerprint.word_hashes import Hashes, Words, mixed
 
 ROWS = len(MULTIPLIERS)
-MIN_SHINGLES = 20  # with fewer, one word changed moves a tenth of the rows, and every greeting looks like another
-FEW_SHINGLES = "few_shingles"  # why a fingerprinted story has no signature: metric label and log word
-CHANCE = 1 / 256  # that two unequal minima share their top byte
+MIN_SHINGLES = 20  # with fewer, one changed word changes a tenth of the rows, and short greetings resemble each other
+FEW_SHINGLES = "few_shingles"  # metric label and log word for a fingerprinted story without a signature
+CHANCE_AGREEMENT = 1 / 256  # the probability that two unequal minima have the same top byte
 
 SignatureRows = npt.NDArray[np.uint8]  # (n, 64)
 
 
 def shingles(words: Words) -> Hashes:
-    """A story's words -> (n,) uint64: the hashes of its distinct word pairs, ascending.  One word is a shingle."""
+    """A story's words -> (n,) uint64: hashes of its distinct word pairs, ascending.  A single word is one shingle."""
     hashes = words.hashes
     pairs = np.sort(mixed(mixed(hashes[:-1]) + hashes[1:]) if len(hashes) > 1 else mixed(hashes))
-    fresh = np.append(True, pairs[1:] != pairs[:-1])  # np.unique takes several times as long
-    return np.asarray(pairs[fresh])
+    is_first = np.append(True, pairs[1:] != pairs[:-1])  # np.unique takes several times as long
+    return np.asarray(pairs[is_first])
 
 
 def signature(shingle_hashes: Hashes) -> bytes | None:
@@ -48,10 +48,10 @@ def signature_rows(signatures: Sequence[bytes | None]) -> SignatureRows:
 
 
 def agreeing(left: SignatureRows, right: SignatureRows) -> npt.NDArray[np.int64]:
-    """Rows that agree, signature by signature; shapes broadcast over all but the last axis."""
+    """The number of rows in which signatures agree; shapes broadcast over all but the last axis."""
     return np.asarray(np.bitwise_count(np.packbits(left == right, axis=-1)).sum(axis=-1, dtype=np.int64))
 
 
 def estimated_jaccard(agreeing_rows: int) -> float:
-    """The Jaccard similarity that so many agreeing rows of 64 speak for; 0 to 1."""
-    return max(0.0, (agreeing_rows / ROWS - CHANCE) / (1 - CHANCE))
+    """The Jaccard similarity estimated from the number of agreeing rows, of 64; 0 to 1."""
+    return max(0.0, (agreeing_rows / ROWS - CHANCE_AGREEMENT) / (1 - CHANCE_AGREEMENT))

@@ -1,14 +1,15 @@
 """The 64 permutations of the signature, x -> MULTIPLIERS * x + ADDENDS modulo 2^64.
 
-Written out, so that no generator's version can change them.  The multipliers are odd, so that each is a permutation.
+They are literals, so that no version of a random generator can change them.  The multipliers are odd, so that each
+map is a permutation.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-Words = npt.NDArray[np.uint64]
+Constants = npt.NDArray[np.uint64]
 
-MULTIPLIERS: Words = np.array(
+MULTIPLIERS: Constants = np.array(
     [
         0xCE14ABEEABB8E5A9,
         0xCED5352505CC99F5,
@@ -78,7 +79,7 @@ MULTIPLIERS: Words = np.array(
     np.uint64,
 )
 
-ADDENDS: Words = np.array(
+ADDENDS: Constants = np.array(
     [
         0x0DB51BCDD3CF4D43,
         0x589ABD4F94C56A8C,

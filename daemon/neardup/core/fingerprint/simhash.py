@@ -1,15 +1,15 @@
 """The 128-bit SimHash of a story.
 
-Charikar, "Similarity estimation techniques from rounding algorithms" (STOC 2002); in the form of
+Charikar, "Similarity estimation techniques from rounding algorithms" (STOC 2002), in the form of
 Manku, Jain and Das Sarma, "Detecting near-duplicates for web crawling" (WWW 2007).
 
 Each distinct word votes on each of 128 bits with the bits of its xxh3-128 hash, weighted
-1 + ln(term frequency): with the raw frequency the function words of a language decide all bits, and
-its stories come out alike.  Weights are whole 1024ths, so that the sums are exact whatever the
-order of the words, and two machines agree.
+1 + ln(term frequency).  With raw frequencies the function words of a language would decide all bits,
+and all its stories would be alike.  Weights are multiples of 1/1024, so that sums are exact in any
+order of the words and on any machine.
 
 The sums are taken by byte value instead of by bit: a histogram of (byte position, byte value)
-times the +-1 patterns of the 256 byte values.
+is multiplied by the +-1 patterns of the 256 byte values.
 """
 
 import numpy as np
@@ -32,5 +32,5 @@ def simhash(words: Words) -> bytes:
 
 
 def weights(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-    """How often words stand in a story, at least once -> the weight of each one's vote, a whole number."""
+    """Term frequencies, at least 1 -> the weight of each word's vote in 1024ths, a whole number."""
     return np.asarray(np.rint(SCALE * (1 + np.log(frequencies))))

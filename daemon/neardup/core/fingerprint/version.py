@@ -1,9 +1,9 @@
 """The version of the fingerprints: one digest for the algorithm, and one for each language.
 
-The algorithm's digest is of fixed words, so it changes with a hash constant, numpy or xxhash.  A language's
-digest is of its golden text, so it changes with the normaliser and the Unicode tables too, as far as they
-concern that language.  Both are computed at start.  A version on record names the digests of the languages
-known when it was written; a language that is added later changes none of them.
+The algorithm's digest covers the fingerprints of fixed words, so it changes with a hash constant, numpy or xxhash.
+A language's digest covers the fingerprints of its golden text, so it also changes with the parts of the normaliser
+and of the Unicode tables that concern the language.  Both are computed at start.  A recorded version names the
+digests of the languages known when it was written; adding a language later changes none of them.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -17,7 +17,7 @@ from neardup.languages import SHIPPED, Languages
 from neardup.records import Language
 
 WORDS = [f"{word}{n}".encode() for n in range(40) for word in ("a", "é", "क", "ம", "ی", "\U0001f600")]
-LENGTHS = (1, 2, 9, 15, 18, len(WORDS))  # with repeated words, those around the least that have a signature
+LENGTHS = (1, 2, 9, 15, 18, len(WORDS))  # with the repetitions added, some are just below and above MIN_SHINGLES
 PINNED_ALGORITHM = "1f11c02920832c5c"
 PINNED = {
     "HINDI": "4fab739ddc19964e",
@@ -50,58 +50,56 @@ def digest_of(golden: str) -> str:
 
 @cache
 def version(languages: Languages = SHIPPED) -> str:
-    """What is put on record with fingerprints: the algorithm's version, then `NAME=<digest>` for each language."""
+    """The version recorded with fingerprints: the algorithm's version, then `NAME=<digest>` for each language."""
     digests = (f"{name}={digest_of(entry.golden)}" for name, entry in languages.items())
     return " ".join((algorithm(), *digests))
 
 
-def difference(recorded: str, made: str, held: Collection[str]) -> str | None:
-    """Why fingerprints of two versions cannot be compared, in words; None where they can.
+def difference(recorded: str, current: str, held: Collection[str]) -> str | None:
+    """A message that says why fingerprints of two versions cannot be compared; None if they can.
 
-    `held` are the languages with stories.  Those that either version does not name are not compared.
+    Of `held`, the languages with stories, only those that both versions name are compared.
     """
-    (old, *old_digests), (new, *new_digests) = recorded.split(), made.split()
+    (old, *old_digests), (new, *new_digests) = recorded.split(), current.split()
     if old != new:
         return f"fingerprints of version {old}, this program makes {new}"
-    now = _by_name(new_digests)
+    current_digests = _by_name(new_digests)
     for name, digest in _by_name(old_digests).items():
-        if name in held and now.get(name, digest) != digest:
-            return f"fingerprints of {name} of version {digest}, this program makes {now[name]}"
+        if name in held and current_digests.get(name, digest) != digest:
+            return f"fingerprints of {name} of version {digest}, this program makes {current_digests[name]}"
     return None
 
 
 def unpinned() -> list[str]:
-    """The shipped languages whose fingerprints are not those of this release; ALGORITHM for all of them."""
+    """The shipped languages whose digests are not the pinned ones; only ALGORITHM if that of the algorithm is not."""
     if algorithm() != PINNED_ALGORITHM:
         return ["ALGORITHM"]
     return [name for name, entry in SHIPPED.items() if digest_of(entry.golden) != PINNED[name]]
 
 
 def warm_up() -> bool:
-    """Load the compiled kernel, which the first process ever to do so compiles; False where the system forbids it.
+    """Load the kernel, compiling it if it is not cached; False if the operating system forbids executable memory.
 
-    Raises RuntimeError where it makes other fingerprints of the golden texts than the plain implementation.
+    Raises RuntimeError if its fingerprints of the golden texts differ from those of the plain implementation.
     """
     for entry in SHIPPED.values():
         for words in _stories(entry.golden):
             if fingerprint_text(b" ".join(words).decode()) != fingerprint(words):
-                raise RuntimeError(
-                    "compiled fingerprints are not what they should be: empty the folder of numba's cache"
-                )
+                raise RuntimeError("the compiled kernel gives wrong fingerprints: empty the folder of numba's cache")
     return compiled_kernel() is not None
 
 
 def _stories(golden: str) -> Iterator[list[bytes]]:
     words = tokens(golden)
-    yield words + words[::2] + words[::3]  # repeated words have weights
-    yield words + words[::-1] + words[::2] + words[::3]  # shingles enough for a signature
+    yield words + words[::2] + words[::3]  # repeated words, for the weights
+    yield words + words[::-1] + words[::2] + words[::3]  # enough shingles for a signature
 
 
 def _digest(stories: Iterable[list[bytes]]) -> str:
     digest = xxhash.xxh3_64()
     for words in stories:
-        made = fingerprint(words)
-        digest.update(b" ".join(words) + made.text_hash + made.simhash + (made.signature or b""))
+        result = fingerprint(words)
+        digest.update(b" ".join(words) + result.text_hash + result.simhash + (result.signature or b""))
     return digest.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""A story's words as numbers: what every fingerprint is made of."""
+"""Hashes of a story's words, from which every fingerprint is computed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ Hash = TypeVar("Hash", Hashes, np.uint64)
 class Words:
     """The words of a story, each hashed once.
 
-    `digests` (distinct, 16) uint8 are the xxh3-128 of the distinct words; `order` (words,) says which
-    of them stands at each place of the text.
+    `digests` (distinct, 16) uint8 are the xxh3-128 of the distinct words; `order` (words,) has, for each
+    word of the text, its index in `digests`.
     """
 
     digests: npt.NDArray[np.uint8]
@@ -33,13 +33,13 @@ class Words:
 
 def hashed(words: Sequence[bytes]) -> Words:
     """Normalised UTF-8 words, in reading order -> their hashes."""
-    places = {word: n for n, word in enumerate(dict.fromkeys(words))}
-    digests = np.frombuffer(b"".join(map(xxhash.xxh3_128_digest, places)), np.uint8).reshape(-1, DIGEST_BYTES)
-    return Words(digests, np.fromiter(map(places.__getitem__, words), np.intp, len(words)))
+    index_of = {word: n for n, word in enumerate(dict.fromkeys(words))}
+    digests = np.frombuffer(b"".join(map(xxhash.xxh3_128_digest, index_of)), np.uint8).reshape(-1, DIGEST_BYTES)
+    return Words(digests, np.fromiter(map(index_of.__getitem__, words), np.intp, len(words)))
 
 
 def mixed(x: Hash) -> Hash:
-    """The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014); of an array, elementwise."""
+    """The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), elementwise for an array."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

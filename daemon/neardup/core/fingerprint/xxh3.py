@@ -1,9 +1,9 @@
 """XXH3-128 of short inputs, seed 0, for compiled functions: a word of 1 to 240 bytes.
 
-Yann Collet's xxHash, version 0.8 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).  It gives what
-the xxhash package gives, without a Python object for each word.
+Yann Collet's xxHash, version 0.8 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).  The results are
+those of the xxhash package, without creating a Python object per word.
 
-Numbers are uint64 throughout: numba makes a float of an uint64 and an int.
+All numbers are uint64, because numba makes a float of a uint64 and an int.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from neardup.core.jit import compiled
 
 U64 = np.uint64
 Bytes = npt.NDArray[np.uint8]
-Half = tuple[np.uint64, np.uint64]  # the low 64 bits, the high 64
+Halves = tuple[np.uint64, np.uint64]  # the low and the high 64 bits
 
 LONGEST = 240
 SECRET: Bytes = np.frombuffer(
@@ -36,8 +36,8 @@ LOW = U64(0xFFFFFFFF)
 
 
 @compiled
-def xxh3_128(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
-    """The hash of data[at:at + size]; 1 to LONGEST bytes."""
+def xxh3_128(data: Bytes, at: np.uint64, size: np.uint64) -> Halves:
+    """The hash of data[at:at + size], of 1 to LONGEST bytes."""
     if size > U64(128):
         return _of_129_to_240(data, at, size)
     if size > U64(16):
@@ -51,14 +51,14 @@ def xxh3_128(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
 
 @compiled
 def byte_swapped(x: np.uint64) -> np.uint64:
-    """Its eight bytes in the other order."""
+    """The number with its eight bytes reversed."""
     x = (x & U64(0x00FF00FF00FF00FF)) << U64(8) | x >> U64(8) & U64(0x00FF00FF00FF00FF)
     x = (x & U64(0x0000FFFF0000FFFF)) << U64(16) | x >> U64(16) & U64(0x0000FFFF0000FFFF)
     return x << U64(32) | x >> U64(32)
 
 
 @compiled
-def _of_1_to_3(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
+def _of_1_to_3(data: Bytes, at: np.uint64, size: np.uint64) -> Halves:
     first, middle, last = data[at], data[at + (size >> U64(1))], data[at + size - U64(1)]
     low = U64(first) << U64(16) | U64(middle) << U64(24) | U64(last) | size << U64(8)
     high = byte_swapped(low) >> U64(32)
@@ -69,7 +69,7 @@ def _of_1_to_3(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
 
 
 @compiled
-def _of_4_to_8(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
+def _of_4_to_8(data: Bytes, at: np.uint64, size: np.uint64) -> Halves:
     both = _read(data, at, 4) | _read(data, at + size - U64(4), 4) << U64(32)
     low, high = _product(both ^ _secret(16) ^ _secret(24), PRIME64_1 + (size << U64(2)))
     high += low << U64(1)
@@ -79,7 +79,7 @@ def _of_4_to_8(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
 
 
 @compiled
-def _of_9_to_16(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
+def _of_9_to_16(data: Bytes, at: np.uint64, size: np.uint64) -> Halves:
     first, last = _read(data, at, 8), _read(data, at + size - U64(8), 8)
     low, high = _product(first ^ last ^ _secret(32) ^ _secret(40), PRIME64_1)
     low += (size - U64(1)) << U64(54)
@@ -90,7 +90,7 @@ def _of_9_to_16(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
 
 
 @compiled
-def _of_17_to_128(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
+def _of_17_to_128(data: Bytes, at: np.uint64, size: np.uint64) -> Halves:
     low, high = size * PRIME64_1, U64(0)
     for step in range((size - U64(1)) >> U64(5), -1, -1):
         ahead = U64(16 * step)
@@ -99,7 +99,7 @@ def _of_17_to_128(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
 
 
 @compiled
-def _of_129_to_240(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
+def _of_129_to_240(data: Bytes, at: np.uint64, size: np.uint64) -> Halves:
     low, high = size * PRIME64_1, U64(0)
     for step in range(4):
         here = at + U64(32 * step)
@@ -114,7 +114,7 @@ def _of_129_to_240(data: Bytes, at: np.uint64, size: np.uint64) -> Half:
 
 
 @compiled
-def _mixed_in(halves: Half, data: Bytes, one: np.uint64, other: np.uint64, secret: int) -> Half:
+def _mixed_in(halves: Halves, data: Bytes, one: np.uint64, other: np.uint64, secret: int) -> Halves:
     low, high = halves
     low += _folded(data, one, secret)
     low ^= _read(data, other, 8) + _read(data, other + U64(8), 8)
@@ -130,7 +130,7 @@ def _folded(data: Bytes, at: np.uint64, secret: int) -> np.uint64:
 
 
 @compiled
-def _finished(low: np.uint64, high: np.uint64, size: np.uint64) -> Half:
+def _finished(low: np.uint64, high: np.uint64, size: np.uint64) -> Halves:
     return (
         _avalanche(low + high),
         U64(0) - _avalanche(low * PRIME64_1 + high * PRIME64_4 + size * PRIME64_2),
@@ -151,7 +151,7 @@ def _avalanche_of_xxh64(x: np.uint64) -> np.uint64:
 
 
 @compiled
-def _product(a: np.uint64, b: np.uint64) -> Half:
+def _product(a: np.uint64, b: np.uint64) -> Halves:
     """The 128 bits of a * b, from four products of halves."""
     a_low, a_high, b_low, b_high = a & LOW, a >> U64(32), b & LOW, b >> U64(32)
     across = a_high * b_low
@@ -166,7 +166,7 @@ def _secret(at: int) -> np.uint64:
 
 @compiled
 def _read(data: Bytes, at: np.uint64, size: int) -> np.uint64:
-    """The little-endian number of `size` bytes; the compiler makes one load of it."""
+    """The little-endian number in `size` bytes; the compiler turns this into a single load."""
     out = U64(0)
     for n in range(size):
         out |= U64(data[at + U64(n)]) << U64(8 * n)

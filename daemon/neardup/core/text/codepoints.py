@@ -1,10 +1,15 @@
-"""What each code point becomes in a normalised text, and which of them normalisation can leave alone.
+"""The table that maps each code point to its normal form, with flags for the code points that need more.
 
-Nearly all of a text's normalisation is a map from one code point to at most one other, so it is one
-table, built once from `unicodedata`.  Flags in the same table say where that map is not all: most
-texts are in NFC already, but for a vowel sign that might join the sign before it only
-`unicodedata.normalize` says so, and takes longer than all the rest.  With the flags it is asked
-about few texts.
+Nearly all of normalisation maps one code point to at most one other, so one table, built once from
+`unicodedata`, does it.  The flags mark the exceptions: code points that compose with the next one, and
+those BEYOND_TABLE, whose text must go through `unicodedata.normalize` and `str.casefold`.  These take
+longer than all the rest of the work, and most texts need neither, because they are in NFC already.
+
+BEYOND_TABLE are about 2,100 code points: combining marks other than viramas and nuktas (Arabic harakat
+such as fatha, Devanagari stress signs, Telugu length marks, Latin combining accents); letters that
+casefold to several code points (ß, İ, և); Hangul vowels and finals written as jamo; and code points
+that NFC replaces (Tibetan compounds, Greek letters with oxia, compatibility ideographs).  A text with
+even one of them takes the slow path as a whole; see `neardup.core.fingerprint.kernel` for the cost.
 """
 
 import unicodedata
@@ -14,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 LETTERS_END = 0x40000  # planes 0 to 3 hold every letter
-TABLE_END = 0xE1001  # then come tags and variation selectors; the last entry stands for the rest
+TABLE_END = 0xE1001  # after tags and variation selectors; the last entry serves all code points above
 SEPARATOR = 0x20
 DROPPED = 0
-EXPANDS = 1  # casefolds to several code points (ß): the whole text takes str.casefold first
+EXPANDS = 1  # casefolds to several code points (ß): the whole text goes through str.casefold first
 
-CODE = (1 << 21) - 1  # the bits of an entry that say what the code point becomes; above them stand the flags
-FIRST = 1 << 29  # joins a SECOND behind it, where `JOINING` has the two
+CODE = (1 << 21) - 1  # the bits of an entry with the code point's normal form; the flags are above them
+FIRST = 1 << 29  # composes with a SECOND after it, if `compositions()` lists the two
 SECOND = 1 << 30
-DOUBTFUL = 1 << 31  # the normal form is more than a look-up
+BEYOND_TABLE = 1 << 31  # the table alone does not normalise a text with this code point
 
 VIRAMA = 0x0D4D
 ZWJ = 0x200D
@@ -45,7 +50,7 @@ IGNORABLE = (
 )
 
 INDIC = range(0x0900, 0x0B80)
-CONJOINING = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))  # Hangul, which joins by arithmetic
+JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))  # Hangul vowels and finals, which compose by arithmetic
 VIRAMA_CLASS = 9
 
 Codes = npt.NDArray[np.uint32]
@@ -53,7 +58,7 @@ Codes = npt.NDArray[np.uint32]
 
 @cache
 def table() -> Codes:
-    """(TABLE_END,) uint32: what each code point becomes, or SEPARATOR, DROPPED or EXPANDS."""
+    """(TABLE_END,) uint32: the normal form of each code point, or SEPARATOR, DROPPED or EXPANDS."""
     characters = list(map(chr, range(LETTERS_END)))
     categories = map(unicodedata.category, characters)
     word = np.fromiter((c[0] in "LMN" for c in categories), bool, LETTERS_END)
@@ -74,48 +79,52 @@ def table() -> Codes:
 
 
 @cache
-def entries() -> Codes:
-    """(TABLE_END,) uint32: `table()` with the flags FIRST, SECOND and DOUBTFUL.
+def flagged_table() -> Codes:
+    """(TABLE_END,) uint32: `table()` with the flags FIRST, SECOND and BEYOND_TABLE.
 
-    A text without a DOUBTFUL code point, and with no FIRST before a SECOND once what is DROPPED is
-    gone, has as its normal form what the table makes of its code points, chillu sequences apart.
-    NFC would change such a text only at nukta signs, which are dropped.
+    The table alone normalises a text, chillu sequences apart, if the text has no code point BEYOND_TABLE
+    and, without its DROPPED code points, no FIRST directly before a SECOND.  NFC would change such a text
+    only at nukta signs, which are dropped.
     """
-    becomes = table()
+    normal_forms = table()
     flags = np.zeros(TABLE_END, np.uint32)
     classes = np.fromiter(map(unicodedata.combining, map(chr, range(LETTERS_END))), np.uint8, LETTERS_END)
-    flags[:LETTERS_END][(classes != 0) & (classes != VIRAMA_CLASS)] = DOUBTFUL
-    flags[list(CONJOINING)] = DOUBTFUL
+    flags[:LETTERS_END][(classes != 0) & (classes != VIRAMA_CLASS)] = BEYOND_TABLE
+    flags[list(JAMO)] = BEYOND_TABLE
     for parts, code in _decompositions():
         if not unicodedata.is_normalized("NFC", chr(code)):
-            flags[code] = DOUBTFUL
+            flags[code] = BEYOND_TABLE
         elif classes[parts[1]]:
-            flags[parts[1]] = DOUBTFUL
+            flags[parts[1]] = BEYOND_TABLE
         else:
             flags[list(parts)] |= np.array([FIRST, SECOND], np.uint32)
-    flags |= flags[becomes]
-    flags[becomes == EXPANDS] = DOUBTFUL
+    flags |= flags[normal_forms]
+    flags[normal_forms == EXPANDS] = BEYOND_TABLE
     flags[[*map(ord, NUKTAS), *_composed_with_nukta()]] = 0
-    return becomes | flags
+    return normal_forms | flags
 
 
 @cache
-def joining() -> Codes:
-    """(n, 3) uint32: first, second, and what the two become.
+def compositions() -> Codes:
+    """(n, 3) uint32: two code points, and the one they compose to.
 
-    A FIRST and a SECOND that NFC composes; and a letter and the ZWJ that, with a virama between the
-    two, are a chillu.
+    Either a FIRST and a SECOND that NFC composes; or a letter and the ZWJ of a chillu sequence, which has
+    a virama between the two.
     """
     chillus = [(ord(letter), ZWJ, ord(chillu)) for letter, chillu in CHILLU.items()]
-    signs = [(*parts, code) for parts, code in _decompositions() if entries()[parts[-1]] & SECOND]
+    signs = [(*parts, code) for parts, code in _decompositions() if flagged_table()[parts[-1]] & SECOND]
     return np.array(chillus + signs, np.uint32)
 
 
 @cache
 def _decompositions() -> list[tuple[tuple[int, ...], int]]:
-    """One or two code points, and the one that is canonically equivalent to them; Hangul apart."""
-    told = [(unicodedata.decomposition(chr(code)), code) for code in range(LETTERS_END)]
-    return [(tuple(int(part, 16) for part in parts.split()), code) for parts, code in told if parts and parts[0] != "<"]
+    """Canonical decompositions: one or two code points, and the code point equivalent to them; without Hangul."""
+    decompositions = [(unicodedata.decomposition(chr(code)), code) for code in range(LETTERS_END)]
+    return [
+        (tuple(int(part, 16) for part in parts.split()), code)
+        for parts, code in decompositions
+        if parts and parts[0] != "<"
+    ]
 
 
 def _composed_with_nukta() -> list[int]:
@@ -128,5 +137,5 @@ def _composed_with_nukta() -> list[int]:
 
 
 def _without_nukta(text: str) -> str:
-    bare = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
-    return unicodedata.normalize("NFC", bare)
+    without = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
+    return unicodedata.normalize("NFC", without)

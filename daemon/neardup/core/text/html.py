@@ -1,4 +1,4 @@
-"""Pages to text: charset, markup, hidden parts.  Parsing is lexbor's, by selectolax."""
+"""Extracts the visible story text of a page: decodes it, parses it with lexbor and drops hidden parts."""
 
 import codecs
 import re
@@ -14,7 +14,7 @@ from neardup.records import Skip
 
 
 def _tag_ids(names: str) -> frozenset[int]:
-    """The parser's numbers of the tags it knows, which are the same in every document."""
+    """Tag names, separated by spaces -> the parser's ids of these tags, which are the same in every document."""
     document = LexborHTMLParser("")
     return frozenset(document.create_node(name).tag_id for name in names.split())
 
@@ -32,24 +32,26 @@ BLOCKS = _tag_ids(
     " footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li listing main menu nav ol optgroup option p plaintext"
     " pre search section summary table td th tr ul xmp"
 )
-# Called by its name, a method of several overloads takes longer to choose one than to insert.
+# Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
 insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-z0-9_:.\-]+)", re.IGNORECASE)
 HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([a-z0-9_:.\-]+)", re.IGNORECASE)
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 PRESCAN_BYTES = 4096
-BROKEN_SHARE = 0.1
+MAX_BROKEN_SHARE = 0.1
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
 NOISE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff]")
-NOISE_SHARE = 0.02
-QUIET = bytes({*range(256)} - {*range(0x09), *range(0x0E, 0x20), 0x7F, 0xC2, 0xEF, *b"<"})  # begin no noise in UTF-8
-MANY_TAGS = 4096  # a page of more takes long to parse: never twice
-MOST_TAGS = 100_000  # a page of more is no story: each takes half a kilobyte of memory
-BROKEN = "\ufffd"
+MAX_NOISE_SHARE = 0.02
+QUIET = bytes(
+    {*range(256)} - {*range(0x09), *range(0x0E, 0x20), 0x7F, 0xC2, 0xEF, *b"<"}
+)  # no NOISE in UTF-8 begins with these bytes, nor does a tag
+MANY_TAGS = 4096  # a page with more takes so long to parse that it must not be parsed twice
+MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a kilobyte of memory
+REPLACEMENT = "\ufffd"  # decoding replaces invalid bytes with it
 
 
 class NoStoryText(NeardupError):
-    """The page holds no story text; `reason` says why."""
+    """The page has no story text; `reason` says why."""
 
     def __init__(self, reason: Skip) -> None:
         super().__init__(reason)
@@ -58,7 +60,7 @@ class NoStoryText(NeardupError):
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What of a page is the story: a CSS selector ("" is the whole body), and selectors to strip."""
+    """The part of a page that is the story: a CSS selector ("" for the whole body), and selectors to remove."""
 
     body: str = ""
     strip: Sequence[str] = ()
@@ -78,8 +80,8 @@ def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> 
     selectors = "".join((extraction.body, *extraction.strip))
     if _is_plain(body) and selectors.isascii():
         text = visible_text(body.removeprefix(codecs.BOM_UTF8), extraction)
-        # Where nothing is broken, it was UTF-8: decoding the markup as well would tell nothing more.
-        if BROKEN not in text or decode(body, content_type) == body.decode("utf-8", "replace"):
+        # Text without replacement characters was UTF-8, so there is no need to decode the markup as well.
+        if REPLACEMENT not in text or decode(body, content_type) == body.decode("utf-8", "replace"):
             return text
     return _text_of(decode(body, content_type), extraction)
 
@@ -91,29 +93,29 @@ def file_text(body: bytes, extraction: Extraction) -> str:
 
 
 def _text_of(html: str, extraction: Extraction) -> str:
-    """The text of a page that may have any number of tags."""
+    """Markup -> visible text.  Raises NoStoryText, also for a page with more than MOST_TAGS tags."""
     if html.count("<") > MOST_TAGS:
         raise NoStoryText(Skip.OVER_BUDGET)
     return visible_text(html, extraction)
 
 
 def decode(body: bytes, content_type: str | None) -> str:
-    """Bytes -> text by BOM, header, meta, then detection.  Raises NoStoryText."""
+    """Bytes -> text, by BOM, detection of UTF-8 and UTF-16, header, then meta.  Raises NoStoryText."""
     if not body.strip():
         raise NoStoryText(Skip.EMPTY)
     text = _decoded(body, content_type)
-    if len(NOISE.findall(text)) > NOISE_SHARE * len(text):
+    if len(NOISE.findall(text)) > MAX_NOISE_SHARE * len(text):
         raise NoStoryText(Skip.NOT_TEXT)
     return text
 
 
 def _is_plain(body: bytes) -> bool:
-    """Whether the bytes, should they be UTF-8, are sure to hold text; quick, and False where in doubt."""
+    """Whether the bytes, if they are UTF-8, are certainly text with few tags; fast, and False in doubt."""
     if not body or body.isspace() or b"\0" in body:
         return False
     rest = body.translate(None, QUIET)
     tags = rest.count(b"<")
-    return tags <= MANY_TAGS and len(rest) - tags <= NOISE_SHARE * len(body) / 4  # a character has 4 bytes at most
+    return tags <= MANY_TAGS and len(rest) - tags <= MAX_NOISE_SHARE * len(body) / 4  # a character has at most 4 bytes
 
 
 def _decoded(body: bytes, content_type: str | None) -> str:
@@ -123,7 +125,7 @@ def _decoded(body: bytes, content_type: str | None) -> str:
     utf16 = _utf16(body[:PRESCAN_BYTES])
     if utf16 is None:
         text = body.decode("utf-8", "replace")
-        if _is_utf8(text):  # whatever the labels say: text in another encoding hardly ever looks like it
+        if _is_utf8(text):  # whatever the labels say: text in another encoding is hardly ever valid UTF-8
             return text
     for label in _labels(body, content_type):
         try:
@@ -134,7 +136,7 @@ def _decoded(body: bytes, content_type: str | None) -> str:
 
 
 def _utf16(head: bytes) -> str | None:
-    """The byte order of UTF-16 without a mark: its spaces and markup are NULs at every other byte."""
+    """The codec of UTF-16 without a BOM, in which spaces and markup have a NUL at every other byte; None for others."""
     even, odd = head[::2].count(0), head[1::2].count(0)
     if max(even, odd) * 20 < len(head) or min(even, odd) * 10 > max(even, odd):
         return None
@@ -142,13 +144,13 @@ def _utf16(head: bytes) -> str | None:
 
 
 def _is_utf8(text: str) -> bool:
-    """Whether text decoded from UTF-8 was that, but for a few broken bytes."""
-    broken = text.count(BROKEN)
-    return not broken or broken <= BROKEN_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
+    """Whether the decoded bytes were UTF-8, apart from a few broken ones."""
+    broken = text.count(REPLACEMENT)
+    return not broken or broken <= MAX_BROKEN_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
 
 
 def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Encoding]:
-    """The encodings that header and meta name, by the names that browsers know."""
+    """The encodings named in the header and in the meta tag, by the labels that browsers accept."""
     header = HEADER_CHARSET.search(content_type or "")
     meta = META_CHARSET.search(body[:PRESCAN_BYTES])
     for label in (header and header[1], meta and meta[1].decode()):
@@ -171,7 +173,7 @@ def visible_text(html: str | bytes, extraction: Extraction) -> str:
         elif tag in INVISIBLE:
             invisible.append(node)
     for nodes in chain([invisible], map(root.css, (HIDDEN, *extraction.strip))):
-        # Each once, though it may match twice; children first, for a parent takes them along.
+        # Each node once, though it may match twice; children first, because removing a parent frees them.
         for node in reversed({node.mem_id: node for node in nodes}.values()):
             if node.mem_id == root.mem_id:
                 return ""
@@ -180,7 +182,7 @@ def visible_text(html: str | bytes, extraction: Extraction) -> str:
 
 
 def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
-    """The outermost matches; everything where no selector is set."""
+    """The outermost nodes that match; the root if there is no selector.  Raises NoStoryText if none matches."""
     if not selector:
         return [root]
     matches = root.css(selector)
@@ -191,7 +193,7 @@ def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
 
 
 def _inside(node: LexborNode, ids: set[int], outside: set[int]) -> bool:
-    """Whether a node of `ids` holds it; `outside` remembers nodes that none holds, nor are of `ids`."""
+    """Whether a node of `ids` is an ancestor; `outside` caches nodes that are neither in `ids` nor inside one."""
     walked, parent = [], node.parent
     while parent is not None and parent.mem_id not in outside:
         if parent.mem_id in ids:

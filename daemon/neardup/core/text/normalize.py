@@ -1,13 +1,12 @@
-"""Normalisation and tokens, safe for Indic scripts.
+"""Normalisation and tokenisation that are safe for Indic scripts.
 
-Two pages tell the same story whatever their Unicode form, joiners, nukta signs or case, so a
-fingerprint is taken of the normalised text: NFC; Malayalam chillu sequences to their atomic
+Two pages hold the same story whatever their Unicode form, joiners, nukta signs or case, so fingerprints
+are computed from the normalised text: NFC; Malayalam chillu sequences to their atomic
 letters; default-ignorable code points (ZWJ, ZWNJ, BOM, soft hyphen, ...) removed; nukta signs
 dropped; casefolded; NFC again.  A token is a maximal run of letters, marks and numbers (Unicode
-L*, M*, N*).  `re`'s `\\w` will not do: it leaves the combining marks out, and tears every Indic
-word apart.
+L*, M*, N*).  The `\\w` of `re` does not match combining marks, so it would split nearly every Indic word.
 
-What each code point becomes is in `letters`.
+The normal form of each code point is in `codepoints`.
 """
 
 import re
@@ -19,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.text.codepoints import (
+    BEYOND_TABLE,
     CHILLU,
     CODE,
-    DOUBTFUL,
     DROPPED,
     EXPANDS,
     FIRST,
@@ -30,44 +29,43 @@ from neardup.core.text.codepoints import (
     TABLE_END,
     ZWJ,
     Codes,
-    entries,
+    flagged_table,
     table,
 )
 
 CHILLU_SEQUENCE = re.compile("([ണനരലളക])\u0d4d\u200d")  # letter, virama, ZWJ
 
-# Beside marks, the code points that grapheme clusters (Unicode Annex 29) join to what stands
-# before: joiners, vowels of Thai and Lao, halfwidth voicing marks, regional indicators, skin tones,
-# tags; those joined to what follows; and where the pictures are found that a ZWJ joins.
-HANGING = (
+# Grapheme clusters (Unicode Annex 29).  Beside marks, EXTENDERS belong to the character before them: joiners, vowels of
+# Thai and Lao, halfwidth voicing marks, regional indicators, skin tones, tags.  PREPENDERS belong to the character
+# after them.  PICTOGRAPHS and all code points from FIRST_PICTOGRAPH on belong to a ZWJ before them.
+EXTENDERS = (
     *map(ord, "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f"),
     *range(0x1F1E6, 0x1F200),
     *range(0x1F3FB, 0x1F400),
     *range(0xE0020, 0xE0080),
 )
-LEADING = (
+PREPENDERS = (
     *map(ord, "\r\u06dd\u070f\u0890\u0891\u08e2\u0d4e"),
     *range(0x0600, 0x0606),
     *(0x110BD, 0x110CD, 0x111C2, 0x111C3, 0x113D1, 0x1193F, 0x11941, 0x11D46),
     *range(0x11A84, 0x11A8A),
 )
-PICTURES = (0xA9, 0xAE)
-PICTURES_BEGIN = 0x203C
-MARKS = {"Mn", "Mc", "Me", "Cn"}  # a code point not assigned yet may be a mark of a later Unicode
+PICTOGRAPHS = (0xA9, 0xAE)
+FIRST_PICTOGRAPH = 0x203C
+MARKS = {"Mn", "Mc", "Me", "Cn"}  # an unassigned code point may be a mark in a later version of Unicode
 
-LONG = 10_000  # characters, of which marks alone are put in order within a tenth of a second
-TOWER = 100  # so many marks on one letter are not writing
+LONG_TEXT = 10_000  # characters; a text this long takes a tenth of a second to sort if it is all marks
+LONG_MARK_RUN = 100  # no writing system puts so many marks on one letter
 
 Offsets = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where the words of a text stand in it.
+    """The offsets of the words of a text.
 
-    `text` is the text in NFC; its word n is `text[starts[n]:ends[n]]`.  `cuts` are offsets, ascending,
-    0 and the text's length among them, where it can be parted: never within a word, nor within what a
-    reader sees as one character.
+    `text` is the text in NFC; its word n is `text[starts[n]:ends[n]]`.  `cuts` are the offsets, ascending, at
+    which the text can be split: 0, its length, and those within neither a word nor a grapheme cluster.
     """
 
     text: str
@@ -76,79 +74,80 @@ class Located:
     cuts: Offsets
 
     def span(self, first: int, end: int) -> tuple[int, int]:
-        """Words [first, end) -> the offsets where they begin and end, moved outward to cuts."""
+        """Words [first, end) -> the offset where they start and the one where they end, both moved outward to cuts."""
         start = self.cuts[np.searchsorted(self.cuts, self.starts[first], "right") - 1]
         stop = self.cuts[np.searchsorted(self.cuts, self.ends[end - 1])]
         return int(start), int(stop)
 
 
 def tokens(text: str) -> list[bytes]:
-    """Text -> its words, normalised, as UTF-8, in reading order."""
-    settled = _settled(text)
-    if not settled:
+    """Text -> its normalised words in UTF-8, in reading order."""
+    table_suffices = _table_suffices(text)
+    if not table_suffices:
         text = nfc(text)
     if chr(ZWJ) in text:
-        text = CHILLU_SEQUENCE.sub(lambda found: CHILLU[found[1]], text)
-    codes = _mapped(text)
+        text = CHILLU_SEQUENCE.sub(lambda match: CHILLU[match[1]], text)
+    codes = _looked_up(text)
     if (codes == EXPANDS).any():
-        codes = _mapped(text.casefold())
+        codes = _looked_up(text.casefold())
     folded: str = codes[codes != DROPPED].tobytes().decode("utf-32-le")
-    if not settled:
+    if not table_suffices:
         folded = nfc(folded)
     return folded.encode().split()
 
 
 def located(text: str) -> Located:
-    """Text -> the places of `tokens(text)`, in order: the tokens of each word's stretch are that token alone."""
+    """Text -> the offsets of `tokens(text)`, in order; the tokens of `text[start:end]` are that token alone."""
     text = nfc(text)
     codes = codes_of(text)
-    mapped = table().take(codes, mode="clip")
-    parts = mapped == SEPARATOR
-    edges = np.flatnonzero(np.diff(parts, prepend=True, append=True)).reshape(-1, 2)
-    kept = np.concatenate(([0], np.cumsum(~parts & (mapped != DROPPED))))
-    starts, ends = edges[kept[edges[:, 1]] > kept[edges[:, 0]]].T  # a run of ignorables is no word
+    normal_forms = table().take(codes, mode="clip")
+    is_separator = normal_forms == SEPARATOR
+    edges = np.flatnonzero(np.diff(is_separator, prepend=True, append=True)).reshape(-1, 2)
+    kept_before = np.concatenate(([0], np.cumsum(~is_separator & (normal_forms != DROPPED))))
+    is_word = kept_before[edges[:, 1]] > kept_before[edges[:, 0]]  # a run of ignorables only is not a word
+    starts, ends = edges[is_word].T
     marks = [ord(c) for c in set(text) if unicodedata.category(c) in MARKS]
-    gaps = np.flatnonzero(parts[:-1] | parts[1:])
+    gaps = np.flatnonzero(is_separator[:-1] | is_separator[1:])
     before, after = codes[gaps], codes[gaps + 1]
-    picture = (after >= PICTURES_BEGIN) | np.isin(after, PICTURES)
-    joined = np.isin(before, LEADING) | np.isin(after, [*HANGING, *marks]) | (before == ZWJ) & picture
+    pictograph = (after >= FIRST_PICTOGRAPH) | np.isin(after, PICTOGRAPHS)
+    joined = np.isin(before, PREPENDERS) | np.isin(after, [*EXTENDERS, *marks]) | (before == ZWJ) & pictograph
     return Located(text, starts, ends, np.concatenate(([0], gaps[~joined] + 1, [len(text)])))
 
 
 def nfc(text: str) -> str:
-    """A text in NFC, in time that grows with its length: the library's grows with the square of a run of marks."""
-    if len(text) > LONG:
-        text = _towers().sub(lambda tower: _ordered(tower[0]), text)
+    """A text in NFC, in time linear in its length; the library alone takes time quadratic in a run of marks."""
+    if len(text) > LONG_TEXT:
+        text = _long_mark_runs().sub(lambda run: _in_canonical_order(run[0]), text)
     return unicodedata.normalize("NFC", text)
 
 
 @cache
-def _towers() -> re.Pattern[str]:
-    """Many code points on end that are, or begin with, marks that have an order."""
+def _long_mark_runs() -> re.Pattern[str]:
+    """Matches LONG_MARK_RUN or more adjacent marks that canonical ordering may move."""
     marks = (chr(code) for code in range(TABLE_END) if unicodedata.category(chr(code))[0] == "M")
     ordered = "".join(c for c in marks if unicodedata.combining(unicodedata.normalize("NFD", c)[0]))
-    return re.compile(f"[{ordered}]{{{TOWER},}}")
+    return re.compile(f"[{ordered}]{{{LONG_MARK_RUN},}}")
 
 
-def _ordered(tower: str) -> str:
-    """Marks in the canonical order (Unicode, D109)."""
-    marks = "".join(unicodedata.normalize("NFD", mark) for mark in tower)
-    return "".join(sorted(marks, key=unicodedata.combining))
+def _in_canonical_order(marks: str) -> str:
+    """Marks, decomposed, in canonical order (Unicode, D109)."""
+    decomposed = "".join(unicodedata.normalize("NFD", mark) for mark in marks)
+    return "".join(sorted(decomposed, key=unicodedata.combining))
 
 
-def _settled(text: str) -> bool:
-    """Whether NFC changes nothing here, before and after the table, but what the table drops."""
-    found = entries().take(codes_of(text), mode="clip")
-    if found.max(initial=0) < FIRST:
+def _table_suffices(text: str) -> bool:
+    """Whether the table alone normalises the text: NFC would change only code points that the table drops."""
+    looked_up = flagged_table().take(codes_of(text), mode="clip")
+    if looked_up.max(initial=0) < FIRST:
         return True
-    kept = found[found & CODE != DROPPED]
-    return not ((found & DOUBTFUL).any() or (kept[:-1] << 1 & kept[1:] & SECOND).any())  # a FIRST is half a SECOND
+    kept = looked_up[looked_up & CODE != DROPPED]
+    return not ((looked_up & BEYOND_TABLE).any() or (kept[:-1] << 1 & kept[1:] & SECOND).any())  # FIRST << 1 is SECOND
 
 
-def _mapped(text: str) -> Codes:
+def _looked_up(text: str) -> Codes:
     return table().take(codes_of(text), mode="clip")
 
 
 def codes_of(text: str) -> Codes:
-    """(len(text),) uint32: the code points, lone surrogates among them."""
-    return np.array([text]).view(np.uint32)[: len(text)]  # a quarter of the time that encoding it takes
+    """(len(text),) uint32: the code points, including lone surrogates."""
+    return np.array([text]).view(np.uint32)[: len(text)]  # takes a quarter of the time of encoding
