@@ -1,4 +1,4 @@
-"""The languages as data: what the package ships, and the registry that a configuration makes of it."""
+"""The language registry: the languages that the package ships, and those that a configuration adds."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ class LanguageEntry:
     """One language.
 
     The first of `codes` (ISO 639, lower case) is the one in web pages and in the keys of the compact Redis layout.
-    `fonts` are CSS families, the best first.  `golden` is the text whose fingerprints the language's digest is of.
+    `fonts` are CSS families, the best first.  The fingerprints of the text `golden` give the version of the language.
     """
 
     codes: tuple[str, ...]

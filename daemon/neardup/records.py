@@ -9,21 +9,21 @@ Language = NewType("Language", str)  # a registered language's name: see neardup
 
 
 class Skip(StrEnum):
-    """Why a story was left without a new fingerprint.  The value is metric label and log word."""
+    """Why a story has no new fingerprint.  The value is a metric label, and the reason in log lines."""
 
     UNCHANGED = "unchanged"
     SUPERSEDED = "superseded"  # the ledger holds a later version of the story
-    MISSING = "missing"  # no such object
+    MISSING = "missing"  # the object does not exist
     TOO_LARGE = "too_large"
-    EMPTY = "empty"  # an object of no bytes, or a page without a word
-    NOT_TEXT = "not_text"  # a picture, an archive, ... under a page's name
+    EMPTY = "empty"  # the object has no bytes, or the page has no words
+    NOT_TEXT = "not_text"  # the object is an image, an archive or the like
     NO_BODY = "no_body"  # nothing on the page matches extract.body
     TOO_SHORT = "too_short"
-    OVER_BUDGET = "over_budget"  # reading it takes more time or memory than a page may
+    OVER_BUDGET = "over_budget"  # reading the page exceeds the limits of time or memory
 
 
 class Dead(StrEnum):
-    """Why a row or a story was dead-lettered.  The value is metric label and log word."""
+    """Why a row or a story was dead-lettered.  The value is a metric label, and the reason in log lines."""
 
     BAD_ROW = "bad_row"
     BAD_ID = "bad_id"
@@ -32,13 +32,13 @@ class Dead(StrEnum):
     BAD_PATH = "bad_path"
     STORE_ERROR = "store_error"
     FORBIDDEN = "forbidden"
-    CRASHED = "crashed"  # its processing raised, twice
-    QUARANTINED = "quarantined"  # processes died of it, twice: it is not read again until it is edited or retried
+    CRASHED = "crashed"  # processing the story raised an error twice
+    QUARANTINED = "quarantined"  # two processes died while they read it; only an edit or a retry reads it again
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One listed story; `path` is its object's, where the listing names one, `position` its row's byte offset."""
+    """One listed story; `path` is None if the listing names no path, `position` is the byte offset of its row."""
 
     id: int
     language: Language
@@ -51,13 +51,13 @@ class Story:
 
     @property
     def key(self) -> str:
-        """What it is known by among the stories under way and the dead letters."""
+        """The key of the story among the stories in flight and the dead letters."""
         return str(self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A listed row that names no story that could be processed."""
+    """A listed row that does not describe a story."""
 
     key: str
     reason: Dead
@@ -70,9 +70,9 @@ Listed = Story | BadRow
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """`text_hash` and `simhash` are 16 bytes each, `signature` 64.
+    """The fingerprint of a text: `text_hash` and `simhash` of 16 bytes each, `signature` of 64 bytes.
 
-    A story of too few `shingles` (distinct pairs of adjacent words) has no signature.
+    `shingles` is the number of distinct pairs of adjacent words.  A text with too few of them has no signature.
     """
 
     text_hash: bytes
@@ -82,7 +82,7 @@ class Fingerprint:
     shingles: int
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        """Pickled in half the time that looking its fields up would take."""
+        """Pickle as a tuple, which takes half the time of the default."""
         return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles)
 
 
@@ -118,7 +118,7 @@ Outcome = Fingerprinted | Skipped | DeadLettered
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the ledger knows of a story that helps to tell whether it changed."""
+    """What the ledger has on a story, to decide whether the story has changed."""
 
     language: Language
     text_hash: bytes
@@ -128,7 +128,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Banded:
-    """A SimHash (16 bytes), a signature (64), and the language whose bands they stand in."""
+    """What an index stores a story by: its language, SimHash (16 bytes) and signature (64 bytes, or None)."""
 
     language: Language
     simhash: bytes
@@ -137,10 +137,11 @@ class Banded:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry of the ledger's outbox: the bands a story leaves and the bands it enters.
+    """One entry of the ledger's outbox: the bands that a story leaves, and the bands that it enters.
 
-    The SimHash's bands hold the story by its id, and are left.  The signature's hold it by `number`,
-    which no other version of a story ever has; there, what was left stays behind and means nothing.
+    The bands of the SimHash contain the id of the story, which is removed from the bands that it leaves.  The bands of
+    the signature contain `number`, which is unique to this version of the story.  The number of a former version stays
+    in its bands, and lookups ignore it.
     """
 
     seq: int
@@ -152,7 +153,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One story of a pair: what is needed to verify it, and to fetch its text again."""
+    """One story of a candidate pair, with what is needed to verify the pair and to read the text again."""
 
     id: int
     path: str | None
@@ -177,12 +178,11 @@ Kind = str  # how two stories match: the name of a row of neardup.core.verify.ti
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What is measured of a pair, for the tiers to decide by.
+    """The measurements of a pair, by which the tiers decide.
 
-    `hamming` counts the bits in which the SimHashes differ.  `jaccard` and the containments are of the sets of
-    shingles, 0 to 1; `containment_a` is the share of a's that b has.  They are None where a text is missing and no
-    signatures can stand in for it; `estimated` ones come from the signatures.  `extra` holds the signals of tiers
-    that have more to measure, by name.
+    `hamming` counts the bits in which the SimHashes differ.  `jaccard` and the containments compare the sets of
+    shingles, from 0 to 1; `containment_a` is the share of a's shingles that b has.  If a text is missing, they are
+    `estimated` from the signatures, or None without signatures.  `extra` has the further signals of a tier, by name.
     """
 
     hamming: int
@@ -196,17 +196,17 @@ class Signals:
 
     @property
     def containment(self) -> float:
-        """The larger containment, which no Jaccard similarity exceeds; 0 where none is known."""
+        """The larger containment, which is never below the Jaccard similarity; 0 if unknown."""
         return max(self.containment_a or 0.0, self.containment_b or 0.0)
 
 
 class Verdict(StrEnum):
-    """What a moderator decides on a flagged pair.  The value is the flag's status, metric label and word in exports."""
+    """What a moderator decides on a flagged pair.  The value is the status of the flag, and a metric label."""
 
     PLAGIARISM = "plagiarism"
     REPOST = "repost"  # the author's own
     QUOTATION = "quotation"
-    TEMPLATE = "template"  # text that many share: a form, a prayer, a blurb
+    TEMPLATE = "template"  # text that many stories share: a form, a prayer, a blurb
     NOT_SIMILAR = "not_similar"
 
 
@@ -220,7 +220,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a backfill came: the listing's name for itself, an offset in it, the latest `updated_at` so far."""
+    """The progress of a backfill: the id of the listing, an offset in it, and the latest `updated_at` so far."""
 
     listing: str
     position: int

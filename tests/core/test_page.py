@@ -13,8 +13,8 @@ from neardup.core.page import (
     PageText,
     Unreadable,
     fingerprint_page,
-    read_file,
     shingle_story,
+    split_file,
     split_story,
     text_of,
 )
@@ -44,7 +44,7 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     shingled = shingle_story(text)
     assert isinstance(shingled, PageShingled)
     assert shingled.text_hash == fingerprint(words).text_hash
-    assert read_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words)
+    assert split_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_letters_are_listed_retried_and_dropped(with_letters: tuple[Neardup, End
     retried = neardup("retry", "--json").facts
     assert (retried["listed"], retried["fingerprinted"], retried["dead_lettered"]) == (4, 4, {})
     assert listed_letters(neardup)["by_reason"] == {"bad_id": 1}, "a row that names no story is for somebody to mend"
-    assert neardup("dead-letters", "--drop", "--reason", "bad_id").out == "1 dead letters are dropped\n"
+    assert neardup("dead-letters", "--drop", "--reason", "bad_id").out == "1 dead letters were deleted\n"
     assert neardup("dead-letters").out == "No dead letters.\n"
 
 

@@ -67,7 +67,7 @@ async def reading(folder: Path, most: int = 8, max_bytes: int = MOST) -> AsyncIt
         async with asyncio.timeout(HANGS_SECONDS * CHAOS):
             yield readers
     finally:
-        readers.close()
+        await readers.aclose()
 
 
 async def outcome(readers: ReaderPool, path: str) -> Fingerprint | Skip:

@@ -67,7 +67,7 @@ def test_a_lookup_in_the_middle_of_an_insert_or_a_loss_claims_no_more_than_it_sa
                     for happening in (
                         [(first, insert)],
                         [(first, lose)],
-                        [(first, lose), (second, lambda: writing._heal(index))],
+                        [(first, lose), (second, lambda: writing._repair(index))],
                     ):
                         Interrupted(index, happening)
                         await assert_all_found(writing, ledger, index)

@@ -214,7 +214,7 @@ async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
         alone[story.id] = how["alone"]
         return NotModified()
 
-    async with Quarantine(ledger, read, 2, again=True) as quarantine:
+    async with Quarantine(ledger, read, 2, retry=True) as quarantine:
         for story_id in (1, 2, 3):
             await quarantine.read(Story(story_id, TAMIL), None)
     ledger.close()
@@ -235,8 +235,8 @@ def test_who_had_just_come_is_no_suspect(tmp_path: Path, monkeypatch: pytest.Mon
         clock[0] += SUSPICIOUS_NS // 2
         died.beat()
         held = ledger.with_name("neardup.db.reading").read_bytes()
-    assert InFlight(ledger, 4).left == [], "who has been read is not there"
+    assert InFlight(ledger, 4).suspects == [], "who has been read is not there"
     for data, most, left in ((held, 2, [0]), (held + b"xyz", 9, [0]), (held[:-3], 9, []), (b"", 1, [])):
         ledger.with_name("neardup.db.reading").write_bytes(data)
-        assert InFlight(ledger, most).left == left
-        assert InFlight(ledger, most).left == [], "once for one death"
+        assert InFlight(ledger, most).suspects == left
+        assert InFlight(ledger, most).suspects == [], "once for one death"

@@ -19,7 +19,7 @@ from neardup.ledger import Ledger, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.stages import BATCHES
+from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Outcome, Story
@@ -123,7 +123,7 @@ def writer_of(ledger: Ledger, index: Index) -> Writer:
         index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
-        standing=dict,
+        live_facts=dict,
         checkpoint=lambda _: None,
         committed=lambda: None,
     )
@@ -133,7 +133,7 @@ async def look_up(ledger: Ledger, index: Index) -> None:
     """By several at a time."""
     await catch_up(index, ledger, VERSION)
     writer = writer_of(ledger, index)
-    await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(BATCHES)))
+    await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(MAX_BATCHES)))
 
 
 async def assert_all_found(writer: Writer, ledger: Ledger, index: Index) -> None:

@@ -114,7 +114,7 @@ def test_any_mixture_of_faults_costs_no_story(proxy: Proxy, undisturbed: State, 
         if stop is not None:
             bed.run(trouble.command)
         bed.run("daily")
-        retried = bed.run("retry", letters=Choice()).counts
+        retried = bed.run("retry", dead_letters=Choice()).counts
         assert not retried.dead_lettered, "the store is well"
         assert letters(bed.ledger) == Counter(), "all that was on record has recovered"
         assert bed.state() == undisturbed

@@ -1,4 +1,4 @@
-"""What `plan` says of Redis's memory, beside a real Redis."""
+"""`plan` projects the memory of a real Redis within 15 percent."""
 
 from pathlib import Path
 

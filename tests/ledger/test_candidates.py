@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from neardup.config import Detection
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
-from neardup.insights.what_if import replay
+from neardup.insights.what_if import what_if
 from neardup.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Signals, Story, Verdict
@@ -109,9 +109,9 @@ def test_what_if_reports_flags_of_other_thresholds(db: sqlite3.Connection) -> No
     commit(db, ALIKE, ALIKE, LESS)
     judge_pending(db)
     everything = (0, 2**62)
-    same = replay(db, Detection(), *everything)
+    same = what_if(db, Detection(), *everything)
     assert (same["pairs"], same["flags"], same["replayed"]) == (3, 1, 1)
-    looser = replay(db, Detection(containment=0.35), *everything)
+    looser = what_if(db, Detection(containment=0.35), *everything)
     assert looser["by_language"] == {
         HINDI: {
             SIMILAR: {"flags": 1, "replayed": 1, "plus": 0, "minus": 0},
@@ -119,8 +119,8 @@ def test_what_if_reports_flags_of_other_thresholds(db: sqlite3.Connection) -> No
         }
     }
     own = Detection.model_validate({"jaccard": 0.2, "HINDI": {"jaccard": 0.9}})
-    assert replay(db, own, *everything)["replayed"] == 1, "a language's own thresholds count"
-    assert replay(db, Detection(), 0, 1)["pairs"] == 0, "only what was judged in the period"
+    assert what_if(db, own, *everything)["replayed"] == 1, "a language's own thresholds count"
+    assert what_if(db, Detection(), 0, 1)["pairs"] == 0, "only what was judged in the period"
 
 
 def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> None:
@@ -138,7 +138,7 @@ def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> Non
             verdicts.decide(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
     everything = (0, 2**62)
     loose, strict, stricter = (
-        replay(db, Detection(jaccard=score, containment=score), *everything)["verdicts"] for score in (0.4, 0.43, 0.5)
+        what_if(db, Detection(jaccard=score, containment=score), *everything)["verdicts"] for score in (0.4, 0.43, 0.5)
     )
     assert loose == {"real": 4, "lost": {}, "not_similar": 2, "spared": 0}
     assert strict == {"real": 4, "lost": {"plagiarism": 1, "quotation": 1}, "not_similar": 2, "spared": 2}

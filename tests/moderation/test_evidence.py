@@ -31,10 +31,10 @@ from neardup.moderation.evidence.fragments import (
     Side,
     align_stories,
 )
-from neardup.query.evidence import WithText, evidence
+from neardup.query.evidence import LoadedStory, evidence
 from neardup.records import Language
 
-from tests.support.compared_stories import LIMITS, every_language, every_planted_pair, sample, told, told_wildly
+from tests.support.compared_stories import LIMITS, every_language, every_planted_pair, sample, story_of, wild_texts
 from tests.support.graphemes import boundaries
 from tests.support.languages import TEXTS
 from tests.support.sample_texts import AROUND, story
@@ -43,7 +43,7 @@ IN_BOTH_STORIES = {Mark.COPIED, Mark.UNCHANGED}
 texts_of_few_words = st.lists(st.sampled_from("abcdefgh"), max_size=60).map(lambda words: [w.encode() for w in words])
 
 
-def compared(a: WithText, b: WithText) -> AlignedStories:
+def compared(a: LoadedStory, b: LoadedStory) -> AlignedStories:
     return align_stories(evidence(a, b, LIMITS), a, b)
 
 
@@ -55,7 +55,7 @@ def fragments(side: Side) -> list[Fragment]:
     return [fragment for line in lines(side) for fragment in line.fragments]
 
 
-def assert_shown(found: AlignedStories, stories: tuple[WithText, ...]) -> None:
+def assert_shown(found: AlignedStories, stories: tuple[LoadedStory, ...]) -> None:
     numbers: list[list[int | None]] = []
     for side, story_ in zip((found.a, found.b), stories, strict=True):
         text = unicodedata.normalize("NFC", story_.text)
@@ -81,7 +81,7 @@ def assert_shown(found: AlignedStories, stories: tuple[WithText, ...]) -> None:
 @every_planted_pair
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_planted_copies_are_shown_whole(pair: dict[str, Any], form: str) -> None:
-    a, b = (told(unicodedata.normalize(form, sample(pair[side]).text)) for side in "ab")  # type: ignore[arg-type]
+    a, b = (story_of(unicodedata.normalize(form, sample(pair[side]).text)) for side in "ab")  # type: ignore[arg-type]
     found = compared(a, b)
     assert_shown(found, (a, b))
     by_number: list[dict[int | None, list[bytes]]] = []
@@ -96,10 +96,10 @@ def test_planted_copies_are_shown_whole(pair: dict[str, Any], form: str) -> None
 
 
 @settings(deadline=None)
-@given(told_wildly, told_wildly, told_wildly, st.sampled_from(LANGUAGES))
+@given(wild_texts, wild_texts, wild_texts, st.sampled_from(LANGUAGES))
 def test_text_is_never_cut_inside_a_character(before: str, after: str, beside: str, language: Language) -> None:
     copied = f"{beside}{TEXTS[language]}{beside}"
-    a, b = told(f"{before}{copied}{after} x"), told(f"{after}{copied}\n{before} {copied} y")
+    a, b = story_of(f"{before}{copied}{after} x"), story_of(f"{after}{copied}\n{before} {copied} y")
     assert_shown(compared(a, b), (a, b))
 
 
@@ -123,7 +123,7 @@ def test_common_text_is_the_same_in_both_stories(a: list[bytes], b: list[bytes])
 def test_near_copy_shows_its_edits_word_by_word(language: Language, every: int) -> None:
     words = b" ".join(tokens(story(language))).decode().split()
     other = [f"{word}zz" if n % every == every - 1 else word for n, word in enumerate(words)]
-    a, b = told(" ".join(words)), told(" ".join(other))
+    a, b = story_of(" ".join(words)), story_of(" ".join(other))
     found = compared(a, b)
     assert_shown(found, (a, b))
     changed = [[one.text for one in fragments(side) if one.mark is Mark.CHANGED] for side in (found.a, found.b)]
@@ -135,7 +135,7 @@ def test_near_copy_shows_its_edits_word_by_word(language: Language, every: int) 
 
 def test_inserted_words_are_changed_on_one_side_only() -> None:
     words = [f"w{n}" for n in range(40)]
-    found = compared(told(" ".join(words)), told(" ".join([*words[:20], "put", "in", *words[20:]])))
+    found = compared(story_of(" ".join(words)), story_of(" ".join([*words[:20], "put", "in", *words[20:]])))
     assert [one.mark for one in fragments(found.a)] == [Mark.COPIED, Mark.PLAIN, Mark.COPIED]
     assert [one.text for one in fragments(found.b) if one.mark is Mark.CHANGED] == ["put in"]
 
@@ -156,7 +156,7 @@ def test_chance_match_makes_no_edit_of_the_text_around_it() -> None:
 
 
 def test_grapheme_cluster_across_two_words_is_shown_once() -> None:
-    a, b = (told(f"one two three a\U0001f3fd\u0301{end} five six seven eight") for end in "bc")
+    a, b = (story_of(f"one two three a\U0001f3fd\u0301{end} five six seven eight") for end in "bc")
     found = compared(a, b)
     assert_shown(found, (a, b))
     assert Mark.CHANGED in {one.mark for one in fragments(found.a)}
@@ -165,9 +165,9 @@ def test_grapheme_cluster_across_two_words_is_shown_once() -> None:
 @every_language
 def test_long_other_text_is_folded_between_context_words(language: Language) -> None:
     copied = TEXTS[language].split()
-    others = AROUND[language].others[0]
-    a = told(" ".join([*others[:150], *copied]))
-    b = told(" ".join(copied))
+    others = AROUND[language].stories[0]
+    a = story_of(" ".join([*others[:150], *copied]))
+    b = story_of(" ".join(copied))
     found = compared(a, b)
     assert_shown(found, (a, b))
     [fold] = [block for block in found.a.blocks if isinstance(block, Fold)]
@@ -178,7 +178,7 @@ def test_long_other_text_is_folded_between_context_words(language: Language) -> 
 
 def test_fold_starts_and_ends_after_punctuation() -> None:
     copied = " ".join(f"w{n}" for n in range(30))
-    before, fold, after = compared(told(" ".join(f"x{n}," for n in range(100)) + copied), told(copied)).a.blocks
+    before, fold, after = compared(story_of(" ".join(f"x{n}," for n in range(100)) + copied), story_of(copied)).a.blocks
     assert isinstance(before, Paragraph) and isinstance(fold, Fold) and isinstance(after, Paragraph)
     assert before.fragments[-1].text.endswith(f"x{CONTEXT_WORDS - 1},")
     assert fold.paragraphs[-1].fragments[-1].text.endswith(f"x{99 - CONTEXT_WORDS},")
@@ -196,7 +196,7 @@ def test_unrelated_stories_have_no_marks_and_no_folds() -> None:
 def test_pairs_contain_every_passage_and_the_edits_between() -> None:
     words = [f"w{n}" for n in range(300)]
     other = [f"x{n}" if n % 10 == 5 else word for n, word in enumerate(words)]
-    a, b = told(" ".join(words)), told(" ".join(other))
+    a, b = story_of(" ".join(words)), story_of(" ".join(other))
     found = compared(a, b)
     assert found.more == 0
     assert [pair.first for pair in found.pairs] == [1, *(pair.last + 1 for pair in found.pairs[:-1])]
@@ -208,13 +208,13 @@ def test_pairs_contain_every_passage_and_the_edits_between() -> None:
 
 def test_longest_pairs_are_shown_and_the_rest_counted() -> None:
     copied = [[f"w{n}x{place}" for place in range(50 + n)] for n in range(MAX_PASSAGE_PAIRS + 5)]
-    found = compared(*(told(" ".join(word for part in parts for word in part)) for parts in (copied, copied[::-1])))
+    found = compared(*(story_of(" ".join(word for part in parts for word in part)) for parts in (copied, copied[::-1])))
     assert found.more == 5
     assert [pair.words for pair in found.pairs] == list(range(55, 50 + len(copied)))
 
 
 def test_bars_show_the_positions_of_passages() -> None:
     copied = " ".join(f"w{n}" for n in range(10))
-    found = compared(told(f"{copied} {' '.join('abcdefghij')}"), told(f"{' '.join('klmnopqrst')} {copied}"))
+    found = compared(story_of(f"{copied} {' '.join('abcdefghij')}"), story_of(f"{' '.join('klmnopqrst')} {copied}"))
     assert [(bar.at, bar.length) for bar in found.a.bars] == [(0, 500)]
     assert [(bar.at, bar.length) for bar in found.b.bars] == [(500, 500)]

@@ -17,11 +17,11 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.templating import INVISIBLE, readable_time, visible
-from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_record
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from tests.support.compared_stories import LIMITS, every_planted_pair, sample, told, told_wildly
+from tests.support.compared_stories import LIMITS, every_planted_pair, sample, story_of, wild_texts
 from tests.support.languages import CODES, TEXTS
 
 ATTACKS = [
@@ -42,7 +42,7 @@ ATTACKS = [
 ]
 
 
-def page_of(a: WithText, b: WithText, drawn: Graph | None = None) -> LexborHTMLParser:
+def page_of(a: LoadedStory, b: LoadedStory, drawn: Graph | None = None) -> LexborHTMLParser:
     return LexborHTMLParser(render_evidence(evidence(a, b, LIMITS), a, b, drawn, SHIPPED))
 
 
@@ -63,7 +63,7 @@ def story_text(story: LexborNode) -> str:
     return "".join(story.text(deep=True).split())
 
 
-def assert_complete(page: LexborHTMLParser, *stories: WithText) -> None:
+def assert_complete(page: LexborHTMLParser, *stories: LoadedStory) -> None:
     assert len(stories_of(page)) == len(stories)
     for shown, one in zip(stories_of(page), stories, strict=True):
         assert story_text(shown) == "".join(visible(unicodedata.normalize("NFC", one.text)).split())
@@ -92,7 +92,7 @@ def assert_linked(page: LexborHTMLParser) -> None:
 @every_planted_pair
 def test_planted_pairs_have_the_language_of_their_stories(pair: dict[str, Any]) -> None:
     language = LANGUAGES[pair["a"] // 1000 - 4100]
-    a, b = (told(sample(pair[side]).text, id=pair[side], language=str(language)) for side in "ab")
+    a, b = (story_of(sample(pair[side]).text, id=pair[side], language=str(language)) for side in "ab")
     page = page_of(a, b)
     assert [story.attributes["lang"] for story in stories_of(page)] == [CODES[language]] * 2
     assert_linked(page)
@@ -102,11 +102,11 @@ def test_planted_pairs_have_the_language_of_their_stories(pair: dict[str, Any]) 
 
 
 @settings(deadline=None, max_examples=50)
-@given(told_wildly, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(LANGUAGES))
+@given(wild_texts, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(LANGUAGES))
 def test_hostile_stories_stay_text(wild: str, attacks: list[str], language: Language) -> None:
     hostile = " ".join([wild, *attacks])
-    a = told(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
-    b = told(f"{TEXTS[language]}\n{hostile}", title=hostile, id=2)
+    a = story_of(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
+    b = story_of(f"{TEXTS[language]}\n{hostile}", title=hostile, id=2)
     [cluster] = clusters([(1, 2, 0.5), (2, 3, 1.0)], {})
     page = page_of(a, b, graph(cluster, [(1, 2, 0.5), (2, 3, 1.0)], (1, 2), {1: hostile, 3: hostile}))
     assert_harmless(page)
@@ -116,13 +116,13 @@ def test_hostile_stories_stay_text(wild: str, attacks: list[str], language: Lang
 
 @pytest.mark.parametrize("name", ["title", "author_id"])
 def test_metadata_is_isolated(name: str) -> None:
-    page = page_of(told("one two three four", **{name: "אבג <i>"}), told("one two three four five", id=2))
+    page = page_of(story_of("one two three four", **{name: "אבג <i>"}), story_of("one two three four five", id=2))
     assert "אבג <i>" in [node.text() for node in page.css("bdi")]
 
 
 def test_file_names_are_isolated() -> None:
-    a = WithText("one two three four", [b"one", b"two", b"three", b"four"], {}, "<א>.html")
-    page = page_of(a, told("one two three four", id=2))
+    a = LoadedStory("one two three four", [b"one", b"two", b"three", b"four"], {}, "<א>.html")
+    page = page_of(a, story_of("one two three four", id=2))
     assert only(page, "#title-a bdi").text() == "<א>.html"
 
 
@@ -139,9 +139,9 @@ def test_policy_allows_only_the_embedded_style_and_script() -> None:
 
 
 def test_page_is_complete_without_one_text() -> None:
-    here = told(sample(4107000).text, id=1, title="Here", language="ENGLISH")
-    gone = WithoutText({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
-    page = LexborHTMLParser(render_evidence(evidence_on_record(here, gone, None), here, gone, None, SHIPPED))
+    here = story_of(sample(4107000).text, id=1, title="Here", language="ENGLISH")
+    gone = UnreadableStory({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
+    page = LexborHTMLParser(render_evidence(evidence_from_ledger(here, gone, None), here, gone, None, SHIPPED))
     assert_harmless(page)
     assert [node.text() for node in page.css("h2 bdi")] == ["Here", "Gone"]
     assert "its page is gone: <x>" in only(page, ".warning").text()
@@ -154,7 +154,9 @@ def test_cluster_is_drawn_and_listed() -> None:
     edges = [(1, 2, 0.9), (2, 3, 0.51), (3, 4, 1.0)]
     [cluster] = clusters(edges, {1: 1})
     page = page_of(
-        told("one two three four", id=1), told("one two three four", id=2), graph(cluster, edges, (1, 2), {4: "<Four>"})
+        story_of("one two three four", id=1),
+        story_of("one two three four", id=2),
+        graph(cluster, edges, (1, 2), {4: "<Four>"}),
     )
     assert [node.text() for node in page.css(".cluster text")] == ["A", "B", "3", "4"]
     assert len(page.css(".cluster line")) == 3
@@ -167,7 +169,10 @@ def test_cluster_is_drawn_and_listed() -> None:
 
 
 def test_template_adds_no_white_space_between_fragments() -> None:
-    a, b = told("one two three four fiveক্‌ষ, six seven eight nine"), told("one two three four six seven eight nine")
+    a, b = (
+        story_of("one two three four fiveক্‌ষ, six seven eight nine"),
+        story_of("one two three four six seven eight nine"),
+    )
     page = page_of(a, b)
     for link in page.css(".jump"):
         link.decompose()

@@ -13,7 +13,7 @@ import pytest
 from neardup.config import Detection, Thresholds
 from neardup.core.verify import tiers
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, Tier, kind_of
-from neardup.insights.what_if import replay
+from neardup.insights.what_if import what_if
 from neardup.languages import SHIPPED
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.selection import Selection
@@ -79,7 +79,7 @@ def decide(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict) -> N
 def test_new_tier_decides_by_its_own_signals(db: sqlite3.Connection) -> None:
     assert kind_of(FEW_LINES, Thresholds()) == "quoted"
     assert kind_of(ALIKE, Thresholds()) == SIMILAR
-    kinds = replay(db, Detection(), 0, 2**62)["by_language"]["HINDI"]
+    kinds = what_if(db, Detection(), 0, 2**62)["by_language"]["HINDI"]
     assert kinds["quoted"] == {"flags": 2, "replayed": 2, "plus": 0, "minus": 0}, "the ledger returns its signals"
 
 

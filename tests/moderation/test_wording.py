@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.moderation.wording import duration, findings, headline, kind, percent, scores, share, warnings
-from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 
-from tests.support.compared_stories import LIMITS, sample, told
+from tests.support.compared_stories import LIMITS, sample, story_of
 
 DAY_MS = 86_400_000
 
 
 def facts(**changed: Any) -> Evidence:
     words = " ".join(f"w{n}" for n in range(100))
-    return replace(evidence(told(f"{words} x"), told(f"{words} y z"), LIMITS), **changed)
+    return replace(evidence(story_of(f"{words} x"), story_of(f"{words} y z"), LIMITS), **changed)
 
 
 @given(st.floats(0, 1))
@@ -74,7 +74,7 @@ def test_headline_has_both_shares() -> None:
     ],
 )
 def test_findings_state_the_order_of_publication(times: tuple[int | None, int | None], sentence: str) -> None:
-    a, b = (told("one two three four", published_at=time) for time in times)
+    a, b = (story_of("one two three four", published_at=time) for time in times)
     assert sentence in findings(evidence(a, b, LIMITS))
 
 
@@ -92,8 +92,8 @@ def test_findings_state_whether_the_author_is_the_same(same: bool | None, senten
 
 def test_changed_page_gives_a_warning() -> None:
     assert warnings(facts()) == []
-    changed = told("one two three four", text_hash=b"other")
-    [sentence] = warnings(evidence(changed, told("one two three four"), LIMITS))
+    changed = story_of("one two three four", text_hash=b"other")
+    [sentence] = warnings(evidence(changed, story_of("one two three four"), LIMITS))
     assert sentence.startswith("The page of A has changed since")
 
 
@@ -101,12 +101,12 @@ def test_changed_page_gives_a_warning() -> None:
 def test_unavailable_text_is_described_from_the_ledger(exchanged: bool) -> None:
     flag = {"story_id": 2, "matched_id": 1, "kind": "partial", "hamming": 40, "jaccard": 0.2, "estimated": 1}
     flag |= {"containment": 0.8, "matched_containment": 0.3, "longest_run_words": None}
-    here: WithText | WithoutText = WithText("text", [b"text"], {"id": 1, "published_at": 0, "author_id": "7"})
-    gone: WithText | WithoutText = WithoutText(
+    here: LoadedStory | UnreadableStory = LoadedStory("text", [b"text"], {"id": 1, "published_at": 0, "author_id": "7"})
+    gone: LoadedStory | UnreadableStory = UnreadableStory(
         {"id": 2, "published_at": DAY_MS, "author_id": "7"}, "its page is gone: x"
     )
     a, b = (gone, here) if exchanged else (here, gone)
-    found = evidence_on_record(a, b, flag)
+    found = evidence_from_ledger(a, b, flag)
     first, second = ("80", "30") if exchanged else ("30", "80")
     assert headline(found) == f"About {first} % of A's word pairs are also in B; {second} % of B's in A"
     letter = "A" if exchanged else "B"
@@ -118,7 +118,7 @@ def test_unavailable_text_is_described_from_the_ledger(exchanged: bool) -> None:
 
 
 def test_unflagged_pair_without_text_has_no_figures() -> None:
-    found = evidence_on_record(told("one two", id=1), WithoutText({"id": 2}, "gone"), None)
+    found = evidence_from_ledger(story_of("one two", id=1), UnreadableStory({"id": 2}, "gone"), None)
     assert headline(found) == "The overlap is not known"
     assert (scores(found), kind(found)) == ([], "Not flagged")
     assert kind(evidence(sample(4107000), sample(4107001), LIMITS)) == "Not a copy by the configured thresholds"

@@ -1,8 +1,7 @@
-"""Word order, batch splits, arrival order, an index that lags and look-ups ahead of the writer change no flag: they
-are what brute force flags.
+"""Law: the flags are those of brute force, however stories are ordered and batched.
 
-Stories go through the real writer, verifier, ledger and index, as fingerprints made for the purpose; their
-texts are gone, so that signatures decide.
+An index that lags, and lookups ahead of the writer, change no flag either.  Generated fingerprints go through the real
+writer, verifier, ledger and index; the texts are missing, so signatures decide.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ from tests.support.languages import HINDI, ODIA
 Pairs = set[tuple[int, int, str, int]]
 Text = tuple[int, list[int], list[int] | None]
 
-# Few seeds, few flipped bits and some changed rows, so that copies are common.
+# Few seeds, few flipped bits and few changed rows make copies common.
 bits = st.one_of(st.lists(st.integers(0, 127), max_size=5, unique=True), st.just(list(range(20))))
 rows = st.one_of(st.none(), st.lists(st.integers(0, ROWS - 1), max_size=60, unique=True))
 texts = st.tuples(st.integers(0, 1), bits, rows)
@@ -49,31 +48,31 @@ listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, ma
 
 
 class NoTexts:
-    """An object store from which every page is gone."""
+    """An object store without any pages."""
 
     async def read(self, sides: Iterable[tuple[Language, Side]]) -> dict[bytes, None]:
         return {side.text_hash: None for _, side in sides}
 
 
-class Late(SqliteIndex):
-    """An index that applies what it is told no sooner than it is asked how far it is, or told more."""
+class LaggingIndex(SqliteIndex):
+    """An index that applies changes only when it gets the next ones, or is asked for its position."""
 
     def __init__(self, path: Path, bandings: Bandings) -> None:
         super().__init__(path, bandings)
-        self._told: Callable[[], Awaitable[None]] | None = None
+        self._pending: Callable[[], Awaitable[None]] | None = None
 
     async def position(self) -> IndexPosition:
-        await self._apply_told()
+        await self._apply_pending()
         return await super().position()
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
-        await self._apply_told()
-        self._told = partial(super().apply, changes, applied, since)
+        await self._apply_pending()
+        self._pending = partial(super().apply, changes, applied, since)
 
-    async def _apply_told(self) -> None:
-        told, self._told = self._told, None
-        if told:
-            await told()
+    async def _apply_pending(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending:
+            await pending()
 
 
 def fingerprint(text: Text) -> Fingerprint:
@@ -97,7 +96,7 @@ async def flagged(
     ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings(LANGUAGES))
     await refuse_mismatch(index, ledger, "v")
     await catch_up(index, ledger, "v")
-    verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
+    verifier = Verifier(ledger, detection, "v", NoTexts(), lambda new_flags: None)  # type: ignore[arg-type]
     run_id = await ledger.do(runs.begin, "backfill")
     async with Writer(
         ledger,
@@ -106,18 +105,18 @@ async def flagged(
         "v",
         index_wait=IndexWait(ledger),
         run_id=run_id,
-        standing=dict,
+        live_facts=dict,
         counts=Counts(),
         checkpoint=lambda position: None,
         committed=verifier.wake,
     ) as writer:
-        looked: list[LookedUp | None] = []
+        lookups: list[LookedUp | None] = []
         for n, batch in enumerate(batches):
-            looked += [await writer.look_up(later) for later in batches[len(looked) : n + 1 + ahead]]
-            await writer.write(batch, looked[n], 0)
+            lookups += [await writer.look_up(later) for later in batches[len(lookups) : n + 1 + ahead]]
+            await writer.write(batch, lookups[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
-    assert await ledger.do(changes.last_seq) == (await index.position()).applied, "the index is in step"
+    assert await ledger.do(changes.last_seq) == (await index.position()).applied, "the index lacks changes"
     await index.close()
     ledger.close()
     return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}
@@ -160,10 +159,10 @@ def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
     return found
 
 
-@pytest.mark.parametrize("kind", [SqliteIndex, Late])
+@pytest.mark.parametrize("kind", [SqliteIndex, LaggingIndex])
 @given(rows=listed, data=st.data())
 @settings(deadline=None, max_examples=60)
-def test_any_order_and_any_batches_flag_what_brute_force_flags(
+def test_flags_are_those_of_brute_force_in_any_order_and_batches(
     kind: type[SqliteIndex], rows: list[tuple[Language, Text, int]], data: st.DataObject
 ) -> None:
     outcomes = [outcome(n, *row) for n, row in enumerate(rows)]
@@ -173,7 +172,7 @@ def test_any_order_and_any_batches_flag_what_brute_force_flags(
     assert run(batches, kind, data.draw(aheads)) == brute_force(outcomes)
 
 
-@pytest.mark.parametrize("kind", [SqliteIndex, Late])
+@pytest.mark.parametrize("kind", [SqliteIndex, LaggingIndex])
 @given(versions=st.lists(listed, min_size=2, max_size=4), ahead=aheads)
 @settings(deadline=None, max_examples=40)
 def test_after_edits_only_the_last_versions_count(
@@ -184,25 +183,27 @@ def test_after_edits_only_the_last_versions_count(
     assert run(batches, kind, ahead) == brute_force(list(last.values()))
 
 
-def test_a_template_copied_many_times_is_capped_and_said() -> None:
+def test_a_template_copied_many_times_is_capped() -> None:
     same = [outcome(n, HINDI, (1, [], []), 1) for n in range(120)]
     found = run([list(same[:60]), list(same[60:])])
-    assert {n for pair in found for n in pair[:2]} == set(range(120)), "no copy goes unseen"
-    assert len(found) == 51 * 50 / 2 + 120 - 51, "once fifty-one are full, another copy costs one flag"
+    assert {n for pair in found for n in pair[:2]} == set(range(120)), "a copy has no flag"
+    assert len(found) == 51 * 50 / 2 + 120 - 51, (
+        "once fifty-one stories have all their matches, each further copy adds one flag"
+    )
 
 
 def capped() -> float:
     return REGISTRY.get_sample_value("neardup_capped_buckets_total", {"language": "HINDI"}) or 0.0
 
 
-def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged() -> None:
+def test_a_heavy_bucket_is_capped_and_reported_but_its_stories_are_verified() -> None:
     same = [outcome(n, HINDI, (1, [], []), 1) for n in range(40)]
     before = capped()
     with capture_logs() as logs:
         found = run([list(same[:30]), list(same[30:31]), list(same[31:])], max_bucket=7)
-    assert {n for pair in found for n in pair[:2]} == set(range(40)), "no story goes unseen"
+    assert {n for pair in found for n in pair[:2]} == set(range(40)), "a story has no flag"
     assert capped() > before
-    [told] = [line for line in logs if line["event"] == "max_bucket reached"]
-    assert (told["language"], told["times"]) == ("HINDI", capped() - before), "a line a language and run"
-    assert told["times"] >= 37, "five blocks of the SimHash, 32 bands of the signature"
-    assert (told["fullest"].split(":")[0], told["members"] > 7) == ("HINDI", True)
+    [line] = [entry for entry in logs if entry["event"] == "max_bucket reached"]
+    assert (line["language"], line["times"]) == ("HINDI", capped() - before), "one line per language and run"
+    assert line["times"] >= 37, "five blocks of the SimHash, 32 bands of the signature"
+    assert (line["fullest"].split(":")[0], line["members"] > 7) == ("HINDI", True)

@@ -66,14 +66,14 @@ def made(
 
 
 def got(pages: Pages, path: str, etag: str | None = None) -> Page | None:
-    """One page; None where it still has this ETag.  Raises as `Pages.begin` and `Pages.taken` do."""
+    """One page; None where it still has this ETag.  Raises as `Pages.begin` and `Pages.page_of` do."""
     ours, other = socket.socketpair()
     with ours, other:
         transfers = Transfers(ours.fileno())
         transfers.begin(pages.begin(path, etag))
-        while (get := transfers.next()) is None:
-            transfers.go_on(wait=True)
-        return pages.taken(get)
+        while (get := transfers.pop_finished()) is None:
+            transfers.advance(wait=True)
+        return pages.page_of(get)
 
 
 def worker_of(

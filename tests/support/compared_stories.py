@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
-from neardup.query.evidence import WithText
+from neardup.query.evidence import LoadedStory
 
 from tests.support.graphemes import TORN
 from tests.support.languages import SAMPLED, TEXTS
@@ -17,13 +17,13 @@ LIMITS = Thresholds()
 every_language = pytest.mark.parametrize("language", SAMPLED)
 every_planted_pair = pytest.mark.parametrize("pair", TRUTH, ids=lambda pair: f"{pair['kind']}-{pair['a']}-{pair['b']}")
 signs = [*TORN, *(word for text in TEXTS.values() for word in text.split())]
-told_wildly = st.lists(st.sampled_from(signs), max_size=8).map("".join)
+wild_texts = st.lists(st.sampled_from(signs), max_size=8).map("".join)
 
 
-def told(text: str, **known: object) -> WithText:
-    return WithText(text, tokens(text), known)
+def story_of(text: str, **known: object) -> LoadedStory:
+    return LoadedStory(text, tokens(text), known)
 
 
-def sample(story_id: int) -> WithText:
+def sample(story_id: int) -> LoadedStory:
     [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
-    return told(page_text(page.read_bytes(), None, STORY))
+    return story_of(page_text(page.read_bytes(), None, STORY))

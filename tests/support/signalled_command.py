@@ -35,7 +35,7 @@ def drive(number: int, at: int, arguments: list[str]) -> None:
 
         yield watch
 
-    console.watching = watching
+    console.show_progress = watching
     try:
         main(arguments)
     finally:

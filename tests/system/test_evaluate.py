@@ -82,7 +82,7 @@ def test_the_tables_are_printed_and_the_page_is_named(make_neardup: Callable[...
     assert done.code == 0, done.err
     for title in ("Recall, all kinds together", "False flags", "Candidates per lookup", "Bands x rows"):
         assert title in done.out
-    assert done.out.splitlines()[-1] == f"The page: {neardup.folder / 'evaluation.html'}"
+    assert done.out.splitlines()[-1] == f"Report: {neardup.folder / 'evaluation.html'}"
 
 
 def test_the_users_thresholds_are_measured(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:

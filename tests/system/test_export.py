@@ -98,8 +98,9 @@ def test_flags_can_be_chosen(flagged: Neardup) -> None:
 @pytest.mark.parametrize(("options", "said"), [
     (["--language", "klingon"], "--language: unknown language 'klingon'"),
     (["--since", "soon"], "--since: 'soon' is not"),
-    (["--since", "2026-01-02", "--until", "2026-01-01"], "--since: nothing lies between it and --until"),
-    (["-o", "s3://bucket"], "--output: not s3://BUCKET/KEY"), (["-o", "a.xlsx", "--bom"], "--bom: xlsx takes none"),
+    (["--since", "2026-01-02", "--until", "2026-01-01"], "--since must be before --until"),
+    (["-o", "s3://bucket"], "--output: not s3://BUCKET/KEY"), (["-o", "a.xlsx", "--bom"],
+    "--bom: only CSV files have a byte order mark, not xlsx"),
 ])  # fmt: skip
 def test_a_wrong_option_is_told_in_a_line(flagged: Neardup, options: list[str], said: str) -> None:
     told = flagged("export", *options)

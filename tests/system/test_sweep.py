@@ -15,7 +15,7 @@ import pytest
 from neardup.app import open_ledger, sweep
 from neardup.config import load
 from neardup.ledger import lock
-from neardup.pipeline.progress import Watch, unwatched
+from neardup.pipeline.progress import Watch, ignore_progress
 from neardup.pipeline.summary import SweepSummary
 
 from tests.support.command import Neardup, assert_one_line, embedded
@@ -71,7 +71,7 @@ def forget_flags(neardup: Neardup) -> None:
     db.close()
 
 
-def swept(neardup: Neardup, stop: asyncio.Event | None = None, watch: Watch = unwatched) -> SweepSummary:
+def swept(neardup: Neardup, stop: asyncio.Event | None = None, watch: Watch = ignore_progress) -> SweepSummary:
     """Sweep here."""
 
     async def go() -> SweepSummary:

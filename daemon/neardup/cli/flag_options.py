@@ -1,4 +1,4 @@
-"""The options that select flags."""
+"""The command-line options that select flags."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from neardup.cli.base import time_of
+from neardup.cli.base import parse_time_option
 from neardup.config import Config
 from neardup.core.verify import tiers
 from neardup.errors import Misuse
@@ -40,8 +40,8 @@ OPTIONS = (
 )
 
 
-def selects(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command whose function receives the selected flags as `selection`; by default all open flags."""
+def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
+    """Add OPTIONS to a command; its function receives them as one `selection`, by default all open flags."""
 
     @wraps(function)
     def with_selection(
@@ -59,9 +59,9 @@ def selects(function: Callable[..., None]) -> Callable[..., None]:
         only_new: bool,
         **options: Any,
     ) -> None:
-        after, before = time_of("--since", since), time_of("--until", until)
+        after, before = parse_time_option("--since", since), parse_time_option("--until", until)
         if after is not None and before is not None and after >= before:
-            raise Misuse("--since: nothing lies between it and --until")
+            raise Misuse("--since must be before --until")
         selection = Selection(
             languages=tuple(_language(config.registry, name) for name in languages),
             kinds=kinds,

@@ -1,4 +1,4 @@
-"""[languages.NAME]: languages that the package does not ship, or other values for one that it does."""
+"""[languages.NAME]: adds a language to those that the package ships, or changes one."""
 
 import re
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
 
-MOST = 255  # arrays carry a language's number in a byte
+MAX_LANGUAGES = 255  # arrays store the number of a language in a byte
 
 
-def _with_words(golden: str) -> str:
+def _has_words(golden: str) -> str:
     if not tokens(golden):
-        raise ValueError("a golden text has words")
+        raise ValueError("a golden text must have words")
     return golden
 
 
-def _one_at_least(codes: tuple[str, ...]) -> tuple[str, ...]:
+def _not_empty(codes: tuple[str, ...]) -> tuple[str, ...]:
     if not codes:
-        raise ValueError("a language has at least one code")
+        raise ValueError("a language must have at least one code")
     return codes
 
 
@@ -43,9 +43,9 @@ Font = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a fon
 
 
 class LanguageTable(Section):
-    """[languages.NAME]: what is left out is as the package ships it."""
+    """[languages.NAME]: a language; keys that are left out keep the values that the package ships."""
 
-    codes: Annotated[tuple[Code, ...], AfterValidator(_one_at_least)] | None = Field(
+    codes: Annotated[tuple[Code, ...], AfterValidator(_not_empty)] | None = Field(
         default=None, description="ISO 639 codes; the first is used in web pages and in Redis keys."
     )
     script: Script | None = Field(default=None, description="Name of the script, as in the names of the Noto fonts.")
@@ -55,15 +55,15 @@ class LanguageTable(Section):
     fonts: tuple[Font, ...] | None = Field(
         default=None, description="Fonts of web pages, the best first; by default the Noto fonts of the script."
     )
-    golden: Annotated[str, AfterValidator(_with_words)] | None = Field(
+    golden: Annotated[str, AfterValidator(_has_words)] | None = Field(
         default=None,
-        description="Text whose fingerprints are the language's version. It should hold what the script makes "
-        "difficult. A changed text means that stories of the language must be fingerprinted again.",
+        description="Text whose fingerprints give the version of the language. It should contain the difficult "
+        "characters of the script. A changed text means that stories of the language must be fingerprinted again.",
     )
 
 
 def by_name(tables: Any) -> Any:
-    """Tables under names in any case -> under names in upper case, merged: variables of the environment are lower."""
+    """Merge tables whose names differ only in case, under the name in upper case; environment variables use lower."""
     if not isinstance(tables, dict):
         return tables
     merged: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def by_name(tables: Any) -> Any:
 
 
 def registry(tables: Mapping[str, LanguageTable]) -> Languages:
-    """The shipped languages with what these tables add and change.  Raises ValueError."""
+    """The registry of the shipped languages, with the additions and changes of these tables.  Raises ValueError."""
     entries = dict(SHIPPED)
     for key, table in tables.items():
         name = Language(key)
@@ -83,8 +83,8 @@ def registry(tables: Mapping[str, LanguageTable]) -> Languages:
             entries[name] = replace(shipped, **given)
         else:
             entries[name] = _added(name, given)
-    if len(entries) > MOST:
-        raise ValueError(f"{len(entries)} languages are more than {MOST}")
+    if len(entries) > MAX_LANGUAGES:
+        raise ValueError(f"{len(entries)} languages are more than {MAX_LANGUAGES}")
     return Languages(entries)
 
 

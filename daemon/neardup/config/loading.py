@@ -39,7 +39,7 @@ class Config(BaseSettings):
     index: Index = Index()
     ledger: Ledger = Ledger()
     languages: dict[Name, LanguageTable] = Field(
-        default_factory=dict, description="Languages that the package does not ship, or other values for one it does."
+        default_factory=dict, description="Languages to add to those that the package ships, or to change."
     )
     detection: Detection = Detection()
     run: Run = Run()
@@ -63,7 +63,7 @@ class Config(BaseSettings):
     @field_validator("detection", mode="before")
     @classmethod
     def _of_languages(cls, data: Any, info: ValidationInfo) -> Any:
-        """[detection.LANGUAGE] by the names of registered languages, whatever name or code it has in the file."""
+        """Replace the names and codes in [detection.LANGUAGE] by the names of registered languages."""
         if not isinstance(data, dict) or "languages" not in info.data:
             return data
         find, named = registry(info.data["languages"]).find, dict[str, Any]()

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.core.candidates.select import MOST_UNSEEN, Met, together
+from neardup.core.candidates.select import MOST_UNSEEN, Found, merge_found
 from neardup.ledger import languages
 from neardup.ledger.changes import last_seq
 
@@ -29,7 +29,7 @@ def held(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> 
 
 
 def there(
-    db: sqlite3.Connection, met: Sequence[Met], applied: int
+    db: sqlite3.Connection, found: Sequence[Found], applied: int
 ) -> tuple[FingerprintArrays, FingerprintArrays] | None:
     """The stories that lookups brought up, and those that no index as far as `applied` could bring up.
 
@@ -37,4 +37,4 @@ def there(
     """
     if not 0 <= last_seq(db) - applied <= MOST_UNSEEN:
         return None
-    return held(db, *together(met)), after(db, applied, MOST_UNSEEN)
+    return held(db, *merge_found(found)), after(db, applied, MOST_UNSEEN)

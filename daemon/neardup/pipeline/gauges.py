@@ -25,14 +25,14 @@ from neardup.telemetry.metrics import (
     VERDICTS,
 )
 
-# A bucket is met as often as it is full: one that holds a share p of the stories is missed by n of
-# them with probability (1 - p)^n.
+# A sample of n stories misses a bucket that holds a share p of all stories with probability (1 - p)^n, so it finds the
+# large buckets.
 SAMPLE = 500
 EVERY_SECONDS = 60.0
 
 
 async def refresh_gauges(ledger: Ledger, index: Index) -> None:
-    """Set them all.  Raises Transient where the index does not answer."""
+    """Set all gauges.  Raises Transient if the index does not answer."""
     disk = shutil.disk_usage(ledger.path.parent)
     DISK_FREE.set(disk.free)
     DISK_SIZE.set(disk.total)
@@ -67,7 +67,7 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
 
 
 async def keep_gauges(ledger: Ledger, index: Index) -> None:
-    """Set them every EVERY_SECONDS, until cancelled; while the index is away they keep their values."""
+    """Set all gauges every EVERY_SECONDS until cancelled; while the index does not answer they keep their values."""
     while True:
         with suppress(NeardupError):
             await refresh_gauges(ledger, index)
@@ -75,7 +75,7 @@ async def keep_gauges(ledger: Ledger, index: Index) -> None:
 
 
 async def _largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
-    """Members of the fullest bucket of each language that one of the latest changed stories falls into."""
+    """By language, the size of the largest bucket that contains one of the stories changed last."""
     largest: dict[Language, int] = {}
     sample = await ledger.do(changes.recent, SAMPLE)
     for bucket, n in (await bucket_sizes(index, sample)).items():

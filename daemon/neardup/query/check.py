@@ -1,4 +1,4 @@
-"""What would a text be flagged against?  Looks, and stores nothing."""
+"""Check a text against the stories of a ledger, without storing anything."""
 
 import asyncio
 from dataclasses import asdict, dataclass
@@ -19,17 +19,18 @@ from neardup.records import Banded, Candidate, Fingerprint, Kind, Language, Side
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
 
-CHECKED = -(2**63)  # no story has this id
+CHECKED_ID = -(2**63)  # the id of the checked text in a candidate; no story has it
 
-Copy = tuple[int, Kind, Signals]  # a story id, and how the checked text copies it
+Copy = tuple[int, Kind, Signals]  # a story id, and how the checked text copies that story
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """A story that a text would be flagged against.
 
-    `containment` is the share of the text's shingles that stand in the story, `matched_containment` the other way;
-    scores are None where neither texts nor signatures could be compared, `published_at` is in milliseconds.
+    `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
+    story's that occur in the text.  Scores are None if neither texts nor signatures could be compared;
+    `published_at` is in milliseconds.
     """
 
     kind: Kind
@@ -45,14 +46,14 @@ class Match:
     published_at: int | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The match as JSON-serialisable values, its time in RFC 3339."""
         return asdict(self) | {"published_at": rfc3339(self.published_at)}
 
 
 class Checker:
-    """Checks texts against the stories of a ledger; long-lived, for many checks at once.
+    """Checks texts against the stories of a ledger; long-lived, and safe for concurrent checks.
 
-    `texts` reads the stories that a text is compared with; none is read for an exact copy.
+    `texts` reads the stories that a text is compared with; an exact copy is not read.
     """
 
     def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection, version: str) -> None:
@@ -63,51 +64,51 @@ class Checker:
         self._version = version
 
     async def check(self, story: PageText, language: Language) -> list[Match]:
-        """A story's text (`core.page.read_file` and `split_story` make one) -> its matches, best first.
+        """A story's text (see `core.page.split_file`, `split_story`) -> its matches, the most severe first.
 
-        Raises Fatal for an index of other fingerprints or of another ledger, Transient for one that is behind.
+        Raises Fatal for an index of other fingerprints or of another ledger, Transient for an index that is behind.
         """
-        made, compared = await asyncio.to_thread(_prepared, story.words)
-        nominees = await retried("look_up", lambda: self._nominees(Banded(language, made.simhash, made.signature)))
+        own, shingles = await asyncio.to_thread(_fingerprinted, story.words)
+        nominees = await retried("look_up", lambda: self._nominees(Banded(language, own.simhash, own.signature)))
         rows = await self._ledger.do(stories.describe, nominees)
-        checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+        checked = Side(CHECKED_ID, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
         pairs = [
             Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in rows.values()
         ]
-        texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != made.text_hash)
-        copies = await asyncio.to_thread(self._copies, pairs, compared, texts)
+        texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != own.text_hash)
+        copies = await asyncio.to_thread(self._copies, pairs, shingles, texts)
         return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(copies, key=_rank)]
 
     async def _nominees(self, probe: Banded) -> tuple[int, ...]:
         languages = await self._ledger.do(runs.stories_by_language)
         refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
-        applied, [found] = await self._index.lookup([probe])
-        seen = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [found], applied)
-        if seen is None:
+        applied, [lookup] = await self._index.lookup([probe])
+        state = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [lookup], applied)
+        if state is None:
             raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-        held, unseen = seen
+        arrays, unseen = state
         thresholds = {probe.language: self._detection.of(probe.language)}
-        [nominee] = nominate([([CHECKED], probe)], [found], held, thresholds, unseen)
-        return nominee.matches
+        [nomination] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unseen)
+        return nomination.matches
 
-    def _copies(self, pairs: list[Candidate], compared: Shingled, texts: dict[bytes, Text]) -> list[Copy]:
-        """The stories that the text copies, verified."""
+    def _copies(self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text]) -> list[Copy]:
+        """Verify candidates: the stories that the text copies, and how."""
         copies = []
         for pair in pairs:
             text = texts.get(pair.b.text_hash)
             other = text if isinstance(text, Shingled) else None
-            assessment = assess(pair, compared, other, self._detection.of(pair.language))
+            assessment = assess(pair, shingles, other, self._detection.of(pair.language))
             if assessment is not None and assessment.kind is not None:
                 copies.append((pair.b.id, assessment.kind, assessment.signals))
         return copies
 
 
-def _prepared(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
+def _fingerprinted(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
     return fingerprint(words), shingled(words)
 
 
 def _rank(copy: Copy) -> tuple[int, float, int]:
-    """The order of an export: the most severe and strongest first."""
+    """The order of an export: the most severe first."""
     story_id, kind, signals = copy
     tier = tier_of(kind)
     return tier.severity, -tier.strength(signals), story_id

@@ -17,7 +17,7 @@ from neardup.records import Language
 from playwright.sync_api import Browser, Page
 
 from tests.moderation.test_evidence_page import ATTACKS
-from tests.support.compared_stories import LIMITS, told
+from tests.support.compared_stories import LIMITS, story_of
 from tests.support.desk_browser import NARROW, WIDE
 from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, SAMPLED, TAMIL
 from tests.support.sample_texts import AROUND, STORIES
@@ -34,13 +34,15 @@ def written(folder: Path, language: Language, *, hostile: str = "") -> str:
     """Write a page of two stories whose passages are in different order, with edits and other text; returns its URL."""
     parts = [story.split() for story in STORIES[language][:3]]
     edited = [f"{word}ं" if n % 40 == 20 else word for n, word in enumerate(parts[0])]
-    foreign = list(AROUND[language].others[2])
+    foreign = list(AROUND[language].stories[2])
     texts = [
         "\n\n".join(" ".join(words) for words in ([hostile], parts[0], foreign * 3, parts[1])),
         "\n\n".join(" ".join(words) for words in (parts[1], parts[2] * 3, edited, [hostile])),
     ]
     a, b = (
-        told(text, id=n, language=str(language), title=f"{hostile} {' '.join(parts[n][:5])}", author_id=f"7{hostile}")
+        story_of(
+            text, id=n, language=str(language), title=f"{hostile} {' '.join(parts[n][:5])}", author_id=f"7{hostile}"
+        )
         for n, text in enumerate(texts, 1)
     )
     [cluster] = clusters(EDGES, {})

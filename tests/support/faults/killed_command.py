@@ -40,7 +40,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],
     "replay": [(writer, "replay")],
     "catch up": [(module, "catch_up") for module in (writer, prepare, maintenance)],
-    "verify": [(flags, "decide")],
+    "verify": [(flags, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
     "rebuild": [(run, "rebuild"), (maintenance, "rebuild")],

@@ -1,4 +1,4 @@
-"""The plots of an evaluation, as SVG to stand inside a page."""
+"""The plots of an evaluation, as SVG for a page."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
@@ -15,11 +15,11 @@ from neardup.insights.evaluate.figures import ALL, Facts
 
 
 def plots(facts: Facts) -> dict[str, str]:
-    """Title -> SVG."""
+    """Draw the plots: SVG by title."""
     drawn: Mapping[str, Callable[[Axes], None]] = {
         "Recall against the share of words replaced": lambda axes: _rates(axes, facts["recall"]),
         "Precision and recall against the threshold": lambda axes: _thresholds(axes, facts["thresholds"]),
-        "Members of the buckets that the originals stand in": lambda axes: bucket_sizes(axes, facts["buckets"]),
+        "Members of the buckets that contain the originals": lambda axes: bucket_sizes(axes, facts["buckets"]),
     }
     return {title: svg(draw, title) for title, draw in drawn.items()}
 
@@ -56,7 +56,7 @@ def _thresholds(axes: Axes, rows: Sequence[Facts]) -> None:
 def _line(
     axes: Axes, places: Sequence[float], shares: Sequence[Facts], *, colour: str, label: str, style: str = "-"
 ) -> None:
-    """A line through the shares, with a band as wide as their intervals; a place without a share is a gap."""
+    """Draw a line through the shares, with a band for their intervals; a missing share is a gap."""
     values: list[Any] = [float("nan") if share["share"] is None else share["share"] for share in shares]
     axes.plot(places, values, style, color=colour, marker="o", markersize=3, label=label)
     axes.fill_between(

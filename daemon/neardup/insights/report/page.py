@@ -1,4 +1,4 @@
-"""The report as one page."""
+"""Writes the report as one HTML page."""
 
 from collections import Counter
 from pathlib import Path
@@ -12,7 +12,7 @@ from neardup.timestamps import rfc3339
 
 
 def write_report(path: Path, facts: Facts, config: Config) -> None:
-    """Write the report, whole or not at all.  Raises Fatal."""
+    """Write the report; it replaces an older one atomically.  Raises Fatal if it cannot be written."""
     drawn = dict[str, str]()
     if can_plot():
         from neardup.insights.report.plots import plots  # noqa: PLC0415 - it imports matplotlib
@@ -25,11 +25,16 @@ def write_report(path: Path, facts: Facts, config: Config) -> None:
 
 def _tables(facts: Facts) -> list[Table]:
     tables = [
-        Table("Flags by language and kind", "Without those withdrawn.", ("language", *kinds(), "all"), _by_kind(facts))
+        Table(
+            "Flags by language and kind",
+            "Withdrawn flags are not counted.",
+            ("language", *kinds(), "all"),
+            _by_kind(facts),
+        )
     ]
     if facts.run:
-        note = f"Of the {facts.run['command']} that began at {rfc3339(facts.run['started_at'])}, in milliseconds."
-        columns = ("stage", "times", "in all, s", "median", "95 %", "99 %")
+        note = f"Milliseconds, in the {facts.run['command']} run that began at {rfc3339(facts.run['started_at'])}."
+        columns = ("stage", "times", "total, s", "median", "95 %", "99 %")
         rows = [
             (
                 stage,

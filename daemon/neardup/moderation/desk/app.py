@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 
 import structlog
@@ -46,8 +46,9 @@ async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> A
     is_local_only = is_loopback(listen.rpartition(":")[0])
     if not is_local_only and not token:
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
-    with closing(Connections(config.ledger.path)) as ledger, closing(open_pool()) as pool:
-        yield Desk(config, ledger, pool, Keys.of(token), is_local_only)
+    with closing(Connections(config.ledger.path)) as ledger:
+        async with aclosing(open_pool()) as pool:
+            yield Desk(config, ledger, pool, Keys.of(token), is_local_only)
 
 
 async def fonts(request: web.Request) -> web.Response:

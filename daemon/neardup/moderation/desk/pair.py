@@ -19,8 +19,8 @@ from neardup.moderation.desk.query import number, selection_of
 from neardup.moderation.desk.queue import QueuePosition, position_of
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, template_values
-from neardup.query.compare import described, load_story
-from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_record, thresholds_of
+from neardup.query.compare import describe_stories, load_story
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
 from neardup.source.parse import id_of
 
 READ_SECONDS = 10.0
@@ -81,7 +81,7 @@ def _details(db: sqlite3.Connection, pair: Pair, selection: Selection, at: int, 
         return None
     return PairDetails(
         dict(row),
-        described(db, list(pair)),
+        describe_stories(db, list(pair)),
         verdicts.state(db, [row["flag_id"]]),
         verdicts.of_pair(db, *pair),
         position_of(db, selection, pair, at),
@@ -90,22 +90,22 @@ def _details(db: sqlite3.Connection, pair: Pair, selection: Selection, at: int, 
     )
 
 
-async def _load_text(desk: Desk, known: dict[str, Any]) -> WithText | WithoutText:
+async def _load_text(desk: Desk, known: dict[str, Any]) -> LoadedStory | UnreadableStory:
     """A story with its text, or without it if the store fails or does not answer in time."""
     try:
         async with desk.reads, asyncio.timeout(READ_SECONDS):
             return await load_story(desk.pool, known)
     except TimeoutError:
-        return WithoutText(known, "the store takes too long to answer")
+        return UnreadableStory(known, "the store takes too long to answer")
     except NeardupError as error:
-        return WithoutText(known, str(error))
+        return UnreadableStory(known, str(error))
 
 
 def _template_values(
-    desk: Desk, a: WithText | WithoutText, b: WithText | WithoutText, details: PairDetails
+    desk: Desk, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, details: PairDetails
 ) -> dict[str, Any]:
-    if isinstance(a, WithText) and isinstance(b, WithText):
+    if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
         facts = evidence(a, b, thresholds_of(desk.config.detection, a, b))
     else:
-        facts = evidence_on_record(a, b, details.flag)
+        facts = evidence_from_ledger(a, b, details.flag)
     return template_values(facts, a, b, details.graph)

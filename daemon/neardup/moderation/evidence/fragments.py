@@ -12,7 +12,7 @@ import numpy as np
 from neardup.core.text.normalize import Located, located
 from neardup.core.verify.passages import Passage
 from neardup.moderation.evidence.alignment import Mark, Stretch, chains, stretches
-from neardup.query.evidence import Evidence, WithText
+from neardup.query.evidence import Evidence, LoadedStory
 
 SPACE = re.compile(r"\s")
 MAX_PASSAGE_PAIRS = 30
@@ -97,7 +97,7 @@ class MarkedSpan:
     words: int = 0
 
 
-def align_stories(facts: Evidence, a: WithText, b: WithText) -> AlignedStories:
+def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedStories:
     """Mark the passages of `query.evidence` in both texts.  Passages are numbered from 1, in A's order."""
     shared = [Passage(one.a.word, one.b.word, one.words) for one in facts.passages]
     shared.sort(key=lambda passage: passage.start_a)

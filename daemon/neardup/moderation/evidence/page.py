@@ -12,14 +12,18 @@ from neardup.moderation import wording
 from neardup.moderation.evidence.fragments import align_stories
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.templating import environment, inline_assets
-from neardup.query.compare import Comparer, load_both
-from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record, thresholds_of
+from neardup.query.compare import Comparer, load_pair
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
 
 TEMPLATE = "evidence.html.j2"
 
 
 def render_evidence(
-    facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None, languages: Languages
+    facts: Evidence,
+    a: LoadedStory | UnreadableStory,
+    b: LoadedStory | UnreadableStory,
+    drawn: Graph | None,
+    languages: Languages,
 ) -> str:
     """The page of a pair as one self-contained HTML document."""
     template = environment(languages).get_template(TEMPLATE)
@@ -27,10 +31,10 @@ def render_evidence(
 
 
 def template_values(
-    facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None
+    facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, drawn: Graph | None
 ) -> dict[str, Any]:
     """The values of evidence.html.j2: the evidence for a pair, its stories and its cluster."""
-    texts = [story if isinstance(story, WithText) else WithText("", [], story.known) for story in (a, b)]
+    texts = [story if isinstance(story, LoadedStory) else LoadedStory("", [], story.known) for story in (a, b)]
     return {
         "facts": facts,
         "kind": wording.kind(facts),
@@ -57,7 +61,7 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
 
 async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
     """Write the page of two stories atomically; they are named as for `compare`.  Raises as it does, and Fatal."""
-    a, b = await load_both(comparer, one, other)
+    a, b = await load_pair(comparer, one, other)
     drawn = None
     flag = None
     if "id" in a.known and "id" in b.known:
@@ -65,10 +69,10 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, l
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
             drawn = cluster_graph(db, pair)
-    if isinstance(a, WithText) and isinstance(b, WithText):
+    if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
         facts = evidence(a, b, thresholds_of(comparer.detection, a, b))
     else:
-        facts = evidence_on_record(a, b, flag)
+        facts = evidence_from_ledger(a, b, flag)
     page = render_evidence(facts, a, b, drawn, languages)
     new = path.with_name(f".{path.name}.new")
     try:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neardup.moderation.wording import percent
-from neardup.query.evidence import About, Evidence, Excerpt
+from neardup.query.evidence import Evidence, Excerpt, StoryFacts
 
 SHOWN_PASSAGES = 10
 FIRST_WORDS, LAST_WORDS = 60, 20  # shown of a passage that is longer than both together
@@ -52,7 +52,7 @@ def _header(facts: Evidence) -> Table:
     return table
 
 
-def _name(about: About) -> str:
+def _name(about: StoryFacts) -> str:
     return f"story {about.story_id}" if about.file is None else _plain(about.file)
 
 

@@ -21,7 +21,7 @@ from neardup.moderation import wording
 from neardup.moderation.export.pairs import ExportRow
 from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.templating import environment, font_rules
-from neardup.query.evidence import About, Evidence
+from neardup.query.evidence import Evidence, StoryFacts
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
@@ -60,7 +60,7 @@ def write_page(
 def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
     """A pair as evidence, for the wording; A is the match, usually the earlier story."""
     a, b = (
-        About(
+        StoryFacts(
             pair[f"{side}_id"],
             language=pair["language"],
             title=pair[f"{side}_title"],

@@ -14,7 +14,7 @@ from neardup.ledger import read, stories, translated
 from neardup.moderation.evidence.fragments import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
-from neardup.query.evidence import WithoutText, WithText, evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
 
 MAX_PAIRS_WITH_PASSAGES = 200  # reading more texts would burden the store for more than a person reads
 PAIRS_IN_MEMORY = 8  # pairs whose texts are held in memory at a time
@@ -57,21 +57,21 @@ async def copied_passages(
     except Transient as error:
         log.warning("the store does not answer; the export has no further passages", why=str(error))
     finally:
-        pool.close()
+        await pool.aclose()
     return copied
 
 
 async def _load(
     pool: ReaderPool, known: Mapping[int, Mapping[str, Any]], ids: Sequence[int]
-) -> dict[int, WithText | WithoutText]:
+) -> dict[int, LoadedStory | UnreadableStory]:
     wanted = [story for story in dict.fromkeys(ids) if story in known]
     return dict(zip(wanted, await asyncio.gather(*(load_story(pool, known[n]) for n in wanted)), strict=True))
 
 
 def _copied(
-    config: Config, a: WithText | WithoutText | None, b: WithText | WithoutText | None
+    config: Config, a: LoadedStory | UnreadableStory | None, b: LoadedStory | UnreadableStory | None
 ) -> CopiedPassages | None:
-    if not (isinstance(a, WithText) and isinstance(b, WithText)):
+    if not (isinstance(a, LoadedStory) and isinstance(b, LoadedStory)):
         return None
     facts = evidence(a, b, thresholds_of(config.detection, a, b))
     aligned = align_stories(facts, a, b)
