@@ -243,3 +243,10 @@ async def test_desk_closes_the_ledger(tmp_path: Path) -> None:
     with closing(connect(tmp_path / "neardup.db")) as db:
         [mode] = db.execute("PRAGMA journal_mode = DELETE").fetchone()
     assert mode == "delete", "a connection was left open"
+
+
+async def test_style_sheets_are_served_as_css(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client:
+        for name in ("review.css", "desk.css", "fonts.css"):
+            async with client.get(f"/static/{name}") as answer:
+                assert (answer.status, answer.content_type) == (200, "text/css"), name

@@ -124,6 +124,6 @@ def box() -> Iterator[Box]:
             pytest.skip("the program stands where others may not read, and to show it elsewhere takes CAP_SYS_ADMIN")
         assert ended.code == 0, f"others cannot run the program: {ended.err}"
         warm_up = made.stranger.command("status")
-        warm_up[warm_up.index("-m") :] = ["-c", "from neardup.core import golden; golden.warm_up()"]
+        warm_up[warm_up.index("-m") :] = ["-c", "from neardup.core.fingerprint.version import warm_up; warm_up()"]
         subprocess.run(warm_up, env=made.stranger.env, cwd="/", check=True)  # compiles, once for all
         yield made

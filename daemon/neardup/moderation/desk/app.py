@@ -74,6 +74,7 @@ def application(desk: Desk) -> web.Application:
             web.get("/cluster/{story}", cluster.show),
             web.post("/cluster/{story}/verdict", verdict_forms.decide_cluster),
             web.post("/undo/{decision}", verdict_forms.undo),
+            web.get("/static/fonts.css", fonts),
             web.static("/static", STATIC),
         ]
     )
