@@ -81,7 +81,7 @@ def _failing(proxy: Proxy) -> None:
     def fault(path: str) -> Fault:
         if crc32(path.encode()) % ONE_LETTER_IN == 0:
             return Fault.INTERNAL
-        drawn = crc32(f"{path} {proxy.asked[path]}".encode())
+        drawn = crc32(f"{path} {proxy.requests[path]}".encode())
         if drawn % ONE_SILENCE_IN == 0:
             return Fault.SILENT
         return PASSING[drawn // ONE_FAULT_IN % len(PASSING)] if drawn % ONE_FAULT_IN == 0 else Fault.NONE

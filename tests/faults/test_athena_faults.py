@@ -27,7 +27,7 @@ from tests.support.faults.bed import BUCKET, Bed, State, configuration, in_this_
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.faults.fault_table import CHAOS, Agree
 from tests.support.paths import SAMPLES
-from tests.support.servers import REGION, Aws, answering
+from tests.support.servers import REGION, Aws, serve_posts
 
 CONFIG = f"""
 [source]
@@ -84,7 +84,7 @@ def proxy(aws: Aws) -> Iterator[Proxy]:
 @pytest.fixture
 async def athena(aws: Aws, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Athena]:
     made = Athena(aws)
-    async with answering(made.answer) as endpoint:
+    async with serve_posts(made.answer) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", endpoint)
         yield made
 

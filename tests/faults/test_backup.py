@@ -13,7 +13,7 @@ from neardup.ledger import changes, connect, read, runs
 from neardup.ledger.backup import back_up
 
 from tests.faults.test_disk import assert_told
-from tests.support.builders import commit, made
+from tests.support.builders import commit, fingerprinted
 from tests.support.command import Neardup, assert_one_line
 from tests.support.faults.small_disks import mounted
 from tests.support.generated_stories import configuration, generate
@@ -70,12 +70,12 @@ def test_a_copy_is_of_one_moment_while_a_run_is_under_way(make_neardup: Make, tm
 def test_what_is_written_meanwhile_is_not_in_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, copy, last_seq = tmp_path / "neardup.db", tmp_path / "copy.db", changes.last_seq
     with closing(connect(ledger)) as db:
-        commit(db, made(1, 1))
+        commit(db, fingerprinted(1, 1))
 
         def meanwhile(source: sqlite3.Connection) -> int:
             last = last_seq(source)
             monkeypatch.undo()
-            commit(db, made(2, 2))
+            commit(db, fingerprinted(2, 2))
             return last
 
         monkeypatch.setattr(changes, "last_seq", meanwhile)
@@ -87,10 +87,10 @@ def test_what_is_written_meanwhile_is_not_in_the_copy(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("step", AT)
 def test_a_copy_that_is_killed_leaves_the_one_before(step: str, neardup: Neardup) -> None:
     with closing(connect(neardup.ledger)) as db:
-        commit(db, made(1, 1))
+        commit(db, fingerprinted(1, 1))
         copy = neardup.folder / "copy.db"
         assert neardup("backup", str(copy)).code == 0
-        commit(db, made(2, 2))
+        commit(db, fingerprinted(2, 2))
     command = [sys.executable, "-c", KILLED.format(step=step), *neardup.command("backup", str(copy))[5:]]
     killed = subprocess.run(command, env=neardup.env, cwd=ROOT, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
@@ -102,11 +102,11 @@ def test_a_copy_that_is_killed_leaves_the_one_before(step: str, neardup: Neardup
 
 def test_a_copy_for_which_there_is_no_room_leaves_the_one_before(neardup: Neardup, tmp_path: Path) -> None:
     with closing(connect(neardup.ledger)) as db:
-        commit(db, made(1, 1))
+        commit(db, fingerprinted(1, 1))
         with mounted(tmp_path / "disk", "300k") as disk:
             copy = disk.folder / "copy.db"
             assert neardup("backup", str(copy)).code == 0
-            commit(db, *(made(n, n) for n in range(2, STORIES)))
+            commit(db, *(fingerprinted(n, n) for n in range(2, STORIES)))
             assert_told(neardup("backup", str(copy)), f"cannot copy the ledger to {copy}: database or disk is full")
             assert assert_whole(copy) == 1
             assert [path.name for path in disk.folder.iterdir()] == ["copy.db"]
@@ -114,7 +114,7 @@ def test_a_copy_for_which_there_is_no_room_leaves_the_one_before(neardup: Neardu
 
 def test_a_damaged_ledger_takes_no_good_copys_place(neardup: Neardup) -> None:
     with closing(connect(neardup.ledger)) as db:
-        commit(db, *(made(n, n) for n in range(1, 500)))
+        commit(db, *(fingerprinted(n, n) for n in range(1, 500)))
         pages = [
             page for (page,) in db.execute("SELECT pageno FROM dbstat WHERE name = 'stories' AND pagetype = 'leaf'")
         ]

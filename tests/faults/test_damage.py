@@ -15,7 +15,7 @@ from neardup.errors import Fatal
 from neardup.ledger import connect, damage
 
 from tests.faults.test_disk import assert_told
-from tests.support.builders import commit, made
+from tests.support.builders import commit, fingerprinted
 from tests.support.command import Neardup
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
@@ -30,7 +30,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A ledger, closed."""
     path = tmp_path_factory.mktemp("sound") / "ledger.db"
     with closing(connect(path)) as db:
-        commit(db, *(made(n, n % 2500) for n in range(1, STORIES)), pairs={(n, n - 2500) for n in range(2501, STORIES)})
+        commit(
+            db,
+            *(fingerprinted(n, n % 2500) for n in range(1, STORIES)),
+            pairs={(n, n - 2500) for n in range(2501, STORIES)},
+        )
     return path
 
 

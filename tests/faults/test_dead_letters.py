@@ -7,7 +7,7 @@ from neardup.ledger import dead_letters
 from neardup.ledger.dead_letters import Choice
 from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 
-from tests.support.builders import commit, ledger_in_memory, made
+from tests.support.builders import commit, fingerprinted, ledger_in_memory
 from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import PATHS, configuration, listed_letters
 from tests.support.faults.fault_proxy import Fault, Proxy
@@ -90,7 +90,7 @@ def test_an_outcome_acquits() -> None:
     assert dead_letters.suspects(db) == {1: 1, 2: 2, 3: 2, 4: 1}
     commit(
         db,
-        made(1, 1),
+        fingerprinted(1, 1),
         Skipped(Story(2, Language.HINDI), Skip.EMPTY),
         DeadLettered(Story(3, Language.HINDI), Dead.QUARANTINED, "why"),
     )

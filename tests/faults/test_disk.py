@@ -126,7 +126,7 @@ def test_the_daemon_goes_on_by_itself_when_there_is_room(
     command = [sys.executable, "-c", IMPATIENT, "--config", str(neardup.folder / "config.toml"), "run"]
     with subprocess.Popen(command, env=neardup.env | extra, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         try:
-            while "full" not in str(json.loads(get(listen, "healthz")[1])["last_failure"] if systemd.heard else ""):
+            while "full" not in str(json.loads(get(listen, "healthz")[1])["last_failure"] if systemd.lines else ""):
                 systemd.wait_for("STATUS=")
             assert get(listen, "healthz")[0] == 503
             disk.remount("size=16m")

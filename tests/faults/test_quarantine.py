@@ -159,11 +159,11 @@ def at_work(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
 
 def kill_in_flight(neardup: Neardup, proxy: Proxy) -> None:
     """SIGKILL for the daemon once the held story has been in flight for long enough to be suspected."""
-    before = proxy.asked[HELD]
+    before = proxy.requests[HELD]
 
     @stamina.retry(on=AssertionError, timeout=60, wait_initial=0.05, wait_max=0.05, attempts=None)
     def wait_for_suspicion() -> None:
-        assert proxy.asked[HELD] > before
+        assert proxy.requests[HELD] > before
         words = memoryview((neardup.folder / "neardup.db.reading").read_bytes()).cast("Q")
         held = zip(words[1::2], words[2::2], strict=True)
         assert any(who == KILLER + 1 and words[0] - since >= SUSPICIOUS_NS for who, since in held)

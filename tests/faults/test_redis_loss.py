@@ -24,7 +24,7 @@ from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Language, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 
-from tests.support.builders import fingerprint_of, held_as_changes
+from tests.support.builders import fingerprint_of, stories_as_changes
 from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import CHAOS, Row
 
@@ -136,9 +136,9 @@ async def look_up(ledger: Ledger, index: Index) -> None:
 
 async def assert_all_found(writer: Writer, ledger: Ledger, index: Index) -> None:
     """All that the ledger holds is found, by whatever has the same fingerprints, or it is known to be unseen."""
-    probes = [change.new for change in await ledger.do(held_as_changes) if change.new]
+    probes = [change.new for change in await ledger.do(stories_as_changes) if change.new]
     applied, found = await writer._look_up(index, probes)
-    held: list[Change] = await ledger.do(held_as_changes)
+    held: list[Change] = await ledger.do(stories_as_changes)
     for probe, one in zip(probes, found, strict=True):
         for change in held:
             if change.new == probe and change.number <= applied:

@@ -216,8 +216,8 @@ def test_credentials_that_expire_on_the_way_cost_nothing(
     neardup: Neardup, proxy: Proxy, undisturbed: State, agree: Agree
 ) -> None:
     proxy.plan({})
-    proxy.always = lambda _: Fault.EXPIRED if sum(proxy.asked.values()) > before + 30 else Fault.NONE
-    before = sum(proxy.asked.values())
+    proxy.always = lambda _: Fault.EXPIRED if sum(proxy.requests.values()) > before + 30 else Fault.NONE
+    before = sum(proxy.requests.values())
     assert_one_line(neardup("backfill"), 75, "credentials have expired")
     assert neardup("status", "--json").facts["watermark"] is None
     proxy.plan({})

@@ -15,7 +15,7 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.protocol import BucketKind, IndexPosition
 from neardup.records import Banded, Change, Language
 
-from tests.support.builders import sketch_values
+from tests.support.builders import signature_band_values
 from tests.support.index_under_test import Bench
 
 SIMHASH = bytes(range(16))
@@ -44,12 +44,12 @@ def changes_of(signed: Sequence[tuple[Language, bytes | None]]) -> list[Change]:
 
 def sharing(log: Sequence[Change], probe: Banded, banding: Banding) -> list[int]:
     """The numbers of the stories that share enough bands with the probe, by comparing each."""
-    wanted = sketch_values(probe.signature, banding.bands)
+    wanted = signature_band_values(probe.signature, banding.bands)
     return [
         change.number
         for change in log
         if change.new and change.new.signature and change.new.language == probe.language
-        and sum(map(int.__eq__, wanted, sketch_values(change.new.signature, banding.bands))) >= banding.shared
+        and sum(map(int.__eq__, wanted, signature_band_values(change.new.signature, banding.bands))) >= banding.shared
     ]  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_replayed_changes_change_nothing(
         assert bench.position().applied == done, "the position went back"
     expected: dict[tuple[Language, int, int], int] = {}
     for language, signature in signed:
-        for band, value in enumerate(sketch_values(signature, bench.banding.bands)):
+        for band, value in enumerate(signature_band_values(signature, bench.banding.bands)):
             expected[language, band, value] = expected.get((language, band, value), 0) + 1
     sizes = bench.bucket_sizes(*(change.new for change in log if change.new))
     signatures = [n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIGNATURE]

@@ -10,7 +10,7 @@ from neardup.ledger import candidates, clusters, connect, flags, stories, transa
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Kind, Language, Scores, Story, Verdict
 
-from tests.support.builders import fingerprint_of, flagged, judge_pending, matches
+from tests.support.builders import fingerprint_of, flag_pair, matches, verify_pending
 
 ALIKE = bytes(64)
 LESS = bytes(16) + b"\x01" * 48  # agrees with ALIKE in a quarter of the rows
@@ -42,7 +42,7 @@ def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) ->
 
 def test_a_near_miss_is_kept_until_a_story_of_it_changes(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, LESS)
-    judge_pending(db)
+    verify_pending(db)
     assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 1)
     [near_miss] = candidates.scored(db, 0, 2**62)
     assert near_miss.kind is None and near_miss.scores is not None and 0.2 < near_miss.scores.jaccard < 0.3
@@ -52,14 +52,14 @@ def test_a_near_miss_is_kept_until_a_story_of_it_changes(db: sqlite3.Connection)
 
 def test_what_has_too_little_in_common_is_not_kept(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, bytes(8) + b"\x01" * 56, None)
-    judge_pending(db)
+    verify_pending(db)
     assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 0)
     assert list(flags.select(db)) == []
 
 
 def test_what_is_flagged_is_not_judged_again_and_a_near_miss_is(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, LESS)
-    judge_pending(db)
+    verify_pending(db)
     assert [row["kind"] for row in flags.select(db)] == ["similar"]
     db.execute("UPDATE flags SET estimated = 0")
     nominate(db, 0, [1, 2])
@@ -68,13 +68,13 @@ def test_what_is_flagged_is_not_judged_again_and_a_near_miss_is(db: sqlite3.Conn
 
 def test_a_pair_that_is_flagged_is_not_left_out_by_a_limit_that_is_reached(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, ALIKE)
-    judge_pending(db)
+    verify_pending(db)
     assert nominate(db, 0, [1, 2], most=1) == 0
 
 
 def test_an_estimated_flag_is_judged_again_and_withdrawn_where_it_does_not_hold(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE)
-    judge_pending(db)
+    verify_pending(db)
     assert [row["estimated"] for row in flags.select(db)] == [1]
     nominate(db, 0, [1])
     [pair] = candidates.pending(db, BEFORE_ALL, 9)
@@ -105,7 +105,7 @@ def test_pending_candidates_are_read_in_pages(db: sqlite3.Connection) -> None:
 
 def test_replay_says_what_other_thresholds_would_have_flagged(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, LESS)
-    judge_pending(db)
+    verify_pending(db)
     everything = (0, 2**62)
     same = replay(db, Detection(), *everything)
     assert (same["pairs"], same["flags"], same["replayed"]) == (3, 1, 1)
@@ -131,7 +131,7 @@ def test_replay_says_what_moderators_would_have_lost_and_been_spared(db: sqlite3
         for n, jaccard in enumerate(scores):
             one = 10 * place + 2 * n + 1
             alike = Scores(jaccard, jaccard, jaccard, 9)
-            flagged(db, 1000 * one, 1000 * (one + 1), Kind.SIMILAR, scores=alike, bits=64)
+            flag_pair(db, 1000 * one, 1000 * (one + 1), Kind.SIMILAR, scores=alike, bits=64)
             [flag_id] = db.execute("SELECT max(flag_id) FROM flags").fetchone()
             verdicts.judge(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
     everything = (0, 2**62)
@@ -145,7 +145,7 @@ def test_replay_says_what_moderators_would_have_lost_and_been_spared(db: sqlite3
 
 def test_what_a_nomination_and_a_cluster_cost_does_not_grow_with_the_flags(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, ALIKE)
-    judge_pending(db)
+    verify_pending(db)
 
     def steps() -> int:
         """Of SQLite's machine, in hundreds, to nominate one pair and to find a cluster."""
@@ -160,10 +160,10 @@ def test_what_a_nomination_and_a_cluster_cost_does_not_grow_with_the_flags(db: s
         nominate(db, 0, [1, 2])
         assert clusters.around(db, 0) is not None
         db.set_progress_handler(None, 0)
-        judge_pending(db)
+        verify_pending(db)
         return taken
 
     few = steps()
     for n in range(10, 2010, 2):
-        flagged(db, n, n + 1, Kind.EXACT)
+        flag_pair(db, n, n + 1, Kind.EXACT)
     assert steps() < 2 * few, "a query reads all flags: see its plan"

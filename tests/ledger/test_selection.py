@@ -12,7 +12,7 @@ from neardup.ledger.compact_columns import packed_id
 from neardup.ledger.selection import JOINING, Selection, members_of
 from neardup.records import LANGUAGES, NUMBER_OF, Fingerprinted, Kind, Language, Skip, Skipped, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of, judge_pending, ledger_in_memory
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory, verify_pending
 
 STORIES = 8
 AUTHORS = (None, "7", "07", "asha")
@@ -173,7 +173,7 @@ def test_a_story_told_of_another_author_is_found_by_that_one() -> None:
     one = Fingerprinted(Story(1, Language.HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
     other = Fingerprinted(Story(2, Language.HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
     commit(db, one, other, pairs={(1, 2)})
-    judge_pending(db)
+    verify_pending(db)
     assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 1, 0]
     commit(db, Skipped(replace(other.story, author_id="asha"), Skip.UNCHANGED))
     assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 0, 1]

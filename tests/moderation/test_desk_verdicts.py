@@ -14,7 +14,7 @@ from neardup.ledger import connect, flags, verdicts
 from neardup.moderation.desk import connections
 from neardup.records import Verdict
 
-from tests.support.builders import commit, judge_pending, made
+from tests.support.builders import commit, fingerprinted, verify_pending
 from tests.support.desk_client import Client, desk, form_token, origin
 
 PAIR, CLUSTER = "/pair/1/2", "/cluster/1"
@@ -26,9 +26,9 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """Three copies of one story, each pair flagged, and a pair of another; their pages are gone."""
     with closing(connect(tmp_path / "neardup.db")) as db:
         for n in (1, 2, 3):
-            commit(db, made(n, 7), pairs=[(other, n) for other in range(1, n)])
-        commit(db, made(8, 9), made(9, 9), pairs=[(8, 9)])
-        judge_pending(db)
+            commit(db, fingerprinted(n, 7), pairs=[(other, n) for other in range(1, n)])
+        commit(db, fingerprinted(8, 9), fingerprinted(9, 9), pairs=[(8, 9)])
+        verify_pending(db)
         yield db
 
 
@@ -123,8 +123,8 @@ async def test_a_cluster_is_judged_as_it_was_seen_or_not_at_all(tmp_path: Path, 
         assert (status, f"{NOTE}</textarea>" in page) == (409, True)
         assert judged(ledger) == []
         form = fields(page) | {"verdict": "template", "note": NOTE}
-        commit(ledger, made(4, 7), pairs=[(1, 4)])
-        judge_pending(ledger)
+        commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
+        verify_pending(ledger)
         status, _, page = await send(client, f"{CLUSTER}/verdict", form)
         assert (status, judged(ledger)) == (409, []), "a story that joined meanwhile was not looked at"
         status, where, _ = await send(client, f"{CLUSTER}/verdict", fields(page) | {"verdict": "template"})
@@ -177,8 +177,8 @@ async def test_a_new_flag_is_shown_with_what_was_judged_beside_it(tmp_path: Path
     assert flag is not None
     ids = [flag["flag_id"]]
     verdicts.judge(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
-    commit(ledger, made(4, 7), pairs=[(1, 4)])
-    judge_pending(ledger)
+    commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
+    verify_pending(ledger)
     async with seated(tmp_path) as client:
         async with client.get("/") as answer:
             assert "matches a story judged template" in await answer.text()

@@ -26,7 +26,14 @@ from neardup.moderation.evidence.pieces import SHOWN_PAIRS, Fold, Paragraph, Seg
 from neardup.query.evidence import WithText, evidence
 from neardup.records import Language
 
-from tests.support.compared_stories import LIMITS, every_language, every_planted_pair, sample, told, told_wildly
+from tests.support.compared_stories import (
+    THRESHOLDS,
+    every_language,
+    every_planted_pair,
+    grapheme_texts,
+    sample,
+    with_text,
+)
 from tests.support.graphemes import boundaries
 from tests.support.sample_texts import AROUND, story
 
@@ -35,7 +42,7 @@ texts_of_few_words = st.lists(st.sampled_from("abcdefgh"), max_size=60).map(lamb
 
 
 def compared(a: WithText, b: WithText) -> Shared:
-    return shared(evidence(a, b, LIMITS), a, b)
+    return shared(evidence(a, b, THRESHOLDS), a, b)
 
 
 def lines(side: Side) -> list[Paragraph]:
@@ -72,7 +79,7 @@ def assert_shown(found: Shared, stories: tuple[WithText, ...]) -> None:
 @every_planted_pair
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_planted_copies_are_shown_whole(pair: dict[str, Any], form: str) -> None:
-    a, b = (told(unicodedata.normalize(form, sample(pair[side]).text)) for side in "ab")  # type: ignore[arg-type]
+    a, b = (with_text(unicodedata.normalize(form, sample(pair[side]).text)) for side in "ab")  # type: ignore[arg-type]
     found = compared(a, b)
     assert_shown(found, (a, b))
     by_number: list[dict[int | None, list[bytes]]] = []
@@ -87,10 +94,10 @@ def test_planted_copies_are_shown_whole(pair: dict[str, Any], form: str) -> None
 
 
 @settings(deadline=None)
-@given(told_wildly, told_wildly, told_wildly, st.sampled_from(Language))
+@given(grapheme_texts, grapheme_texts, grapheme_texts, st.sampled_from(Language))
 def test_whatever_stands_in_a_story_nothing_is_torn(before: str, after: str, beside: str, language: Language) -> None:
     copied = f"{beside}{TEXTS[language]}{beside}"
-    a, b = told(f"{before}{copied}{after} x"), told(f"{after}{copied}\n{before} {copied} y")
+    a, b = with_text(f"{before}{copied}{after} x"), with_text(f"{after}{copied}\n{before} {copied} y")
     assert_shown(compared(a, b), (a, b))
 
 
@@ -114,7 +121,7 @@ def test_what_is_not_marked_as_changed_stands_in_both(a: list[bytes], b: list[by
 def test_a_near_copy_shows_its_edits_word_by_word(language: Language, every: int) -> None:
     words = b" ".join(tokens(story(language))).decode().split()
     other = [f"{word}zz" if n % every == every - 1 else word for n, word in enumerate(words)]
-    a, b = told(" ".join(words)), told(" ".join(other))
+    a, b = with_text(" ".join(words)), with_text(" ".join(other))
     found = compared(a, b)
     assert_shown(found, (a, b))
     told_apart = [[one.text for one in segments(side) if one.mark is Mark.CHANGED] for side in (found.a, found.b)]
@@ -126,7 +133,7 @@ def test_a_near_copy_shows_its_edits_word_by_word(language: Language, every: int
 
 def test_words_put_in_are_changed_on_one_side_only() -> None:
     words = [f"w{n}" for n in range(40)]
-    found = compared(told(" ".join(words)), told(" ".join([*words[:20], "put", "in", *words[20:]])))
+    found = compared(with_text(" ".join(words)), with_text(" ".join([*words[:20], "put", "in", *words[20:]])))
     assert [one.mark for one in segments(found.a)] == [Mark.COPIED, Mark.PLAIN, Mark.COPIED]
     assert [one.text for one in segments(found.b) if one.mark is Mark.CHANGED] == ["put in"]
 
@@ -147,7 +154,7 @@ def test_a_chance_run_of_words_makes_no_edit_of_what_is_around_it() -> None:
 
 
 def test_a_character_of_two_words_is_shown_once() -> None:
-    a, b = (told(f"one two three a\U0001f3fd\u0301{end} five six seven eight") for end in "bc")
+    a, b = (with_text(f"one two three a\U0001f3fd\u0301{end} five six seven eight") for end in "bc")
     found = compared(a, b)
     assert_shown(found, (a, b))
     assert Mark.CHANGED in {one.mark for one in segments(found.a)}
@@ -157,8 +164,8 @@ def test_a_character_of_two_words_is_shown_once() -> None:
 def test_long_other_text_is_folded_between_words_of_context(language: Language) -> None:
     copied = TEXTS[language].split()
     others = AROUND[language].others[0]
-    a = told(" ".join([*others[:150], *copied]))
-    b = told(" ".join(copied))
+    a = with_text(" ".join([*others[:150], *copied]))
+    b = with_text(" ".join(copied))
     found = compared(a, b)
     assert_shown(found, (a, b))
     [fold] = [block for block in found.a.blocks if isinstance(block, Fold)]
@@ -169,7 +176,9 @@ def test_long_other_text_is_folded_between_words_of_context(language: Language) 
 
 def test_a_fold_begins_and_ends_behind_the_sign_on_a_word() -> None:
     copied = " ".join(f"w{n}" for n in range(30))
-    before, fold, after = compared(told(" ".join(f"x{n}," for n in range(100)) + copied), told(copied)).a.blocks
+    before, fold, after = compared(
+        with_text(" ".join(f"x{n}," for n in range(100)) + copied), with_text(copied)
+    ).a.blocks
     assert isinstance(before, Paragraph) and isinstance(fold, Fold) and isinstance(after, Paragraph)
     assert before.segments[-1].text.endswith(f"x{CONTEXT_WORDS - 1},")
     assert fold.paragraphs[-1].segments[-1].text.endswith(f"x{99 - CONTEXT_WORDS},")
@@ -187,7 +196,7 @@ def test_of_stories_that_share_nothing_nothing_is_marked_or_folded() -> None:
 def test_pairs_hold_every_passage_and_the_edits_between() -> None:
     words = [f"w{n}" for n in range(300)]
     other = [f"x{n}" if n % 10 == 5 else word for n, word in enumerate(words)]
-    a, b = told(" ".join(words)), told(" ".join(other))
+    a, b = with_text(" ".join(words)), with_text(" ".join(other))
     found = compared(a, b)
     assert found.more == 0
     assert [pair.first for pair in found.pairs] == [1, *(pair.last + 1 for pair in found.pairs[:-1])]
@@ -199,13 +208,15 @@ def test_pairs_hold_every_passage_and_the_edits_between() -> None:
 
 def test_of_many_pairs_the_longest_are_shown_and_the_rest_is_counted() -> None:
     copied = [[f"w{n}x{place}" for place in range(50 + n)] for n in range(SHOWN_PAIRS + 5)]
-    found = compared(*(told(" ".join(word for part in parts for word in part)) for parts in (copied, copied[::-1])))
+    found = compared(
+        *(with_text(" ".join(word for part in parts for word in part)) for parts in (copied, copied[::-1]))
+    )
     assert found.more == 5
     assert [pair.words for pair in found.pairs] == list(range(55, 50 + len(copied)))
 
 
 def test_bars_show_where_passages_stand() -> None:
     copied = " ".join(f"w{n}" for n in range(10))
-    found = compared(told(f"{copied} {' '.join('abcdefghij')}"), told(f"{' '.join('klmnopqrst')} {copied}"))
+    found = compared(with_text(f"{copied} {' '.join('abcdefghij')}"), with_text(f"{' '.join('klmnopqrst')} {copied}"))
     assert [(bar.at, bar.length) for bar in found.a.bars] == [(0, 500)]
     assert [(bar.at, bar.length) for bar in found.b.bars] == [(500, 500)]

@@ -21,7 +21,7 @@ from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_
 from neardup.records import ISO_CODES, LANGUAGES, Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from tests.support.compared_stories import LIMITS, every_planted_pair, sample, told, told_wildly
+from tests.support.compared_stories import THRESHOLDS, every_planted_pair, grapheme_texts, sample, with_text
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -43,7 +43,7 @@ CODES = {language: code for code, language in ISO_CODES.items()}
 
 
 def page_of(a: WithText, b: WithText, drawn: Graph | None = None) -> LexborHTMLParser:
-    return LexborHTMLParser(render_evidence(evidence(a, b, LIMITS), a, b, drawn))
+    return LexborHTMLParser(render_evidence(evidence(a, b, THRESHOLDS), a, b, drawn))
 
 
 def stories_of(page: LexborHTMLParser) -> list[LexborNode]:
@@ -92,7 +92,7 @@ def assert_linked(page: LexborHTMLParser) -> None:
 @every_planted_pair
 def test_planted_pairs_are_shown_in_their_language(pair: dict[str, Any]) -> None:
     language = LANGUAGES[pair["a"] // 1000 - 4100]
-    a, b = (told(sample(pair[side]).text, id=pair[side], language=str(language)) for side in "ab")
+    a, b = (with_text(sample(pair[side]).text, id=pair[side], language=str(language)) for side in "ab")
     page = page_of(a, b)
     assert [story.attributes["lang"] for story in stories_of(page)] == [CODES[language]] * 2
     assert_linked(page)
@@ -102,11 +102,11 @@ def test_planted_pairs_are_shown_in_their_language(pair: dict[str, Any]) -> None
 
 
 @settings(deadline=None, max_examples=50)
-@given(told_wildly, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(Language))
+@given(grapheme_texts, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(Language))
 def test_whatever_a_story_holds_it_is_text(wild: str, attacks: list[str], language: Language) -> None:
     hostile = " ".join([wild, *attacks])
-    a = told(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
-    b = told(f"{TEXTS[language]}\n{hostile}", title=hostile, id=2)
+    a = with_text(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
+    b = with_text(f"{TEXTS[language]}\n{hostile}", title=hostile, id=2)
     [cluster] = clusters([(1, 2, 0.5), (2, 3, 1.0)], {})
     page = page_of(a, b, graph(cluster, [(1, 2, 0.5), (2, 3, 1.0)], (1, 2), {1: hostile, 3: hostile}))
     assert_harmless(page)
@@ -116,13 +116,13 @@ def test_whatever_a_story_holds_it_is_text(wild: str, attacks: list[str], langua
 
 @pytest.mark.parametrize("name", ["title", "author_id"])
 def test_what_the_ledger_tells_is_isolated(name: str) -> None:
-    page = page_of(told("one two three four", **{name: "אבג <i>"}), told("one two three four five", id=2))
+    page = page_of(with_text("one two three four", **{name: "אבג <i>"}), with_text("one two three four five", id=2))
     assert "אבג <i>" in [node.text() for node in page.css("bdi")]
 
 
 def test_file_names_are_isolated() -> None:
     a = WithText("one two three four", [b"one", b"two", b"three", b"four"], {}, "<א>.html")
-    page = page_of(a, told("one two three four", id=2))
+    page = page_of(a, with_text("one two three four", id=2))
     assert the(page, "#title-a bdi").text() == "<א>.html"
 
 
@@ -139,7 +139,7 @@ def test_the_policy_allows_what_the_page_holds_and_nothing_else() -> None:
 
 
 def test_a_story_that_is_gone_leaves_the_rest() -> None:
-    here = told(sample(4107000).text, id=1, title="Here", language="ENGLISH")
+    here = with_text(sample(4107000).text, id=1, title="Here", language="ENGLISH")
     gone = WithoutText({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
     page = LexborHTMLParser(render_evidence(evidence_on_record(here, gone, None), here, gone, None))
     assert_harmless(page)
@@ -154,7 +154,9 @@ def test_a_cluster_is_a_drawing_and_a_list() -> None:
     edges = [(1, 2, 0.9), (2, 3, 0.51), (3, 4, 1.0)]
     [cluster] = clusters(edges, {1: 1})
     page = page_of(
-        told("one two three four", id=1), told("one two three four", id=2), graph(cluster, edges, (1, 2), {4: "<Four>"})
+        with_text("one two three four", id=1),
+        with_text("one two three four", id=2),
+        graph(cluster, edges, (1, 2), {4: "<Four>"}),
     )
     assert [node.text() for node in page.css(".cluster text")] == ["A", "B", "3", "4"]
     assert len(page.css(".cluster line")) == 3
@@ -167,7 +169,10 @@ def test_a_cluster_is_a_drawing_and_a_list() -> None:
 
 
 def test_segments_are_not_parted_by_the_template() -> None:
-    a, b = told("one two three four fiveক্‌ষ, six seven eight nine"), told("one two three four six seven eight nine")
+    a, b = (
+        with_text("one two three four fiveক্‌ষ, six seven eight nine"),
+        with_text("one two three four six seven eight nine"),
+    )
     page = page_of(a, b)
     for own in page.css(".jump"):
         own.decompose()

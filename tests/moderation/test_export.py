@@ -26,7 +26,7 @@ from neardup.records import Fingerprinted, Language, Story
 from neardup.timestamps import rfc3339
 
 from tests.moderation.test_formats import of_csv, read_csv, read_jsonl
-from tests.support.builders import fingerprint_of, judge_pending, ledger_in_memory, matches
+from tests.support.builders import fingerprint_of, ledger_in_memory, matches, verify_pending
 
 CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
@@ -61,7 +61,7 @@ def add(db: sqlite3.Connection, *listed: Story) -> None:
         pairs = [(min(story.id, n), max(story.id, n)) for n in held]
         stories.commit(db, stories.Batch([made], matches(pairs), 1, {}, None))
         held.append(story.id)
-    judge_pending(db, "v1")
+    verify_pending(db, "v1")
 
 
 def exported(db: sqlite3.Connection, form: Format = "jsonl", *, only_new: bool = False) -> list[Any]:

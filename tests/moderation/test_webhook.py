@@ -12,7 +12,7 @@ from neardup.errors import NeardupError, Transient
 from neardup.moderation.webhook import notify_webhook
 
 from tests.support.servers import free_port
-from tests.support.webhook_server import SECRET, other_side
+from tests.support.webhook_server import SECRET, webhook_server
 
 FACTS = {
     "listed": 12_000,
@@ -34,7 +34,7 @@ def warnings() -> Iterator[list[Any]]:
 
 
 async def test_what_is_posted() -> None:
-    async with other_side(200) as (url, told):
+    async with webhook_server(200) as (url, told):
         await notify_webhook(section(url), "daily", "done", FACTS)
     assert told == [
         {
@@ -50,7 +50,7 @@ async def test_what_is_posted() -> None:
 @pytest.mark.parametrize("busy", [500, 503, 429])
 async def test_a_busy_one_is_asked_again(busy: int, warnings: list[Any]) -> None:
     with stamina.set_testing(True, attempts=3):
-        async with other_side(busy, busy, 204) as (url, told):
+        async with webhook_server(busy, busy, 204) as (url, told):
             await notify_webhook(section(url), "daily", "done", FACTS)
     assert len(told) == 3
     assert [one["event"] for one in warnings].count("trying again") == 2
@@ -58,7 +58,7 @@ async def test_a_busy_one_is_asked_again(busy: int, warnings: list[Any]) -> None
 
 async def test_an_export_that_failed_is_said_and_no_file_named() -> None:
     failed = FACTS | {"warnings": {"export": "cannot write /var/flags.csv: Not a directory"}}
-    async with other_side(200) as (url, told):
+    async with webhook_server(200) as (url, told):
         await notify_webhook(section(url), "daily", "done", failed)
     assert told[0]["file"] is None
     assert told[0]["text"].endswith("near 1,204), export failed: cannot write /var/flags.csv: Not a directory")
@@ -67,7 +67,7 @@ async def test_an_export_that_failed_is_said_and_no_file_named() -> None:
 @pytest.mark.parametrize(("answer", "times"), [(404, 1), (302, 1), (503, 2)])
 async def test_a_refusal_is_raised_without_the_url(answer: int, times: int, warnings: list[Any]) -> None:
     with stamina.set_testing(True, attempts=2):
-        async with other_side(*[answer] * 9) as (url, told):
+        async with webhook_server(*[answer] * 9) as (url, told):
             with pytest.raises(NeardupError, match=f"export.webhook answers {answer}") as refusal:
                 await notify_webhook(section(url), "daily", "done", FACTS)
     assert len(told) == times

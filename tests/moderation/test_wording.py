@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from neardup.moderation.wording import findings, headline, kind, percent, scores, share, span, warnings
 from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record
 
-from tests.support.compared_stories import LIMITS, sample, told
+from tests.support.compared_stories import THRESHOLDS, sample, with_text
 
 DAY_MS = 86_400_000
 
 
 def facts(**changed: Any) -> Evidence:
     words = " ".join(f"w{n}" for n in range(100))
-    return replace(evidence(told(f"{words} x"), told(f"{words} y z"), LIMITS), **changed)
+    return replace(evidence(with_text(f"{words} x"), with_text(f"{words} y z"), THRESHOLDS), **changed)
 
 
 @given(st.floats(0, 1))
@@ -74,8 +74,8 @@ def test_shares_are_said_both_ways() -> None:
     ],
 )
 def test_who_was_first_and_by_how_much(times: tuple[int | None, int | None], said: str) -> None:
-    a, b = (told("one two three four", published_at=time) for time in times)
-    assert said in findings(evidence(a, b, LIMITS))
+    a, b = (with_text("one two three four", published_at=time) for time in times)
+    assert said in findings(evidence(a, b, THRESHOLDS))
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_authors(same: bool | None, said: str) -> None:
 
 def test_doubts_are_said_where_there_are_any() -> None:
     assert warnings(facts()) == []
-    changed = told("one two three four", text_hash=b"other")
-    [said] = warnings(evidence(changed, told("one two three four"), LIMITS))
+    changed = with_text("one two three four", text_hash=b"other")
+    [said] = warnings(evidence(changed, with_text("one two three four"), THRESHOLDS))
     assert said.startswith("The page of A has changed since")
 
 
@@ -118,7 +118,7 @@ def test_of_a_story_that_is_gone_what_the_ledger_knows_is_said(exchanged: bool) 
 
 
 def test_of_a_pair_that_was_never_flagged_nothing_is_made_up() -> None:
-    found = evidence_on_record(told("one two", id=1), WithoutText({"id": 2}, "gone"), None)
+    found = evidence_on_record(with_text("one two", id=1), WithoutText({"id": 2}, "gone"), None)
     assert headline(found) == "How much of either stands in the other is not known"
     assert (scores(found), kind(found)) == ([], "Not flagged")
-    assert kind(evidence(sample(4107000), sample(4107001), LIMITS)) == "No copy by the configured thresholds"
+    assert kind(evidence(sample(4107000), sample(4107001), THRESHOLDS)) == "No copy by the configured thresholds"

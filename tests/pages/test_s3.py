@@ -21,7 +21,7 @@ from neardup.errors import Fatal, Gone, TooLarge, Transient
 from neardup.pages.s3 import Get
 from neardup.pages.store import Pages
 
-from tests.support.builders import got
+from tests.support.builders import fetch_page
 from tests.support.one_body_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
 from tests.support.servers import REGION
 
@@ -54,8 +54,8 @@ etags = st.none() | st.text("abc0123-", min_size=1).map(lambda etag: f'"{etag}"'
 @example("राम कथा/(1)*'!~ +=&?#%41%.html", '"e-2"')
 @example("1//", None)
 def test_every_request_is_signed_as_botocore_signs_it(server: Server, path: str, etag: str | None) -> None:
-    got(pages_of(server), path, etag)
-    asked, headers = server.asked.pop()
+    fetch_page(pages_of(server), path, etag)
+    asked, headers = server.requests.pop()
     assert headers.get("if-none-match") == etag
     assert headers["x-amz-security-token"] == TOKEN
     assert headers["x-amz-content-sha256"] == hashlib.sha256(b"").hexdigest()
@@ -93,8 +93,8 @@ def test_keys_that_cannot_be_renewed_are_waited_for(server: Server, monkeypatch:
 def test_the_region_is_configured_or_the_environment_s(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     def signed_for(region: str | None) -> str:
         content = content_of(f"http://localhost:{server.port}").model_copy(update={"region": region})
-        got(Pages(content), "1.html")
-        return server.asked.pop()[1]["authorization"].split("/")[2]
+        fetch_page(Pages(content), "1.html")
+        return server.requests.pop()[1]["authorization"].split("/")[2]
 
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     assert (signed_for(REGION), signed_for(None)) == (REGION, "eu-west-1")
@@ -109,43 +109,43 @@ def test_an_endpoint_is_one_of_http(endpoint: str) -> None:
 
 
 def test_no_header_is_taken_from_what_came_before_the_answer(server: Server) -> None:
-    document = got(pages_of(server), "after-a-hint")
+    document = fetch_page(pages_of(server), "after-a-hint")
     assert document == Page(BODY, None, '"e"')
-    server.asked.clear()
+    server.requests.clear()
 
 
 def test_an_etag_is_given_back_as_it_came(server: Server) -> None:
-    assert got(pages_of(server), "1.html", '"é"') is not None
-    assert server.asked.pop()[1]["if-none-match"] == '"é"'
-    assert got(pages_of(server), "/1.html") is not None
-    assert server.asked.pop()[0] == "/stories/html/1.html", "a slash too many in a listing"
+    assert fetch_page(pages_of(server), "1.html", '"é"') is not None
+    assert server.requests.pop()[1]["if-none-match"] == '"é"'
+    assert fetch_page(pages_of(server), "/1.html") is not None
+    assert server.requests.pop()[0] == "/stories/html/1.html", "a slash too many in a listing"
 
 
 @pytest.mark.parametrize("path", ["..", "../other/1.html", "HINDI/../../1.html", "./1.html", "\ud800.html"])
 def test_no_path_leads_out_of_the_bucket(server: Server, path: str) -> None:
     with pytest.raises(Gone):
-        got(pages_of(server), path)
-    assert not server.asked, "libcurl would have shortened it"
+        fetch_page(pages_of(server), path)
+    assert not server.requests, "libcurl would have shortened it"
 
 
 def test_a_request_takes_nothing_over_from_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = pages_of(server)
-    got(pages, "1.html", '"e"')
+    fetch_page(pages, "1.html", '"e"')
     monkeypatch.delenv("AWS_SESSION_TOKEN")
     for those, etags in ((pages, [None]), (pages_of(server), ['"e"', None, '"f"'])):
         for etag in etags:
-            got(those, "1.html", etag)
-            assert server.asked[-1][1].get("if-none-match") == etag
-    assert "x-amz-security-token" not in server.asked.pop()[1]
-    server.asked.clear()
+            fetch_page(those, "1.html", etag)
+            assert server.requests[-1][1].get("if-none-match") == etag
+    assert "x-amz-security-token" not in server.requests.pop()[1]
+    server.requests.clear()
 
 
 @pytest.mark.parametrize("path", ["with-its-length", "in-chunks"])
 def test_a_large_object_is_not_taken(server: Server, path: str) -> None:
-    assert got(pages_of(server, max_bytes=len(BODY)), path) == Page(BODY, None, '"e"')
+    assert fetch_page(pages_of(server, max_bytes=len(BODY)), path) == Page(BODY, None, '"e"')
     with pytest.raises(TooLarge):
-        got(pages_of(server, max_bytes=len(BODY) - 1), path)
-    server.asked.clear()
+        fetch_page(pages_of(server, max_bytes=len(BODY) - 1), path)
+    server.requests.clear()
 
 
 def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,6 +154,6 @@ def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     with serving(context) as server:
         with pytest.raises(Transient, match="certificate"):
-            got(pages_of(server, "https"), "1.html")
+            fetch_page(pages_of(server, "https"), "1.html")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-        assert got(pages_of(server, "https"), "1.html") == Page(BODY, None, '"e"')
+        assert fetch_page(pages_of(server, "https"), "1.html") == Page(BODY, None, '"e"')

@@ -19,12 +19,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tests.support.compared_stories import (
-    LIMITS,
+    THRESHOLDS,
     every_language,
     every_planted_pair,
+    grapheme_texts,
     sample,
-    told,
-    told_wildly,
+    with_text,
 )
 from tests.support.graphemes import boundaries
 
@@ -55,7 +55,7 @@ def assert_evidence(facts: Evidence, stories: tuple[WithText, WithText]) -> None
 @every_planted_pair
 def test_the_passages_of_planted_copies_read_the_same_in_both(pair: dict[str, Any]) -> None:
     a, b = sample(pair["a"]), sample(pair["b"])
-    facts = evidence(a, b, LIMITS)
+    facts = evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
     assert facts.share_a is not None and facts.share_a > 0.4
     for passage in facts.passages:
@@ -70,13 +70,13 @@ def test_the_passages_of_planted_copies_read_the_same_in_both(pair: dict[str, An
 
 
 @settings(deadline=None)
-@given(told_wildly, told_wildly, told_wildly, st.sampled_from(Language))
+@given(grapheme_texts, grapheme_texts, grapheme_texts, st.sampled_from(Language))
 def test_a_passage_among_anything_is_found_and_torn_nowhere(
     before: str, after: str, beside: str, language: Language
 ) -> None:
     copied = f"{beside}{TEXTS[language]}{beside}"
-    a, b = told(f"{before}{copied}{after} x"), told(f"{after}{copied}{before} y")
-    facts = evidence(a, b, LIMITS)
+    a, b = with_text(f"{before}{copied}{after} x"), with_text(f"{after}{copied}{before} y")
+    facts = evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
     assert facts.passages[0].words >= len(tokens(TEXTS[language])) - 2, "whatever grew on at its ends"
 
@@ -85,13 +85,13 @@ def test_a_passage_among_anything_is_found_and_torn_nowhere(
 def test_a_word_replaced_parts_a_passage(language: Language) -> None:
     words = TEXTS[language].split() * 3
     other = [*words[:6], "another", *words[7:]]
-    facts = evidence(told(" ".join(words)), told(" ".join(other)), LIMITS)
+    facts = evidence(with_text(" ".join(words)), with_text(" ".join(other)), THRESHOLDS)
     assert len(facts.passages) == 2
     assert facts.share_a is not None and 0.8 < facts.share_a < 1
 
 
 def test_unrelated_stories_share_nothing() -> None:
-    facts = evidence(sample(4107000), sample(4107001), LIMITS)
+    facts = evidence(sample(4107000), sample(4107001), THRESHOLDS)
     assert (facts.kind, facts.passages, facts.share_a, facts.share_b) == (None, (), 0, 0)
 
 
@@ -99,19 +99,19 @@ def test_unrelated_stories_share_nothing() -> None:
     ("times", "earlier"), [((1, 2), "a"), ((2000, 1999), "b"), ((5, 5), None), ((None, 5), None), ((5, None), None)]
 )
 def test_who_was_first_is_said_where_it_is_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
-    a, b = (told(TEXTS[Language.ODIA], published_at=time) for time in times)
-    assert evidence(a, b, LIMITS).earlier == earlier
+    a, b = (with_text(TEXTS[Language.ODIA], published_at=time) for time in times)
+    assert evidence(a, b, THRESHOLDS).earlier == earlier
 
 
 @pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
 def test_whether_one_author_wrote_both(authors: tuple[str | None, str | None], same: bool | None) -> None:
-    a, b = (told(TEXTS[Language.TAMIL], author_id=author) for author in authors)
-    assert evidence(a, b, LIMITS).same_author is same
+    a, b = (with_text(TEXTS[Language.TAMIL], author_id=author) for author in authors)
+    assert evidence(a, b, THRESHOLDS).same_author is same
 
 
 def test_the_kind_is_by_the_given_limits() -> None:
     a, b = sample(4103000), sample(4103005)
-    assert evidence(a, b, LIMITS).kind == Kind.SIMILAR
+    assert evidence(a, b, THRESHOLDS).kind == Kind.SIMILAR
     assert evidence(a, b, Thresholds(jaccard=0.9)).kind == Kind.PARTIAL
     assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind is None
 
@@ -126,7 +126,7 @@ def shown(facts: Evidence, width: int = 120, *, terminal: bool = False) -> str:
 @every_planted_pair
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_it_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int) -> None:
-    facts = evidence(sample(pair["a"]), sample(pair["b"]), LIMITS)
+    facts = evidence(sample(pair["a"]), sample(pair["b"]), THRESHOLDS)
     text = shown(facts, width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert "\x1b" not in text
@@ -136,8 +136,8 @@ def test_it_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int) -> No
 
 def test_words_of_stories_are_neither_markup_nor_commands() -> None:
     text = "zero [bold red]one[/] two \x1b[2J three :smile: \u202e four \x07five"
-    a = told(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
-    text = shown(evidence(a, told(text, id=2), LIMITS))
+    a = with_text(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
+    text = shown(evidence(a, with_text(text, id=2), THRESHOLDS))
     for words in ("[b]A[/b]", "author [i]7", "[bold red]one[/]", ":smile:"):
         assert words in text
     for control in "\x1b\x07\u202e":
@@ -150,7 +150,7 @@ def test_few_passages_are_shown_and_the_rest_is_counted() -> None:
     ]
     a = " ".join(f"{' '.join(words)} a{n}" for n, words in enumerate(copied))
     b = " ".join(f"{' '.join(words)} b{n}" for n, words in enumerate(copied))
-    facts = evidence(told(a), told(b), LIMITS)
+    facts = evidence(with_text(a), with_text(b), THRESHOLDS)
     assert len(facts.passages) == len(copied)
     text = shown(facts)
     assert text.count("from word") == SHOWN_PASSAGES
@@ -159,7 +159,7 @@ def test_few_passages_are_shown_and_the_rest_is_counted() -> None:
 
 def test_of_a_long_passage_the_beginning_and_the_end_are_shown() -> None:
     text = " ".join(f"w{n}" for n in range(1000))
-    seen = shown(evidence(told(text), told(f"{text} more"), LIMITS))
+    seen = shown(evidence(with_text(text), with_text(f"{text} more"), THRESHOLDS))
     assert "1. 1,000 words, from word 1 of A and word 1 of B" in seen
     assert "[…]" in seen
     assert "w999»" in seen

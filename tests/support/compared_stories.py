@@ -1,4 +1,4 @@
-"""Stories to compare: samples, and texts of signs that a careless cut would tear."""
+"""Stories to compare: the samples, and texts of characters that a careless cut would separate from their grapheme."""
 
 import pytest
 from hypothesis import strategies as st
@@ -9,22 +9,22 @@ from neardup.core.text.normalize import tokens
 from neardup.query.evidence import WithText
 from neardup.records import Language
 
-from tests.support.graphemes import TORN
+from tests.support.graphemes import GRAPHEME_PARTS
 from tests.support.paths import SAMPLES
 from tests.support.samples import TRUTH
 
 STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
-LIMITS = Thresholds()
+THRESHOLDS = Thresholds()
 every_language = pytest.mark.parametrize("language", Language)
 every_planted_pair = pytest.mark.parametrize("pair", TRUTH, ids=lambda pair: f"{pair['kind']}-{pair['a']}-{pair['b']}")
-signs = [*TORN, *(word for text in TEXTS.values() for word in text.split())]
-told_wildly = st.lists(st.sampled_from(signs), max_size=8).map("".join)
+_pieces = [*GRAPHEME_PARTS, *(word for text in TEXTS.values() for word in text.split())]
+grapheme_texts = st.lists(st.sampled_from(_pieces), max_size=8).map("".join)
 
 
-def told(text: str, **known: object) -> WithText:
+def with_text(text: str, **known: object) -> WithText:
     return WithText(text, tokens(text), known)
 
 
 def sample(story_id: int) -> WithText:
     [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
-    return told(page_text(page.read_bytes(), None, STORY))
+    return with_text(page_text(page.read_bytes(), None, STORY))

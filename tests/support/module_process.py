@@ -1,4 +1,4 @@
-"""Runs a benchmark module in a process of its own, and describes the machine."""
+"""Runs a benchmark module in its own process, and describes the machine."""
 
 import json
 import os
@@ -10,16 +10,16 @@ from typing import Any
 
 
 def run_module(name: str, *arguments: object) -> Any:
-    """Run `python -m name arguments`; the JSON that it prints last."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
-    env = {**kept, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1"}
+    """Run `python -m name arguments`; returns the JSON on the last line of its output."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
+    env = {**inherited, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1"}
     command = [sys.executable, "-m", name, *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def machine() -> str:
-    """What the figures were taken on."""
+    """The processor, the number of cores and the Python version, for reports."""
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     model = models[0].partition(":")[2].strip() if models else platform.machine()
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"

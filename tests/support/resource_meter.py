@@ -10,14 +10,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-WATCH_SECONDS = 0.5  # a look takes a few milliseconds
+WATCH_SECONDS = 0.5  # reading the memory of all processes takes a few milliseconds
 
 
 @dataclass(slots=True)
 class Measured:
-    """One run of a flow; times in seconds, the start-up of the process left out, that of its children not.
+    """The measurements of one run; times in seconds, memory in MiB.
 
-    Memory in MiB at its peak: of the process and its children, pages that they share counted once.
+    Times include the start-up of child processes, but not that of the process itself.  Memory is the peak of the
+    process and its children together; shared pages count once.
     """
 
     stories: int
@@ -30,44 +31,44 @@ class Measured:
 
 @asynccontextmanager
 async def metered(measured: Measured) -> AsyncIterator[None]:
-    """Fill in what the enclosed work takes of the clock, of CPU, all threads and children, and of memory."""
+    """Measure the wall time, the CPU time of all threads and children, and the peak memory of the enclosed work."""
     with ThreadPoolExecutor(1) as thread:
-        over = threading.Event()
-        watching = thread.submit(_peak_of_all, over)
-        began, spent = time.perf_counter(), cpu_seconds()
+        ended = threading.Event()
+        peak = thread.submit(_peak_of_all, ended)
+        began, cpu_before = time.perf_counter(), cpu_seconds()
         try:
             yield
         finally:
-            over.set()
+            ended.set()
         measured.seconds = time.perf_counter() - began
-        measured.cpu = cpu_seconds() - spent
-        measured.peak_mb = watching.result()
+        measured.cpu = cpu_seconds() - cpu_before
+        measured.peak_mb = peak.result()
 
 
-def _peak_of_all(over: threading.Event) -> float:
-    """Until it is over, every now and then: the memory of this process and its children, in MiB."""
+def _peak_of_all(ended: threading.Event) -> float:
+    """Sample the memory of this process and its children until `ended` is set; returns the peak in MiB."""
     peak = 0.0
-    while not over.wait(WATCH_SECONDS):
+    while not ended.wait(WATCH_SECONDS):
         peak = max(peak, pss_mb_of_all(os.getpid()))
     return peak
 
 
 def pss_mb_of_all(pid: int) -> float:
-    """The memory of a process and its children now, in MiB, pages that they share counted once."""
+    """The current memory of a process and its children in MiB; pages that they share count once."""
     return sum(map(_pss_mb, (str(pid), *descendants(pid))))
 
 
 def descendants(pid: int) -> Iterator[str]:
-    """The ids of a process's children, and of theirs."""
+    """The ids of all descendants of a process."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # a thread that has ended
+        with suppress(OSError):  # the thread has ended
             for child in children.read_text(encoding="ascii").split():
                 yield child
                 yield from descendants(int(child))
 
 
 def _pss_mb(pid: str) -> float:
-    """Of pages shared with other processes only this one's share; 0 for a process that is gone."""
+    """The proportional set size of a process in MiB; 0 if the process has ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):
@@ -76,13 +77,13 @@ def _pss_mb(pid: str) -> float:
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process and of its children that have ended, so far."""
+    """The user and system time of this process and of its ended children so far."""
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def peak_rss_mb() -> float:
-    """The high-water mark of this program alone: ru_maxrss may be the parent's, left from before exec."""
+    """The peak resident memory of this program in MiB; ru_maxrss may include the parent's, from before exec."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024

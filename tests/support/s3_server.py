@@ -1,4 +1,4 @@
-"""A small object store in a process of its own: path-style S3 GET and HEAD over HTTP, from memory.
+"""A small object store in its own process: path-style S3 GET and HEAD over HTTP, from memory.
 
 `python -m tests.support.s3_server FOLDER BUCKET` serves FOLDER's files as /BUCKET/<path>, prints
 its port, and runs until it is terminated.  Signatures are not checked.
@@ -43,7 +43,7 @@ class Stored:
 
 
 def load(folder: Path, bucket: str) -> dict[str, Stored]:
-    """Every file below `folder`, by its URL path."""
+    """All files below `folder` by their URL paths."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {f"/{bucket}/{path.relative_to(folder).as_posix()}": _stored(path.read_bytes()) for path in files}
 
@@ -53,7 +53,7 @@ def _stored(body: bytes) -> Stored:
 
 
 def answer(objects: Mapping[str, Stored], request: bytes) -> Answer:
-    """A request's head -> the answer's head and body."""
+    """The head and the body of the answer to a request, given the head of the request."""
     line, *fields = request.decode("latin-1").split("\r\n")
     method, target, _ = line.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
@@ -71,11 +71,11 @@ def _read(found: Stored, headers: Mapping[str, str]) -> Answer:
     if headers.get("if-none-match") in (found.etag, "*"):
         return _head(304, common), b""
     common += "Content-Type: text/html\r\n"
-    asked = RANGE.fullmatch(headers.get("range", ""))
-    if asked is None:
+    byte_range = RANGE.fullmatch(headers.get("range", ""))
+    if byte_range is None:
         return _head(200, f"{common}Content-Length: {len(found.body)}\r\n"), found.body
     size = len(found.body)
-    start, end = _span(asked[1], asked[2], size)
+    start, end = _span(byte_range[1], byte_range[2], size)
     if start >= end:
         return _error(416, "InvalidRange")
     common += f"Content-Range: bytes {start}-{end - 1}/{size}\r\nContent-Length: {end - start}\r\n"
@@ -83,7 +83,7 @@ def _read(found: Stored, headers: Mapping[str, str]) -> Answer:
 
 
 def _span(first: str, last: str, size: int) -> tuple[int, int]:
-    """`first-last`, `first-` or `-length` of a Range -> start and end, the end not included."""
+    """The start and the exclusive end of a Range `first-last`, `first-` or `-length`."""
     if not first:
         return max(size - int(last or 0), 0), size
     return int(first), min(int(last) + 1, size) if last else size
@@ -99,7 +99,7 @@ def _head(status: int, fields: str) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """One client's keep-alive connection."""
+    """The keep-alive connection of one client."""
 
     def __init__(self, objects: Mapping[str, Stored]) -> None:
         self._objects = objects
@@ -123,7 +123,7 @@ async def serve(objects: Mapping[str, Stored]) -> None:
 
 @contextmanager
 def object_server(folder: Path, bucket: str) -> Iterator[str]:
-    """The server as a process; its endpoint."""
+    """Run the server as a process; yields its endpoint."""
     command = [sys.executable, "-m", __spec__.name, str(folder), bucket]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         try:

@@ -22,7 +22,7 @@ STORIES = {language: texts_of(language) for language in Language}
 
 
 def around(language: Language) -> Around:
-    """What stands around the second story: the longest is the host."""
+    """The page text around the second story; the longest story is the host."""
     words = [text.split() for text in STORIES[language]]
     others = [words[0], *words[2:]]
     common = frozenset(bare(word).casefold() for word in words[2]) & {bare(word).casefold() for word in words[3]}

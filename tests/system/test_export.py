@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.command import Neardup, embedded
 from tests.support.servers import REGION, Aws
-from tests.support.webhook_server import other_side
+from tests.support.webhook_server import webhook_server
 
 ALL = 21
 
@@ -150,7 +150,7 @@ def test_a_run_leaves_its_page_and_names_it(make_neardup: Callable[[str], Neardu
 async def test_a_run_tells_a_webhook_and_leaves_its_file_in_s3(aws: Aws, neardup: Neardup) -> None:
     aws.bucket("flags")
     neardup = beside(aws, neardup, NEARDUP_EXPORT__PATH="s3://flags/flags.jsonl")
-    async with other_side(200, 404) as (url, told):
+    async with webhook_server(200, 404) as (url, told):
         done = await asyncio.to_thread(neardup, "backfill", "--json", NEARDUP_EXPORT__WEBHOOK=url)
         again = await asyncio.to_thread(neardup, "daily", "--json", NEARDUP_EXPORT__WEBHOOK=url)
     assert (done.code, again.code) == (0, 0), again.err

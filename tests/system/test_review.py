@@ -10,7 +10,7 @@ import pytest
 from tests.support.command import Neardup, assert_one_line
 from tests.support.paths import ROOT
 
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 def test_what_can_be_wrong_at_the_start(neardup: Neardup) -> None:
@@ -40,5 +40,5 @@ def test_it_stops_when_told(neardup: Neardup, number: int) -> None:
         assert found
         with socket.create_connection(("127.0.0.1", int(found[1]))):  # an idle one is no reason to stay
             process.send_signal(number)
-            assert process.wait(PATIENCE_SECONDS) == 0
+            assert process.wait(TIMEOUT_SECONDS) == 0
         assert "Traceback" not in process.stderr.read()

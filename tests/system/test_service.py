@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.command import Neardup, embedded
 from tests.support.servers import free_port, redis_server
-from tests.support.service import PATIENCE_SECONDS, get, running
+from tests.support.service import TIMEOUT_SECONDS, get, running
 
 Make = Callable[..., Neardup]
 
@@ -35,10 +35,10 @@ def test_a_day_in_the_life(neardup: Neardup) -> None:
         assert second.code == 0, "between two runs another command may work"
         process.send_signal(signal.SIGTERM)
         systemd.wait_for("STOPPING=1")
-        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.wait(TIMEOUT_SECONDS) == 0
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
-    assert any("daily run" in line for line in systemd.heard), systemd.heard
+    assert any("daily run" in line for line in systemd.lines), systemd.lines
 
 
 def test_it_waits_for_redis_and_goes_on_by_itself(make_neardup: Make, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_it_waits_for_redis_and_goes_on_by_itself(make_neardup: Make, tmp_path: 
             systemd.wait_for("STATUS=next run at")
             assert get(listen, "healthz")[0] == 200
             process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE_SECONDS) == 0
+            assert process.wait(TIMEOUT_SECONDS) == 0
 
 
 def test_a_run_that_fails_is_told_and_tried_again(make_neardup: Make) -> None:
@@ -64,7 +64,7 @@ def test_a_run_that_fails_is_told_and_tried_again(make_neardup: Make) -> None:
         status, body = get(listen, "healthz")
         assert (status, "nowhere.csv" in json.loads(body)["last_failure"]) == (503, True)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.wait(TIMEOUT_SECONDS) == 0
 
 
 def test_an_address_in_use_is_one_clear_line(neardup: Neardup) -> None:

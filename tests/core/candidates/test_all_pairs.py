@@ -17,7 +17,7 @@ from neardup.core.candidates.banding import MAX_DISTANCE, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
 
-from tests.support.builders import sketch_values
+from tests.support.builders import signature_band_values
 
 Pair = tuple[int, int]
 UNCAPPED = 1000
@@ -116,7 +116,7 @@ def test_sketch_pairs_are_those_of_brute_force(
                 max_bucket=cap,
             )
         )
-    values = {n: sketch_values(stories[n], bands) for n in signed}
+    values = {n: signature_band_values(stories[n], bands) for n in signed}
 
     def alike(i: int, j: int) -> bool:
         bands_shared = sum(a == b for a, b in zip(values[i], values[j], strict=True))

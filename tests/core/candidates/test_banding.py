@@ -18,7 +18,7 @@ from neardup.core.candidates.banding import (
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
 
-from tests.support.builders import sketch_values
+from tests.support.builders import signature_band_values
 
 DISTANCES = range(BANDS)
 hashes = st.binary(min_size=16, max_size=16)
@@ -62,7 +62,7 @@ def test_a_narrowed_band_depends_on_the_band_alone(signature: bytes, bands: int,
     assert ours.tolist() == theirs.tolist()
     assert ours.max() < 1 << bits
     whole = narrowed(signature_rows([signature]), bands, 16)
-    assert whole[0].tolist() == sketch_values(signature, bands)
+    assert whole[0].tolist() == signature_band_values(signature, bands)
 
 
 @pytest.mark.parametrize("bits", range(1, 17))

@@ -16,7 +16,7 @@ from neardup.records import Language
 from playwright.sync_api import Browser, Page
 
 from tests.moderation.test_evidence_page import ATTACKS, CODES
-from tests.support.compared_stories import LIMITS, told
+from tests.support.compared_stories import THRESHOLDS, with_text
 from tests.support.desk_browser import NARROW, WIDE
 from tests.support.sample_texts import AROUND, STORIES
 
@@ -38,11 +38,13 @@ def written(folder: Path, language: Language, *, hostile: str = "") -> str:
         "\n\n".join(" ".join(words) for words in (parts[1], parts[2] * 3, edited, [hostile])),
     ]
     a, b = (
-        told(text, id=n, language=str(language), title=f"{hostile} {' '.join(parts[n][:5])}", author_id=f"7{hostile}")
+        with_text(
+            text, id=n, language=str(language), title=f"{hostile} {' '.join(parts[n][:5])}", author_id=f"7{hostile}"
+        )
         for n, text in enumerate(texts, 1)
     )
     [cluster] = clusters(EDGES, {})
-    page = render_evidence(evidence(a, b, LIMITS), a, b, graph(cluster, EDGES, (1, 2), {3: hostile}))
+    page = render_evidence(evidence(a, b, THRESHOLDS), a, b, graph(cluster, EDGES, (1, 2), {3: hostile}))
     (folder / "pair.html").write_text(page, encoding="utf-8")
     return (folder / "pair.html").as_uri()
 

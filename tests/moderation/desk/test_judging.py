@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.desk.conftest import filled
 from tests.support.command import Neardup
-from tests.support.desk_browser import Desk, Moderator, seated, serving
+from tests.support.desk_browser import Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import cluster_of
 
 Own = Callable[[Neardup], Neardup]
@@ -35,7 +35,7 @@ def desk(own: Own, samples: Neardup) -> Iterator[Desk]:
 
 @pytest.fixture
 def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
-    with seated(browser, desk, shots) as moderator:
+    with signed_in(browser, desk, shots) as moderator:
         yield moderator
 
 
@@ -126,7 +126,7 @@ def test_a_key_pressed_twice_is_one_verdict(asha: Moderator, desk: Desk) -> None
 
 
 def test_a_cluster_is_judged_with_one_verdict(browser: Browser, own: Own, copies: Neardup, shots: Path) -> None:
-    with serving(own(copies)) as desk, seated(browser, desk, shots) as asha:
+    with serving(own(copies)) as desk, signed_in(browser, desk, shots) as asha:
         page = asha.go("/")
         page.get_by_role("link", name="cluster of 4").first.click()
         expect(page.locator("h1")).to_have_text("A cluster of 4 stories")
@@ -149,7 +149,7 @@ def test_a_cluster_is_judged_with_one_verdict(browser: Browser, own: Own, copies
 
 def test_two_moderators_at_once(browser: Browser, desk: Desk, shots: Path) -> None:
     where, pair = "/pair/4104002/4104005", (4104002, 4104005)
-    with seated(browser, desk, shots) as asha, seated(browser, desk, shots, "Ravi <b>") as ravi:
+    with signed_in(browser, desk, shots) as asha, signed_in(browser, desk, shots, "Ravi <b>") as ravi:
         for moderator in (asha, ravi):
             moderator.go(where)
         asha.page.get_by_label("Note").fill("seen in print")
@@ -159,7 +159,7 @@ def test_two_moderators_at_once(browser: Browser, desk: Desk, shots: Path) -> No
         ravi.page.get_by_role("button", name="Not similar").click()
         page = ravi.page
         expect(page.locator("h1")).to_have_text("Somebody else was faster")
-        ravi.expect(409)
+        ravi.expect_status(409)
         expect(page.get_by_role("alert")).to_contain_text("Asha judged plagiarism")
         expect(page.locator(".history")).to_contain_text("seen in print")
         expect(page.get_by_label("Note")).to_have_value("मेरी टिप्पणी")
@@ -174,12 +174,12 @@ def test_two_moderators_at_once(browser: Browser, desk: Desk, shots: Path) -> No
         ]
         asha.page.get_by_role("button", name="Undo").click()
         expect(asha.page.locator("h1")).to_have_text("Somebody else was faster")
-        asha.expect(409)
+        asha.expect_status(409)
         assert statuses(desk)[pair] == "not_similar", "nobody's verdict is undone unseen"
 
 
 def test_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
-    with seated(browser, desk, shots, java_script_enabled=False) as asha:
+    with signed_in(browser, desk, shots, java_script_enabled=False) as asha:
         page = asha.go("/")
         page.get_by_label("Story or author").fill("4104002")
         page.get_by_role("button", name="Search").click()
@@ -210,7 +210,7 @@ def test_a_text_that_is_gone_is_told_and_judged_all_the_same(
     corpus = moved.folder / "corpus"
     moved.configure((moved.folder / "config.toml").read_text().replace(str(copies.folder / "corpus"), str(corpus)))
     (corpus / "pages" / "200.html").unlink()
-    with serving(moved) as desk, seated(browser, desk, shots) as asha:
+    with serving(moved) as desk, signed_in(browser, desk, shots) as asha:
         page = asha.go("/pair/200/201")
         expect(page.locator("article[data-side=a]")).to_contain_text("No text to show")
         expect(page.locator("main")).to_contain_text("200.html")

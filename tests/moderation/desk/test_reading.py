@@ -11,7 +11,7 @@ from neardup.records import ISO_CODES, Kind, Language
 from playwright.sync_api import Browser, expect
 
 from tests.support.command import Neardup
-from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, seated, serving
+from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
 
 CODE_OF = {language: code for code, language in ISO_CODES.items()}
 
@@ -24,7 +24,7 @@ def desk(samples: Neardup) -> Iterator[Desk]:
 
 @pytest.fixture
 def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
-    with seated(browser, desk, shots) as moderator:
+    with signed_in(browser, desk, shots) as moderator:
         yield moderator
 
 
@@ -65,7 +65,7 @@ def test_a_pair_in_each_language(asha: Moderator, language: Language) -> None:
 @pytest.mark.parametrize("size", ["wide", "narrow"])
 def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path, scheme: str, size: str) -> None:
     window = {"wide": WIDE, "narrow": NARROW}[size]
-    with seated(browser, desk, shots, color_scheme=scheme, window=window) as moderator:
+    with signed_in(browser, desk, shots, color_scheme=scheme, window=window) as moderator:
         for name, path in {
             "queue": "/",
             "filters": "/?status=every&score=0.5",
@@ -129,7 +129,7 @@ def test_search(asha: Moderator) -> None:
     page.get_by_label("Story or author").fill("<b>nobody</b>")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("h1")).to_contain_text("<b>nobody</b>")
-    asha.expect(404)
+    asha.expect_status(404)
 
 
 def test_what_is_not_there_is_told(asha: Moderator) -> None:
@@ -145,4 +145,4 @@ def test_what_is_not_there_is_told(asha: Moderator) -> None:
         answer = asha.page.goto(asha.address + path)
         assert answer and answer.status == status, path
         expect(asha.page.get_by_role("link", name="To the queue")).to_be_visible()
-        asha.expect(status)
+        asha.expect_status(status)

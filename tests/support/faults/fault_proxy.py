@@ -44,7 +44,7 @@ class Proxy:
         self.endpoint = ""
         self.always: Callable[[str], Fault] = lambda _: Fault.NONE
         self.injected: Counter[Fault] = Counter()
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self._planned: dict[str, deque[Fault]] = {}
 
     def plan(self, faults: Mapping[str, Sequence[Fault]]) -> None:
@@ -53,7 +53,7 @@ class Proxy:
         self.always = lambda _: Fault.NONE
 
     def _next(self, path: str) -> Fault:
-        self.asked[path] += 1
+        self.requests[path] += 1
         planned = self._planned.get(path)
         fault = planned.popleft() if planned else self.always(path)
         self.injected[fault] += 1
