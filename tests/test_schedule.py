@@ -1,5 +1,5 @@
-"""Laws: a run is never due before now; it is due at once if a slot was missed, else at the next slot; a wall-clock
-time occurs once a day, also on days when the clock changes.
+"""Laws: a run is never due before now; it is due at once if a slot was missed, and otherwise at the next slot; a
+wall-clock time occurs once a day, even on days when the clock changes.
 """
 
 import time as clock
@@ -30,7 +30,7 @@ def slots(daily: Daily, around: datetime) -> list[datetime]:
     """The schedule's slots from four days before to four days after."""
     day = around.astimezone(daily.zone).date()
     days = [day + timedelta(days=n) for n in range(-4, 5)]
-    return [datetime.combine(d, daily.at, daily.zone).astimezone(UTC) for d in days]
+    return [datetime.combine(day, daily.at, daily.zone).astimezone(UTC) for day in days]
 
 
 @given(st.one_of(dailies, intervals), st.none() | timestamps, timestamps)
@@ -44,7 +44,7 @@ def test_the_first_run_is_due_at_once(schedule: Daily | timedelta, now: datetime
 
 
 @given(dailies, timestamps, lags)
-def test_a_missed_slot_is_due_at_once_else_the_next(daily: Daily, now: datetime, lag: timedelta) -> None:
+def test_a_missed_slot_is_due_at_once(daily: Daily, now: datetime, lag: timedelta) -> None:
     last = now - lag
     missed = any(last < slot <= now for slot in slots(daily, now))
     following = min(slot for slot in slots(daily, now) if slot > now)
@@ -52,7 +52,7 @@ def test_a_missed_slot_is_due_at_once_else_the_next(daily: Daily, now: datetime,
 
 
 @given(dailies, timestamps)
-def test_after_a_success_the_following_slot_is_next(daily: Daily, now: datetime) -> None:
+def test_a_success_makes_the_next_days_slot_due(daily: Daily, now: datetime) -> None:
     first = due(daily, now, now)
     second = due(daily, first, first)
     assert now < first < second
@@ -60,8 +60,8 @@ def test_after_a_success_the_following_slot_is_next(daily: Daily, now: datetime)
 
 
 @given(intervals, timestamps, lags)
-def test_an_interval_counts_from_the_last_success(every: timedelta, now: datetime, lag: timedelta) -> None:
-    assert due(every, now - lag, now) == max(now, now - lag + every)
+def test_an_interval_counts_from_the_last_success(interval: timedelta, now: datetime, lag: timedelta) -> None:
+    assert due(interval, now - lag, now) == max(now, now - lag + interval)
 
 
 @pytest.mark.parametrize("zone", ZONES, ids=str)
@@ -79,9 +79,9 @@ def test_a_year_has_as_many_runs_as_days(at: str, zone: ZoneInfo) -> None:
 @pytest.mark.parametrize(
     ("after", "slot"),
     [
-        ("2026-03-28T12:00Z", "2026-03-29T01:30Z"),  # 02:30 is skipped: 03:30 by the new clock
+        ("2026-03-28T12:00Z", "2026-03-29T01:30Z"),  # 02:30 does not exist; the run is at 03:30 summer time
         ("2026-03-29T12:00Z", "2026-03-30T00:30Z"),
-        ("2026-10-24T12:00Z", "2026-10-25T00:30Z"),  # 02:30 comes twice: the first
+        ("2026-10-24T12:00Z", "2026-10-25T00:30Z"),  # 02:30 occurs twice; the run is at the first
         ("2026-10-25T00:30Z", "2026-10-26T01:30Z"),
     ],
 )
@@ -91,8 +91,8 @@ def test_clock_changes_in_berlin(after: str, slot: str) -> None:
 
 
 @pytest.fixture(params=["Asia/Kolkata", "Europe/Berlin", "UTC"])
-def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZoneInfo]:
-    """The time zone that the machine is set to."""
+def machine_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZoneInfo]:
+    """The machine's time zone, set for the test."""
     with monkeypatch.context() as patched:
         patched.setenv("TZ", request.param)
         clock.tzset()
@@ -100,13 +100,13 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     clock.tzset()
 
 
-def test_the_default_zone_is_the_machines(machine: ZoneInfo) -> None:
+def test_the_default_zone_is_the_machines(machine_zone: ZoneInfo) -> None:
     now = datetime(2026, 6, 15, 12, tzinfo=UTC)
-    assert due(Daily(time(2)), now, now) == due(Daily(time(2), machine), now, now)
+    assert due(Daily(time(2)), now, now) == due(Daily(time(2), machine_zone), now, now)
 
 
 @pytest.mark.parametrize(
-    ("written", "schedule"),
+    ("text", "schedule"),
     [
         ("02:00", Daily(time(2))),
         ("23:59:30", Daily(time(23, 59, 30))),
@@ -118,17 +118,17 @@ def test_the_default_zone_is_the_machines(machine: ZoneInfo) -> None:
         (timedelta(hours=3), timedelta(hours=3)),
     ],
 )
-def test_a_schedule_is_read_as_it_is_written(written: object, schedule: object) -> None:
-    assert parse_schedule(written) == schedule
+def test_a_schedule_is_parsed(text: object, schedule: object) -> None:
+    assert parse_schedule(text) == schedule
 
 
-@pytest.mark.parametrize("written", [
+@pytest.mark.parametrize("text", [
     "", "2 am", "24:00", "02:60", "02:00 Nowhere", "02:00 Asia", "02:00 ../etc/passwd", "every", "every ", "every 0h",
     "every 1w", "every -1h", "every 1.5h", "every 99999999999d", "02:00+05:30", "hourly",
 ])  # fmt: skip
-def test_an_invalid_schedule_is_refused(written: str) -> None:
+def test_an_invalid_schedule_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a schedule|not a duration|longer than zero"):
-        parse_schedule(written)
+        parse_schedule(text)
 
 
 @given(st.integers(0, 3_650), st.sampled_from("smhd"))

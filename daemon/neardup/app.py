@@ -1,4 +1,4 @@
-"""The one place where parts are composed: ledger, index, source and reader pool, and what runs on them."""
+"""Composes the parts of neardup: ledger, index, source and reader pool, and the commands that use them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -10,18 +10,18 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
 from neardup.index import backends
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, connect, dead_letters, read
+from neardup.ledger import Ledger, connect, dead_letters, languages, read
 from neardup.ledger.dead_letters import Choice
 from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.store import open_place
+from neardup.pages.store import open_store
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.progress import Watch, unwatched
-from neardup.pipeline.run import Began, Options, Parts, Run
+from neardup.pipeline.progress import Watch, ignore_progress
+from neardup.pipeline.run import CheckpointWriter, Options, Parts, Run
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.pipeline.sweep import Sweep
@@ -33,11 +33,12 @@ from neardup.source import Source
 from neardup.source.athena import Athena
 from neardup.source.dead_letters import DeadLetters
 from neardup.source.manifest import Manifest
+from neardup.telemetry.metrics import show
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """The parts of an open neardup."""
+    """The open parts that commands share; `reader` is a second, read-only connection to the ledger."""
 
     config: Config
     ledger: Ledger
@@ -49,36 +50,42 @@ class App:
 
 @asynccontextmanager
 async def open_app(config: Config) -> AsyncIterator[App]:
-    """Open ledger and index.  Raises Transient where Redis does not answer, else Fatal."""
+    """Open ledger and index.  Raises Transient if Redis does not answer, and Fatal for other failures."""
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, closing(Ledger(config.ledger.path, read)) as reader:
+        await ledger.do(languages.register, config.registry)
+        show(config.registry)
         index = await open_index(config)
         try:
-            yield App(config, ledger, reader, index, IndexWait(ledger), fingerprint_version.version())
+            version = fingerprint_version.version(config.registry)
+            yield App(config, ledger, reader, index, IndexWait(ledger), version)
         finally:
             await index.close()
 
 
 @contextmanager
 def open_ledger(config: Config) -> Iterator[Ledger]:
-    """Open a ledger that exists.  Raises Fatal where it does not."""
+    """Open an existing ledger.  Raises Fatal if there is none."""
     read(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger:
         yield ledger
 
 
 async def open_index(config: Config) -> Index:
-    """The index that [index] names."""
-    return await backends.open_index(config.index, config.ledger.path, config.detection.bandings)
+    """Open the index that [index] configures."""
+    bandings = config.detection.bandings(config.registry)
+    return await backends.open_index(config.index, config.ledger.path, bandings, config.registry.codes)
 
 
-def open_source(config: Config, began: Callable[[Checkpoint], Awaitable[None]]) -> Source:
-    """The source that [source] names; a listing that can be resumed passes its checkpoint to `began`."""
+def open_source(config: Config, checkpoint: Callable[[Checkpoint], Awaitable[None]]) -> Source:
+    """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint."""
     if config.source.kind == "athena":
         content = config.content
-        return Athena(config.source, content.region, lambda url: open_range_reader(url, content), began)
+        return Athena(
+            config.source, content.region, config.registry, lambda url: open_range_reader(url, content), checkpoint
+        )
     assert config.source.manifest is not None
-    return Manifest(config.source.manifest)
+    return Manifest(config.source.manifest, config.registry)
 
 
 async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
@@ -87,8 +94,8 @@ async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
 
 
 def open_readers(config: Config) -> ReaderPool:
-    """A pool of reader processes, started when the first is needed.  Raises Fatal for a store that does not exist."""
-    open_place(config.content)
+    """A pool of reader processes, which start when first needed.  Raises Fatal for a store that does not exist."""
+    open_store(config.content)
     return ReaderPool(config.content, extraction(config), config.run.workers)
 
 
@@ -98,16 +105,16 @@ def extraction(config: Config) -> Extraction:
 
 @asynccontextmanager
 async def open_checker(config: Config) -> AsyncIterator[Checker]:
-    """A checker of texts against an open ledger and its index; its reader processes start when a text is to be read.
+    """A checker of texts against the ledger and the index; its reader processes start when first needed.
 
-    Raises as `open_app` does, and Fatal for a store that is not there.
+    Raises as `open_app` does, and Fatal for a store that does not exist.
     """
     async with open_app(config) as app:
         pool = open_readers(config)
         try:
-            yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection)
+            yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection, app.version)
         finally:
-            pool.close()
+            await pool.aclose()
 
 
 def comparer(config: Config) -> Comparer:
@@ -118,23 +125,26 @@ async def run_once(
     app: App,
     command: str,
     stop: asyncio.Event,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
     *,
     since: int | None = None,
     refingerprint: bool = False,
     fresh: bool = False,
-    letters: Choice | None = None,
+    dead_letters: Choice | None = None,
 ) -> RunSummary:
-    """Run `backfill`, `daily` or `retry` until its listing ends or `stop` is set; then export, gauges and webhook.
+    """Run `backfill`, `daily` or `retry` until its listing ends or `stop` is set; then call the hooks.
 
-    `watch` is called with the progress after each batch.  With `letters` the stories of those dead letters are
-    listed; `since`, `refingerprint` and `fresh` are those of `pipeline.run.Options`.  Raises as `Run` and
-    `carry_out` do.
+    `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed.
+    `since`, `refingerprint` and `fresh` are as in `pipeline.run.Options`.  Raises as `Run` and `carry_out` do.
     """
     config = app.config
 
-    async def open_listing(began: Began) -> Source:
-        return open_source(config, began) if letters is None else await _open_dead_letters(app.ledger, letters)
+    async def open_listing(checkpoint: CheckpointWriter) -> Source:
+        return (
+            open_source(config, checkpoint)
+            if dead_letters is None
+            else await _open_dead_letters(app.ledger, dead_letters)
+        )
 
     async def refresh(_: Summary) -> None:
         await refresh_gauges(app.ledger, app.index)
@@ -148,7 +158,7 @@ async def run_once(
         needs_watermark=config.source.kind == "athena",
         refingerprint_for=config.extract.model_dump_json() if refingerprint else None,
         fresh=fresh,
-        dead_letters=letters is not None,
+        dead_letters=dead_letters is not None,
     )
     parts = Parts(
         ledger=app.ledger,
@@ -170,12 +180,12 @@ async def run_once(
     )
 
 
-async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watch = unwatched) -> SweepSummary:
-    """Nominate and verify every pair of stories in the ledger, until done or `stop` is set; then export.
+async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watch = ignore_progress) -> SweepSummary:
+    """Nominate and verify the pairs among all stories of the ledger until done or `stop` is set; then export.
 
     `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
     """
-    version = fingerprint_version.version()
+    version = fingerprint_version.version(config.registry)
     job = Sweep(ledger, config.detection, version, open_readers=lambda: open_readers(config), stop=stop, watch=watch)
     return await carry_out(
         job, ledger, stop, shutdown_seconds=config.run.shutdown_seconds, hooks=_exports(config, stop)
@@ -183,10 +193,10 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
 
 
 def _exports(config: Config, stop: asyncio.Event) -> list[Hook]:
-    """The hook that writes the file of [export]; without passages, which take time, once `stop` is set."""
+    """The hook that writes the file of [export]; once `stop` is set it leaves out passages, which take time."""
     if config.export.path is None:
         return []
-    check_format(config.export.path_format)  # before hours of work
+    check_format(config.export.path_format)  # before hours of work, not after
 
     async def export(_: Summary) -> None:
         await export_after_run(config, lambda: open_readers(config), passages=not stop.is_set())

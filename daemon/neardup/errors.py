@@ -1,4 +1,4 @@
-"""The errors neardup raises; those of libraries are translated into these once, where the library is called."""
+"""The errors that neardup raises.  Errors of libraries are translated into these where the library is called."""
 
 from typing import Self
 
@@ -7,7 +7,7 @@ class NeardupError(Exception):
     """An error that an operator can act on; its message is one line."""
 
     exit_code = 1
-    run: int | None = None  # id of the run that it ended
+    run: int | None = None  # the id of the run that the error ended
 
 
 class Transient(NeardupError):
@@ -27,7 +27,7 @@ class Transient(NeardupError):
 
 
 class Stopped(NeardupError):
-    """The command was asked to stop before it had work to finish."""
+    """The command was asked to stop before it began its work."""
 
     exit_code = 0
 
@@ -37,9 +37,9 @@ class Conflict(NeardupError):
 
 
 class ReaderDied(NeardupError):
-    """The reader process that a request was sent to has ended, for no fault of the store.
+    """The reader process of a request has ended, and the store is not the cause.
 
-    `computing`: it was computing this very request.
+    `computing` says whether the process was computing this request when it ended.
     """
 
     def __init__(self, *, computing: bool) -> None:
@@ -48,7 +48,7 @@ class ReaderDied(NeardupError):
 
 
 class OverBudget(NeardupError):
-    """What was asked for takes more "time" or "memory" than it may, as `resource` says."""
+    """A request exceeds its limit of a `resource`, "time" or "memory"."""
 
     def __init__(self, resource: str) -> None:
         super().__init__(f"takes too much {resource}")
@@ -64,7 +64,7 @@ class TooLarge(NeardupError):
 
 
 class Fatal(NeardupError):
-    """Repeating cannot help: an operator has to repair something first."""
+    """Repeating does not help until an operator has repaired something."""
 
 
 class Forbidden(Fatal):
@@ -72,7 +72,7 @@ class Forbidden(Fatal):
 
 
 class StoreDown(Fatal):
-    """The store does not work for any object now, which ends the run; a later run may succeed."""
+    """The store currently fails for every object, which ends the run; a later run may succeed."""
 
     exit_code = 75  # EX_TEMPFAIL
 

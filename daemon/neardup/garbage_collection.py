@@ -2,7 +2,7 @@
 
 import gc
 
-ALLOCATIONS = 100_000  # between searches: stories leave no cycles, and Python's default takes a tenth of the CPU
+ALLOCATIONS = 100_000  # between collections; stories leave no cycles, and Python's default takes a tenth of the CPU
 
 
 def collect_seldom() -> None:

@@ -1,55 +1,29 @@
 """The records that flow through the pipeline: frozen, slotted.  Times are whole milliseconds since 1970 in UTC."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
-from typing import Self
+from typing import NewType, Self
 
-
-class Language(StrEnum):
-    """The languages of the platform, by the names used in keys, tables and exports."""
-
-    HINDI = "HINDI"
-    MALAYALAM = "MALAYALAM"
-    BENGALI = "BENGALI"
-    MARATHI = "MARATHI"
-    TAMIL = "TAMIL"
-    TELUGU = "TELUGU"
-    GUJARATI = "GUJARATI"
-    ENGLISH = "ENGLISH"
-    ODIA = "ODIA"
-    PUNJABI = "PUNJABI"
-
-
-LANGUAGES = tuple(Language)  # by number, as on disk: one that is added comes last
-NUMBER_OF = {language: number for number, language in enumerate(LANGUAGES)}
-ISO_CODES = dict(zip(("hi", "ml", "bn", "mr", "ta", "te", "gu", "en", "or", "pa"), Language, strict=True))
-
-
-@lru_cache
-def language_of(name: str) -> Language:
-    """A language's name or ISO 639-1 code, in any case.  Raises ValueError."""
-    word = name.strip()
-    iso = ISO_CODES.get(word.lower())
-    return iso if iso is not None else Language(word.upper())
+Language = NewType("Language", str)  # a registered language's name: see neardup.languages
 
 
 class Skip(StrEnum):
-    """Why a story was left without a new fingerprint.  The value is metric label and log word."""
+    """Why a story has no new fingerprint.  The value is a metric label, and the reason in log lines."""
 
     UNCHANGED = "unchanged"
     SUPERSEDED = "superseded"  # the ledger holds a later version of the story
-    MISSING = "missing"  # no such object
+    MISSING = "missing"  # the object does not exist
     TOO_LARGE = "too_large"
-    EMPTY = "empty"  # an object of no bytes, or a page without a word
-    NOT_TEXT = "not_text"  # a picture, an archive, ... under a page's name
+    EMPTY = "empty"  # the object has no bytes, or the page has no words
+    NOT_TEXT = "not_text"  # the object is an image, an archive or the like
     NO_BODY = "no_body"  # nothing on the page matches extract.body
     TOO_SHORT = "too_short"
-    OVER_BUDGET = "over_budget"  # reading it takes more time or memory than a page may
+    OVER_BUDGET = "over_budget"  # reading the page exceeds the limits of time or memory
 
 
 class Dead(StrEnum):
-    """Why a row or a story was dead-lettered.  The value is metric label and log word."""
+    """Why a row or a story was dead-lettered.  The value is a metric label, and the reason in log lines."""
 
     BAD_ROW = "bad_row"
     BAD_ID = "bad_id"
@@ -58,13 +32,13 @@ class Dead(StrEnum):
     BAD_PATH = "bad_path"
     STORE_ERROR = "store_error"
     FORBIDDEN = "forbidden"
-    CRASHED = "crashed"  # its processing raised, twice
-    QUARANTINED = "quarantined"  # processes died of it, twice: it is not read again until it is edited or retried
+    CRASHED = "crashed"  # processing the story raised an error twice
+    QUARANTINED = "quarantined"  # two processes died while they read it; only an edit or a retry reads it again
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One listed story; `path` is its object's, where the listing names one, `position` its row's byte offset."""
+    """One listed story; `path` is None if the listing names no path, `position` is the byte offset of its row."""
 
     id: int
     language: Language
@@ -77,13 +51,13 @@ class Story:
 
     @property
     def key(self) -> str:
-        """What it is known by among the stories under way and the dead letters."""
+        """The key of the story among the stories in flight and the dead letters."""
         return str(self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A listed row that names no story that could be processed."""
+    """A listed row that does not describe a story."""
 
     key: str
     reason: Dead
@@ -96,9 +70,9 @@ Listed = Story | BadRow
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """`text_hash` and `simhash` are 16 bytes each, `signature` 64.
+    """The fingerprint of a text: `text_hash` and `simhash` of 16 bytes each, `signature` of 64 bytes.
 
-    A story of too few `shingles` (distinct pairs of adjacent words) has no signature.
+    `shingles` is the number of distinct pairs of adjacent words.  A text with too few of them has no signature.
     """
 
     text_hash: bytes
@@ -108,7 +82,7 @@ class Fingerprint:
     shingles: int
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        """Pickled in half the time that looking its fields up would take."""
+        """Pickle as a tuple, which takes half the time of the default."""
         return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles)
 
 
@@ -144,7 +118,7 @@ Outcome = Fingerprinted | Skipped | DeadLettered
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the ledger knows of a story that helps to tell whether it changed."""
+    """What the ledger has on a story, to decide whether the story has changed."""
 
     language: Language
     text_hash: bytes
@@ -154,7 +128,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Banded:
-    """A SimHash (16 bytes), a signature (64), and the language whose bands they stand in."""
+    """What an index stores a story by: its language, SimHash (16 bytes) and signature (64 bytes, or None)."""
 
     language: Language
     simhash: bytes
@@ -163,10 +137,11 @@ class Banded:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry of the ledger's outbox: the bands a story leaves and the bands it enters.
+    """One entry of the ledger's outbox: the bands that a story leaves, and the bands that it enters.
 
-    The SimHash's bands hold the story by its id, and are left.  The signature's hold it by `number`,
-    which no other version of a story ever has; there, what was left stays behind and means nothing.
+    The bands of the SimHash contain the id of the story, which is removed from the bands that it leaves.  The bands of
+    the signature contain `number`, which is unique to this version of the story.  The number of a former version stays
+    in its bands, and lookups ignore it.
     """
 
     seq: int
@@ -178,7 +153,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One story of a pair: what is needed to judge it, and to fetch its text again."""
+    """One story of a candidate pair, with what is needed to verify the pair and to read the text again."""
 
     id: int
     path: str | None
@@ -198,52 +173,54 @@ class Candidate:
     b: Side
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """What two texts have in common.
+Kind = str  # how two stories match: the name of a row of neardup.core.verify.tiers.TIERS
 
-    `jaccard` and the containments are of their sets of shingles, 0 to 1; `containment_a` is the share
-    of a's that stand in b.  `estimated` scores are read off the signatures.
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """The measurements of a pair, by which the tiers decide.
+
+    `hamming` counts the bits in which the SimHashes differ.  `jaccard` and the containments compare the sets of
+    shingles, from 0 to 1; `containment_a` is the share of a's shingles that b has.  If a text is missing, they are
+    `estimated` from the signatures, or None without signatures.  `extra` has the further signals of a tier, by name.
     """
 
-    jaccard: float
-    containment_a: float
-    containment_b: float
-    longest_run_words: int | None
+    hamming: int
+    same_text: bool = False
+    jaccard: float | None = None
+    containment_a: float | None = None
+    containment_b: float | None = None
+    longest_run_words: int | None = None
     estimated: bool = False
+    extra: Mapping[str, float] = field(default_factory=dict)
 
-
-class Kind(StrEnum):
-    """How two stories are alike: a pair gets the first that holds."""
-
-    EXACT = "exact"
-    NEAR = "near"
-    SIMILAR = "similar"
-    PARTIAL = "partial"
+    @property
+    def containment(self) -> float:
+        """The larger containment, which is never below the Jaccard similarity; 0 if unknown."""
+        return max(self.containment_a or 0.0, self.containment_b or 0.0)
 
 
 class Verdict(StrEnum):
-    """What a moderator says of a flagged pair.  The value is the flag's status, metric label and word in exports."""
+    """What a moderator decides on a flagged pair.  The value is the status of the flag, and a metric label."""
 
     PLAGIARISM = "plagiarism"
     REPOST = "repost"  # the author's own
     QUOTATION = "quotation"
-    TEMPLATE = "template"  # text that many share: a form, a prayer, a blurb
+    TEMPLATE = "template"  # text that many stories share: a form, a prayer, a blurb
     NOT_SIMILAR = "not_similar"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What was found of a pair: no `kind` for a near miss, no `scores` where texts could not be compared."""
+class Assessment:
+    """The result of verifying a pair; `kind` is None for a near miss."""
 
     kind: Kind | None
-    hamming: int
-    scores: Scores | None
+    signals: Signals
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a backfill came: the listing's name for itself, an offset in it, the latest `updated_at` so far."""
+    """The progress of a backfill: the id of the listing, an offset in it, and the latest `updated_at` so far."""
 
     listing: str
     position: int

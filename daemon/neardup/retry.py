@@ -1,6 +1,6 @@
 """The one retry layer for calls that raise Transient: attempts are bounded, counted and logged.
 
-Everything that the program repeats, and until when:
+Everything that the program repeats, and for how long:
 
 | what | where | until |
 |---|---|---|
@@ -26,7 +26,7 @@ from neardup.telemetry.metrics import RETRIES
 T = TypeVar("T")
 ATTEMPTS = 5
 GIVE_UP_SECONDS = 60.0
-PATIENT_WAIT_SECONDS = 5.0  # an attempt costs a connection; a run that waits longer than needed costs more
+PATIENT_WAIT_SECONDS = 5.0  # short, because a run that waits longer than needed costs more than an attempt
 
 log = structlog.get_logger()
 

@@ -1,4 +1,4 @@
-"""What S3 refuses a request with -> neardup's error: about the moment, the one object, or the whole run."""
+"""Translates the errors of S3 into neardup's: transient, about one object, or about the whole run."""
 
 import re
 from http import HTTPStatus
@@ -8,7 +8,7 @@ from neardup.errors import Fatal, Forbidden, Gone, NeardupError, StoreDown, Tran
 NO_CREDENTIALS = "no AWS credentials found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or an instance role"
 CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
-# Codes that S3 gives for one object although they hold for all of them.
+# S3 returns these codes for one object, but they hold for all objects.
 FOR_ALL = {
     "NoSuchBucket": "no such bucket",
     "InvalidAccessKeyId": "the AWS access key is not valid",
@@ -22,15 +22,15 @@ BUSY = {429, 503}
 
 
 def code_in(body: str) -> str:
-    """The error code in the XML that S3 answers with; empty where there is none."""
+    """The error code in the XML of an S3 response; empty if there is none."""
     found = CODE.search(body)
     return found[1] if found else ""
 
 
 def s3_error(url: str, status: int, code: str) -> NeardupError:
-    """The error for an answer with this HTTP status and this S3 error code, which goes before the status.
+    """The error for a response with this HTTP status and S3 error code; the code takes precedence.
 
-    Everything that neither names is Transient: another attempt may succeed.
+    Every other response is Transient, because another attempt may succeed.
     """
     phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
     message = f"{url}: {status} {phrase}".rstrip() + (f" ({code})" if code else "")

@@ -1,7 +1,7 @@
-"""Objects of S3 that are read by byte ranges or written whole; story pages come from `neardup.pages.store`.
+"""Reads S3 objects by byte ranges, and uploads files.  Story pages are read by `neardup.pages.store`.
 
 botocore's own retries are off: `retried` is the one place that repeats a request.  aioboto3's managed upload is not
-used: it reads up to 100 parts ahead, and waits for ever where an upload of more parts fails.
+used: it reads up to 100 parts ahead, and never returns if an upload of more parts fails.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class S3Object:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Any]:
-        """A client for a request or two, which takes 6 ms.  Raises botocore's errors as neardup's."""
+        """Open a client, which takes 6 ms.  Raises botocore's errors as neardup's."""
         with _translated(self.url):
             async with self._session.client("s3", endpoint_url=self._endpoint, config=self._config) as client:
                 yield client
@@ -80,12 +80,12 @@ class RangeReader:
             answer = await client.get_object(**self._source.name, Range=f"bytes={start}-{end - 1}")
             read = bytes(await answer["Body"].read())
         if len(read) != end - start:
-            raise Transient(f"{self._source.url}: {len(read)} bytes where there were {end - start}", "truncated")
+            raise Transient(f"{self._source.url}: {len(read)} bytes instead of {end - start}", "truncated")
         return read
 
 
 async def open_range_reader(url: str, content: Content) -> RangeReader:
-    """A reader of the object at s3://BUCKET/KEY.  Raises Gone where there is none, else as the reader does."""
+    """Open a reader of the object at s3://BUCKET/KEY.  Raises Gone if there is none, else as the reader does."""
     source = S3Object(url, content)
 
     async def size() -> int:
@@ -96,7 +96,7 @@ async def open_range_reader(url: str, content: Content) -> RangeReader:
 
 
 async def upload(file: Path, url: str, content: Content) -> None:
-    """Write a file to s3://BUCKET/KEY, whole or not at all.  Raises Forbidden, StoreDown, Fatal, Transient."""
+    """Upload a file to s3://BUCKET/KEY, whole or not at all.  Raises Forbidden, StoreDown, Fatal, Transient."""
     target = S3Object(url, content)
 
     async def put() -> None:
@@ -111,7 +111,7 @@ async def upload(file: Path, url: str, content: Content) -> None:
 
 
 async def _put_parts(client: Any, name: dict[str, str], file: Path) -> None:
-    """Upload a file part by part; the object appears when the last one is there, else the parts are dropped."""
+    """Upload a file in parts; if one fails, the upload is aborted and no object appears."""
     upload = name | {"UploadId": (await client.create_multipart_upload(**name))["UploadId"]}
     parts: list[dict[str, object]] = []
     try:
@@ -127,7 +127,7 @@ async def _put_parts(client: Any, name: dict[str, str], file: Path) -> None:
 
 
 def _part(file: Path, number: int) -> bytes:
-    """Part `number`, from 0, of a file; empty behind its end."""
+    """Read part `number`, counted from 0, of a file; empty after its end."""
     with file.open("rb") as opened:
         opened.seek(number * PART_BYTES)
         return opened.read(PART_BYTES)
@@ -135,7 +135,7 @@ def _part(file: Path, number: int) -> bytes:
 
 @contextmanager
 def _translated(url: str) -> Iterator[None]:
-    """Botocore's and aiohttp's errors -> Gone, Forbidden, StoreDown, Fatal, Transient."""
+    """Translate errors of botocore and aiohttp into Gone, Forbidden, StoreDown, Fatal and Transient."""
     try:
         yield
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""SQLite off the event loop: a connection on a thread of its own, and SQLite's errors as neardup's."""
+"""Runs SQLite connections on threads of their own, and translates SQLite's errors into neardup's."""
 
 import asyncio
 import sqlite3
@@ -14,7 +14,7 @@ T = TypeVar("T")
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 HINTS = {
-    sqlite3.SQLITE_FULL: "make room; nothing that was committed is lost",
+    sqlite3.SQLITE_FULL: "free some disk space; nothing that was committed is lost",
     **dict.fromkeys(DAMAGED, "`neardup doctor` says how to restore it"),
 }
 
@@ -47,7 +47,7 @@ def _rolled_back(db: sqlite3.Connection) -> Iterator[None]:
 class ThreadedConnection:
     """A connection, opened with `check_same_thread=False`, whose calls run one at a time on a thread of its own.
 
-    `what` begins the messages of its errors.
+    The messages of its errors begin with `what`.
     """
 
     def __init__(self, db: sqlite3.Connection, what: str) -> None:

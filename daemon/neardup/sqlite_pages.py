@@ -1,4 +1,4 @@
-"""How many bytes of an SQLite file a record takes (sqlite.org/fileformat2.html).
+"""Computes how many bytes of an SQLite file a record takes (sqlite.org/fileformat2.html).
 
 A record is a header with the types of the columns, followed by their values.  A cell in a leaf of a table holds the
 record's length, the row id and the record; two bytes of the page point to it.
@@ -6,11 +6,11 @@ record's length, the row id and the record; two bytes of the page point to it.
 
 PAGE = 4096
 LEAF_HEADER, POINTER = 8, 2
-INTERIOR = 1.005  # the share of the pages above the leaves
+INTERIOR = 1.005  # factor for the interior pages above the leaves
 
 
 def bytes_in_leaves(cell: float) -> float:
-    """What cells of so many bytes take of their pages, each; on average the last cell leaves half a cell free."""
+    """The bytes of leaf pages that a cell of this size takes; on average half a cell of each page stays free."""
     size = cell + POINTER
     return INTERIOR * size * PAGE / (PAGE - LEAF_HEADER - size / 2)
 

@@ -1,9 +1,9 @@
-"""`make bench-candidates`: the candidate stage by itself, on many stories of one language, in each index.
+"""`make bench-candidates`: measures candidate generation alone, for many stories of one language, in each index.
 
-The index is built from synthetic fingerprints, the last of them inserted in batches as a run inserts them.
-Then probes are looked up, batch by batch: half of them strangers to all stories, half edited copies; by
-their SimHashes alone, and by both fingerprints.  Beside it what is usual, all members of all bands and
-their hashes: SUNION, then HMGET.  Figures are printed, never asserted.
+The index is built from synthetic fingerprints, except for the last ones, which are inserted in batches as a run inserts
+them.  Then probes are looked up, batch by batch, first by their SimHashes alone, then by both fingerprints; half of the
+probes are unrelated to all stories, half are edited copies.  For comparison, the usual lookup fetches all members of
+all bands with SUNION and their hashes with HMGET.  Figures are printed, never asserted.
 """
 
 import asyncio
@@ -27,32 +27,34 @@ from neardup.core.candidates.select import Nominee, nominate
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.records import LANGUAGES, Banded
+from neardup.languages import LANGUAGES
+from neardup.records import Banded
 
 from tests.bench import report, scale_bytes
 from tests.bench.report import redis_cpu
 from tests.bench.sunion import look_up
 from tests.support import synthetic
+from tests.support.languages import CODES, NAMES
 from tests.support.module_process import machine
 from tests.support.servers import redis_server
-from tests.support.synthetic import COPIES, FIRST_ID, LANGUAGE, Probes, Source, Stories, make_probes
+from tests.support.synthetic import COPY_KINDS, FIRST_ID, LANGUAGE, Distribution, Probes, Stories, make_probes
 
 PROBES = 20_000
-BATCH = 256  # as a run's
-INSERTS = 20 * BATCH  # the last stories, inserted in such batches
-PROBED = 2 * BATCH  # at a time: Redis reads for one half while the other's is counted
+BATCH = 256  # the default of run.batch
+INSERTS = 20 * BATCH  # how many of the stories are inserted in batches
+PROBES_PER_LOOKUP = 2 * BATCH  # Redis reads the buckets of one half while the client processes the other
 PAGE = 50_000
-USUAL, USUAL_BATCH = 512, 32  # probes for SUNION and HMGET, which take long
+SUNION_PROBES, SUNION_BATCH = 512, 32  # few probes, because SUNION and HMGET are slow
 SEED = 1
 INTSETS = ("--set-max-intset-entries", "1000000")  # as in deploy/redis.conf
-NOBODY = -1  # the id of a probe, which is no story's
+PROBE_ID = -1  # no story has this id
 DETECTION = Detection()
-LIMITS = {LANGUAGE: DETECTION.of(LANGUAGE)}
+THRESHOLDS = {LANGUAGE: DETECTION.of(LANGUAGE)}
 
 
 @dataclass(slots=True)
 class Cost:
-    """Seconds of the clock, of this process's CPU and of the server's."""
+    """Seconds of wall time, of this process's CPU and of the server's CPU."""
 
     wall: float = 0.0
     client: float = 0.0
@@ -61,88 +63,93 @@ class Cost:
 
 @dataclass(slots=True)
 class Figures:
-    """What one index showed.  `met` and `kept` are candidates by lookup, before and after they were nominated."""
+    """The figures of one index.
+
+    `candidates` and `nominated` have a count for each lookup.  `found` lists by kind, for each probe, whether its
+    original was nominated.  `capped` counts lookups that read a capped bucket.
+    """
 
     build: Cost = field(default_factory=Cost)
     insert: Cost = field(default_factory=Cost)
-    near: Cost = field(default_factory=Cost)
+    simhash_lookup: Cost = field(default_factory=Cost)
     lookup: Cost = field(default_factory=Cost)
-    usual: Cost = field(default_factory=Cost)
-    met: list[int] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
+    sunion: Cost = field(default_factory=Cost)
+    candidates: list[int] = field(default_factory=list)
+    nominated: list[int] = field(default_factory=list)
     found: dict[str, list[bool]] = field(default_factory=dict)
     capped: int = 0
     bytes: int = 0
 
 
-Used = Callable[[], float]  # CPU seconds of the index's server so far
+ServerCpu = Callable[[], float]  # CPU seconds of the index's server so far
 
 
-async def measure(index: Index, stories: Stories, probes: Probes, used: Used, scratch: Path) -> Figures:
-    """Put all the stories in, then look all the probes up."""
+async def measure(index: Index, stories: Stories, probes: Probes, server_cpu: ServerCpu, scratch: Path) -> Figures:
+    """Build the index, insert the last stories, then look up all probes."""
     figures = Figures()
     await index.clear("bench", "bench", {LANGUAGE: len(stories)})
     first = len(stories) - INSERTS
-    async with _clock(figures.build, used):
+    async with _timed(figures.build, server_cpu):
         async for _ in index.build(_pages(stories, first), scratch):
             pass
     for changes in stories.changes(first, len(stories), BATCH):
-        async with _clock(figures.insert, used):
+        async with _timed(figures.insert, server_cpu):
             await index.apply(changes, changes[-1].seq)
-    await index.lookup(probes.stories.banded(0, 1))  # whatever comes with a first call
-    for start in range(0, PROBES, PROBED):
-        batch = probes.stories.banded(start, start + PROBED)
-        near = [replace(probe, signature=None) for probe in batch]
-        async with _clock(figures.near, used):
-            await index.lookup(near)
-        async with _clock(figures.lookup, used):
-            _, found = await index.lookup(batch)
-        for place, (probe, one) in enumerate(zip(batch, found, strict=True), start):
-            nominee, met = _nominated(stories, probe, one)
-            figures.met.append(met)
-            figures.kept.append(len(nominee.matches) + nominee.capped)
-            figures.capped += bool(one.capped)
-            original = int(probes.originals[place]) + FIRST_ID
-            figures.found.setdefault(probes.kinds[place], []).append(original in nominee.matches)
+    await index.lookup(probes.stories.banded(0, 1))  # the first lookup loads compiled code
+    for start in range(0, PROBES, PROBES_PER_LOOKUP):
+        batch = probes.stories.banded(start, start + PROBES_PER_LOOKUP)
+        simhashes_only = [replace(probe, signature=None) for probe in batch]
+        async with _timed(figures.simhash_lookup, server_cpu):
+            await index.lookup(simhashes_only)
+        async with _timed(figures.lookup, server_cpu):
+            _, results = await index.lookup(batch)
+        for n, (probe, result) in enumerate(zip(batch, results, strict=True), start):
+            nominee, candidates = _nominated(stories, probe, result)
+            figures.candidates.append(candidates)
+            figures.nominated.append(len(nominee.matches) + nominee.capped)
+            figures.capped += bool(result.capped)
+            original = int(probes.originals[n]) + FIRST_ID
+            figures.found.setdefault(probes.kinds[n], []).append(original in nominee.matches)
     return figures
 
 
 async def _pages(stories: Stories, stop: int) -> AsyncIterator[FingerprintArrays]:
     for start in range(0, stop, PAGE):
-        yield _columns(stories, np.arange(start, min(start + PAGE, stop)))
+        yield _arrays(stories, np.arange(start, min(start + PAGE, stop)))
 
 
 @asynccontextmanager
-async def _clock(cost: Cost, used: Used) -> AsyncIterator[None]:
-    served, began, spent = used(), time.perf_counter(), time.process_time()
+async def _timed(cost: Cost, server_cpu: ServerCpu) -> AsyncIterator[None]:
+    server_start, wall_start, client_start = server_cpu(), time.perf_counter(), time.process_time()
     yield
-    cost.wall += time.perf_counter() - began
-    cost.client += time.process_time() - spent
-    cost.server += used() - served
+    cost.wall += time.perf_counter() - wall_start
+    cost.client += time.process_time() - client_start
+    cost.server += server_cpu() - server_start
 
 
-def _nominated(stories: Stories, probe: Banded, found: LookupResult) -> tuple[Nominee, int]:
-    """What a run would have compared with a probe, had it come alone, and how many stories it met."""
-    ids = np.fromiter(found.ids, np.int64, len(found.ids)) - FIRST_ID
-    met = np.union1d(ids, found.numbers.astype(np.int64) - 1)
-    [nominee] = nominate([([NOBODY], probe)], [found], _columns(stories, met), LIMITS)
-    return nominee, len(met)
+def _nominated(stories: Stories, probe: Banded, result: LookupResult) -> tuple[Nominee, int]:
+    """The matches that a run would nominate for a probe in a batch of its own, and the number of its candidates."""
+    ids = np.fromiter(result.ids, np.int64, len(result.ids)) - FIRST_ID
+    candidates = np.union1d(ids, result.numbers.astype(np.int64) - 1)
+    [nominee] = nominate([([PROBE_ID], probe)], [result], _arrays(stories, candidates), THRESHOLDS)
+    return nominee, len(candidates)
 
 
-def _columns(stories: Stories, places: npt.NDArray[np.int64]) -> FingerprintArrays:
+def _arrays(stories: Stories, positions: npt.NDArray[np.int64]) -> FingerprintArrays:
     return FingerprintArrays(
-        (places + 1).astype(np.uint32),
-        places + FIRST_ID,
-        np.full(len(places), LANGUAGES.index(LANGUAGE), np.uint8),
-        np.ascontiguousarray(stories.simhashes[places]).view(np.uint64),
-        stories.signatures[places],
-        np.ones(len(places), np.bool_),
+        (positions + 1).astype(np.uint32),
+        positions + FIRST_ID,
+        np.full(len(positions), LANGUAGES.index(LANGUAGE), np.uint8),
+        np.ascontiguousarray(stories.simhashes[positions]).view(np.uint64),
+        stories.signatures[positions],
+        np.ones(len(positions), np.bool_),
+        NAMES,
     )
 
 
 async def in_sqlite(folder: Path, stories: Stories, probes: Probes) -> Figures:
     path = folder / "index.db"
-    index = SqliteIndex(path, DETECTION.bandings)
+    index = SqliteIndex(path, DETECTION.bandings(LANGUAGES))
     with TemporaryDirectory(dir=folder) as scratch:
         figures = await measure(index, stories, probes, lambda: 0.0, Path(scratch))
     await index.close()
@@ -152,37 +159,37 @@ async def in_sqlite(folder: Path, stories: Stories, probes: Probes) -> Figures:
 
 async def in_redis(folder: Path, stories: Stories, probes: Probes, layout: Layout) -> Figures:
     with redis_server(folder, *INTSETS) as url, redis.Redis.from_url(url, socket_timeout=None) as client:
-        empty = scale_bytes.used(client)
-        index = await open_redis(url, DETECTION.bandings, layout)
+        empty = scale_bytes.used_memory(client)
+        index = await open_redis(url, DETECTION.bandings(LANGUAGES), CODES, layout)
         with TemporaryDirectory(dir=folder) as scratch:
             figures = await measure(index, stories, probes, partial(redis_cpu, client), Path(scratch))
-        figures.bytes = scale_bytes.used(client) - empty
+        figures.bytes = scale_bytes.used_memory(client) - empty
         await index.close()
         if layout == "documented":
-            for start in range(0, USUAL, USUAL_BATCH):
-                async with _clock(figures.usual, partial(redis_cpu, client)):
-                    look_up(client, probes.stories.banded(start, start + USUAL_BATCH), DETECTION.hamming)
+            for start in range(0, SUNION_PROBES, SUNION_BATCH):
+                async with _timed(figures.sunion, partial(redis_cpu, client)):
+                    look_up(client, probes.stories.banded(start, start + SUNION_BATCH), DETECTION.hamming)
     return figures
 
 
 def show(columns: Mapping[str, Figures], stories: int) -> None:
-    """A column an index and kind of stories, a row a figure."""
+    """Print a column for each index and kind of stories, and a row for each figure."""
     rows: dict[str, Callable[[Figures], str]] = {
-        "built, seconds a million": lambda f: f"{f.build.wall * report.MICRO / (stories - INSERTS):,.1f}",
-        f"then inserted by {BATCH}, stories/s": lambda f: f"{INSERTS / f.insert.wall:,.0f}",
-        "insert, client CPU us": lambda f: f"{f.insert.client * report.MICRO / INSERTS:,.0f}",
-        "insert, server CPU us": lambda f: f"{f.insert.server * report.MICRO / INSERTS:,.0f}",
-        "lookups/s, SimHash": lambda f: f"{PROBES / f.near.wall:,.0f}",
-        "lookup, SimHash, client and server CPU us": lambda f: _cpu(f.near, PROBES),
-        "lookups/s by SUNION and HMGET": lambda f: f"{USUAL / f.usual.wall:,.0f}" if f.usual.wall else "",
-        "SUNION and HMGET, client and server CPU us": lambda f: _cpu(f.usual, USUAL) if f.usual.wall else "",
-        "lookups/s, both": lambda f: f"{PROBES / f.lookup.wall:,.0f}",
-        "lookup, both, client and server CPU us": lambda f: _cpu(f.lookup, PROBES),
-        "candidates, mean p50 p99": lambda f: _spread(f.met),
-        "of these nominated, mean p50 p99": lambda f: _spread(f.kept),
-        **{f"found, {kind}": partial(_recall, kind) for kind in COPIES},
-        "lookups that met a capped bucket": lambda f: f"{f.capped / PROBES:.4f}",
-        "bytes a story": lambda f: f"{f.bytes / stories:,.0f}",
+        "build, seconds per million stories": lambda f: f"{f.build.wall * report.MICRO / (stories - INSERTS):,.1f}",
+        f"insert in batches of {BATCH}, stories/s": lambda f: f"{INSERTS / f.insert.wall:,.0f}",
+        "insert, client CPU, us/story": lambda f: f"{f.insert.client * report.MICRO / INSERTS:,.0f}",
+        "insert, server CPU, us/story": lambda f: f"{f.insert.server * report.MICRO / INSERTS:,.0f}",
+        "lookup by SimHash, per second": lambda f: f"{PROBES / f.simhash_lookup.wall:,.0f}",
+        "lookup by SimHash, client and server CPU us": lambda f: _cpu(f.simhash_lookup, PROBES),
+        "SUNION and HMGET, per second": lambda f: f"{SUNION_PROBES / f.sunion.wall:,.0f}" if f.sunion.wall else "",
+        "SUNION and HMGET, client and server CPU us": lambda f: _cpu(f.sunion, SUNION_PROBES) if f.sunion.wall else "",
+        "lookup by both, per second": lambda f: f"{PROBES / f.lookup.wall:,.0f}",
+        "lookup by both, client and server CPU us": lambda f: _cpu(f.lookup, PROBES),
+        "candidates/lookup, mean p50 p99": lambda f: _mean_p50_p99(f.candidates),
+        "nominated/lookup, mean p50 p99": lambda f: _mean_p50_p99(f.nominated),
+        **{f"recall, {kind}": partial(_recall, kind) for kind in COPY_KINDS},
+        "share of lookups with a capped bucket": lambda f: f"{f.capped / PROBES:.4f}",
+        "bytes/story": lambda f: f"{f.bytes / stories:,.0f}",
     }
     table = report.table_of("", *columns)
     for name, figure in rows.items():
@@ -198,7 +205,7 @@ def _recall(kind: str, figures: Figures) -> str:
     return f"{np.mean(figures.found[kind]):.4f}"
 
 
-def _spread(counts: Sequence[int]) -> str:
+def _mean_p50_p99(counts: Sequence[int]) -> str:
     return f"{np.mean(counts):,.1f} {np.percentile(counts, 50):,.0f} {np.percentile(counts, 99):,.0f}"
 
 
@@ -209,26 +216,26 @@ FLOWS: Mapping[str, Callable[[Path, Stories, Probes], Coroutine[Any, Any, Figure
 }
 
 
-async def run(stories: int, kinds: Mapping[str, Source], folder: Path, only: str | None) -> dict[str, Figures]:
+async def run(count: int, kinds: Mapping[str, Distribution], folder: Path, only: str | None) -> dict[str, Figures]:
     columns = {}
-    for kind, source in kinds.items():
+    for kind, distribution in kinds.items():
         rng = np.random.default_rng(SEED)
-        made = synthetic.draw(rng, source, stories)
-        probes = make_probes(rng, source, made, PROBES)
+        stories = synthetic.draw(rng, distribution, count)
+        probes = make_probes(rng, distribution, stories, PROBES)
         for name, flow in FLOWS.items():
             if only and name != only:
                 continue
             click.echo(f"{name}, {kind}", err=True)
             with TemporaryDirectory(dir=folder) as own:
-                columns[f"{name}\n{kind}"] = await flow(Path(own), made, probes)
+                columns[f"{name}\n{kind}"] = await flow(Path(own), stories, probes)
     return columns
 
 
 @click.command()
 @click.option("--stories", default=1_000_000, show_default=True, type=click.IntRange(min=2 * INSERTS))
-@click.option("--only", type=click.Choice(list(FLOWS)), help="one index instead of all")
+@click.option("--only", type=click.Choice(list(FLOWS)), help="measure this index alone")
 def main(stories: int, only: str | None) -> None:
-    """Measure the indexes on synthetic stories: uniform ones, and as uneven as prose."""
+    """Measure the indexes on synthetic stories: uniform ones, and ones as skewed as prose."""
     kinds = {"uniform": synthetic.uniform(), "prose": synthetic.prose(LANGUAGE)}
     with (
         TemporaryDirectory(prefix="neardup-bench-") as folder,
@@ -236,9 +243,9 @@ def main(stories: int, only: str | None) -> None:
     ):
         columns = runner.run(run(stories, kinds, Path(folder), only))
     click.echo(f"{machine()}; Redis and the client share the cores; one run each, batches of {BATCH}")
-    buckets = ", ".join(f"{kind} {stories * source.collision():,.0f}" for kind, source in kinds.items())
-    click.echo(f"{stories:,} {LANGUAGE} stories; others in a story's bucket of signatures, on average: {buckets}")
-    click.echo(f"{PROBES:,} probes: half strangers, half copies, a third of each kind\n")
+    sizes = ", ".join(f"{stories * kind.signature_collision():,.0f} ({name})" for name, kind in kinds.items())
+    click.echo(f"{stories:,} {LANGUAGE} stories; average size of a story's signature bucket: {sizes}")
+    click.echo(f"{PROBES:,} probes: half unrelated, half copies in equal parts of {len(COPY_KINDS)} kinds\n")
     show(columns, stories)
 
 

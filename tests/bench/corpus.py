@@ -1,8 +1,7 @@
-"""A folder of stories of which it is known which pairs have how much in common.
+"""A corpus with known pairs: a folder with manifest.csv (id, language, path), html/ and pairs.jsonl.
 
-manifest.csv (id, language, path), html/, and pairs.jsonl: a, b, and of their sets of word pairs the
-Jaccard similarity `j` and the containment of the smaller `c`; a pair that is not listed has little
-in common.
+A line of pairs.jsonl has the ids `a` and `b`, the Jaccard similarity `j` of the two stories' sets of word pairs, and
+the containment `c` of the smaller set.  Pairs that are not listed have little in common.
 """
 
 import csv
@@ -15,17 +14,18 @@ from pathlib import Path
 import click
 from neardup.core.text.html import Extraction, NoStoryText, page_text
 from neardup.core.text.normalize import tokens
-from neardup.records import Language, language_of
+from neardup.languages import SHIPPED
+from neardup.records import Language
 
-MUST = 0.55  # at this or more, on either score, a pair must be found
-MAY = 0.45  # below this on both it is false; between the two it may be found
+MUST = 0.55  # a pair with either score at least this must be found
+MAY = 0.45  # a pair with both scores below this is false; other pairs may be found, but need not
 
 Pair = tuple[int, int]  # ids, the lower first
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A story with the text of its page."""
+    """A story and the text of its page."""
 
     id: int
     language: Language
@@ -34,10 +34,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The pairs that must be found, by what makes them copies, and those that may be."""
+    """The pairs that must be found, by the score that makes them copies, and the pairs that may be found."""
 
     jaccard: frozenset[Pair]
-    containment: frozenset[Pair]  # that score alone
+    containment: frozenset[Pair]  # pairs that are copies by containment alone
     may: frozenset[Pair]
 
     @property
@@ -45,27 +45,27 @@ class Truth:
         return self.jaccard | self.containment
 
     @property
-    def right(self) -> frozenset[Pair]:
-        """All that a detector may report."""
+    def correct(self) -> frozenset[Pair]:
+        """The pairs that a detector may report."""
         return self.must | self.may
 
 
 def check(folder: Path) -> None:
-    """Raises UsageError for a folder that is no such corpus."""
+    """Raises UsageError for a folder that is not a corpus."""
     missing = [name for name in ("manifest.csv", "html", "pairs.jsonl") if not (folder / name).exists()]
     if missing:
-        raise click.UsageError(f"{folder} holds no {', no '.join(missing)}")
+        raise click.UsageError(f"{folder} is not a corpus: {', '.join(missing)} is missing")
 
 
 def read_documents(manifest: Path, pages: Path) -> list[Document]:
-    """The stories in the manifest's order, as neardup reads their pages; those without a text left out."""
+    """The stories that have text, in the manifest's order, with the texts as neardup extracts them."""
     documents = []
     with manifest.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             page = pages / (row.get("path") or f"{row['language']}/{row['id']}.html")
             with suppress(NoStoryText):
                 text = page_text(page.read_bytes(), "text/html", Extraction())
-                documents.append(Document(int(row["id"]), language_of(row["language"]), text))
+                documents.append(Document(int(row["id"]), SHIPPED.find(row["language"]), text))
     return documents
 
 
@@ -80,14 +80,14 @@ def read_truth(folder: Path) -> Truth:
 
 
 def shingle_set(document: Document) -> frozenset[tuple[bytes, bytes]]:
-    """A document's distinct word pairs, as they are."""
+    """A document's distinct word pairs, not hashed."""
     return frozenset(pairwise(tokens(document.text)))
 
 
-def scores(ours: frozenset[object], theirs: frozenset[object]) -> tuple[float, float]:
-    """Exact Jaccard similarity, and containment of the smaller."""
-    common = len(ours & theirs)
-    return common / max(len(ours | theirs), 1), common / max(min(len(ours), len(theirs)), 1)
+def scores(a: frozenset[object], b: frozenset[object]) -> tuple[float, float]:
+    """The exact Jaccard similarity, and the containment of the smaller set."""
+    common = len(a & b)
+    return common / max(len(a | b), 1), common / max(min(len(a), len(b)), 1)
 
 
 def ordered(a: int, b: int) -> Pair:

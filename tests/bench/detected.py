@@ -1,4 +1,4 @@
-"""What a contender found among the documents, and at what cost."""
+"""The pairs that a detector found in a corpus, and what that cost."""
 
 import time
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from tests.support.resource_meter import cpu_seconds
 
 @dataclass(slots=True)
 class Detected:
-    """Pairs of ids, the lower first; CPU by stage and wall time, in seconds.
+    """The pairs that were found, as ids with the lower first; CPU time by stage, and wall time, in seconds.
 
-    The CPU is that of the process, all its threads, and of its children that have ended.
-    `index_bytes` is the index alone, without sketches or texts.
+    The CPU time is that of the process, all its threads, and its children that have ended.  `index_bytes` is the size
+    of the index alone, without sketches and texts.
     """
 
     documents: int
@@ -25,8 +25,8 @@ class Detected:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Add what the enclosed work takes."""
-        began, spent = time.perf_counter(), cpu_seconds()
+        """Add the time that the enclosed work takes."""
+        wall_start, cpu_start = time.perf_counter(), cpu_seconds()
         yield
-        self.seconds += time.perf_counter() - began
-        self.cpu[name] = self.cpu.get(name, 0.0) + cpu_seconds() - spent
+        self.seconds += time.perf_counter() - wall_start
+        self.cpu[name] = self.cpu.get(name, 0.0) + cpu_seconds() - cpu_start

@@ -1,7 +1,7 @@
-"""`make bench-detection`: recall, precision, time and memory beside datasketch and simhash.
+"""`make bench-detection`: compares recall, precision, time and memory with datasketch and simhash.
 
-All contenders are given the same texts of a corpus with known truth, in turn, each in a process of
-its own.  Figures are printed, never asserted.
+Each detector gets the same texts of a corpus with known pairs, one after the other, each in a process of its own.
+Figures are printed, never asserted.
 """
 
 import statistics
@@ -22,24 +22,24 @@ STAGES = ("sketch", "index", "verify")
 MICRO = 1e6
 WIDTH = 140
 CAPTION = f"""\
-recall     of the pairs whose exact Jaccard similarity or containment of word pairs is {MUST} or more: all of them,
-           those of that Jaccard similarity, and those that are so by containment alone
-precision  of the pairs reported, the share not below {MAY} on both; a pair that the truth does not list is false
-compared   the same, where a pair that the truth does not list is compared, exactly
-sketch     words and sketches of all texts, in memory
-index      look up and insert each story; neardup's is on disk, and the commits to its ledger are in it
-verify     the texts of the nominated pairs again, exactly; "nominated" is neardup without it
-backfill   neardup as it is run: also reads and parses the pages, lists and checks; bytes of ledger and index
-CPU        of the process, all its threads and children; the start of neardup's reading processes is in its backfill
-bytes      neardup: of a SQLite file of the index alone; others: what tracemalloc counts for a filled index, no sketches
-split()    words by text.lower().split(); "our words" are neardup's tokens
-bulk       MinHash.bulk, the fast way that datasketch documents; else one update() a shingle, as it is shown"""
+recall     share found of the pairs whose exact Jaccard similarity or containment of word pairs is at least {MUST};
+           "jaccard" and "contained": of the pairs with that Jaccard similarity, and of those by containment alone
+precision  share of the reported pairs with a score of at least {MAY}; pairs that pairs.jsonl does not list are false
+compared   the same, but pairs that pairs.jsonl does not list are compared exactly
+sketch     computing words and sketches of all texts, in memory
+index      looking up and inserting each story; neardup's index is on disk, and the time includes ledger commits
+verify     comparing the texts of nominated pairs exactly; "neardup, nominated" omits this stage
+backfill   a whole neardup backfill, which also lists, fetches and parses the pages; bytes are those of ledger and index
+CPU        of the process, all its threads and children; a backfill includes the start of the reader processes
+bytes      neardup: a SQLite file with the index alone; others: tracemalloc's figure for a filled index without sketches
+split()    words are text.lower().split(); with "our words" they are neardup's tokens
+bulk       MinHash.bulk, the fast method in datasketch's documentation; otherwise one update() per shingle"""
 
 Runs = dict[str, list[Detected]]
 
 
 def measure(folder: Path) -> Runs:
-    """The contenders in turn, so many rounds; the results of each row of the table."""
+    """Run each detector ROUNDS times, taking turns; returns the results by row of the table."""
     commands = [
         (detector.__name__, "texts"),
         (detector.__name__, "pages"),
@@ -55,35 +55,35 @@ def measure(folder: Path) -> Runs:
 
 
 def show(runs: Mapping[str, Sequence[Detected]], truth: Truth, compared: frozenset[Pair]) -> None:
-    """Medians of the costs; the pairs are the same in each round."""
+    """Print medians of the costs; the pairs are the same in each round."""
     names = ("recall", "jaccard", "contained", "precision", "compared", "pairs")
-    costs = (*(f"{stage}\nCPU us" for stage in STAGES), "all CPU\nus", "wall\nus", "bytes\na story")
-    table = report.table_of("contender, us a story", *names, *costs)
-    for name, mine in runs.items():
-        pairs = _pairs(mine[-1])
-        documents = mine[-1].documents
+    costs = (*(f"{stage}\nCPU us" for stage in STAGES), "all CPU\nus", "wall\nus", "bytes\nper story")
+    table = report.table_of("detector (us per story)", *names, *costs)
+    for name, rounds in runs.items():
+        pairs = _pairs(rounds[-1])
+        documents = rounds[-1].documents
         table.add_row(
             name,
-            *(_share(pairs & wanted, wanted) for wanted in (truth.must, truth.jaccard, truth.containment)),
-            *(_share(pairs & right, pairs) for right in (truth.right, truth.right | compared)),
+            *(_share(pairs & expected, expected) for expected in (truth.must, truth.jaccard, truth.containment)),
+            *(_share(pairs & correct, pairs) for correct in (truth.correct, truth.correct | compared)),
             f"{len(pairs):,}",
-            *(_median([run.cpu.get(stage) for run in mine], documents) for stage in STAGES),
-            _median([sum(run.cpu.values()) for run in mine], documents),
-            _median([run.seconds for run in mine], documents),
-            f"{mine[-1].index_bytes / documents:,.0f}",
+            *(_median([run.cpu.get(stage) for run in rounds], documents) for stage in STAGES),
+            _median([sum(run.cpu.values()) for run in rounds], documents),
+            _median([run.seconds for run in rounds], documents),
+            f"{rounds[-1].index_bytes / documents:,.0f}",
         )
     Console(highlight=False, width=WIDTH).print(table)
 
 
 def compare(runs: Mapping[str, Sequence[Detected]], truth: Truth, folder: Path) -> frozenset[Pair]:
-    """Of the pairs reported that the truth does not list, those that are right."""
+    """The reported pairs that pairs.jsonl does not list, but whose exact scores make them correct."""
     shingles = {d.id: shingle_set(d) for d in read_documents(folder / "manifest.csv", folder / "html")}
-    unlisted = frozenset().union(*(_pairs(mine[-1]) for mine in runs.values())) - truth.right
+    unlisted = frozenset().union(*(_pairs(rounds[-1]) for rounds in runs.values())) - truth.correct
     return frozenset((a, b) for a, b in unlisted if max(scores(shingles[a], shingles[b])) >= MAY)
 
 
 def _pairs(found: Detected) -> frozenset[Pair]:
-    return frozenset((a, b) for a, b in found.pairs)  # JSON made lists of them
+    return frozenset((a, b) for a, b in found.pairs)  # in JSON, a pair is a list
 
 
 def _share(part: frozenset[Pair], whole: frozenset[Pair]) -> str:
@@ -91,7 +91,7 @@ def _share(part: frozenset[Pair], whole: frozenset[Pair]) -> str:
 
 
 def _median(seconds: Sequence[float | None], documents: int) -> str:
-    """Microseconds a story; nothing for a stage that a contender does not have."""
+    """The median in microseconds per story; "-" for a stage that the detector does not have."""
     known = [value for value in seconds if value is not None]
     return f"{statistics.median(known) * MICRO / documents:,.0f}" if known else "-"
 
@@ -99,14 +99,14 @@ def _median(seconds: Sequence[float | None], documents: int) -> str:
 @click.command()
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 def main(folder: Path | None) -> None:
-    """Measure neardup, datasketch and simhash on a corpus; on edited copies of the samples without one."""
+    """Measure neardup, datasketch and simhash on the corpus in FOLDER; without it, on edited copies of the samples."""
     with TemporaryDirectory(prefix="neardup-bench-") as name:
         if folder is None:
-            told = "the sample stories and generated edited copies of them: short, and few"
+            description = "the sample stories, which are few and short, and edited copies of them"
             folder = Path(name) / "corpus"
             edited.write_corpus(folder)
         else:
-            told = str(folder)
+            description = str(folder)
             corpus.check(folder)
         runs = measure(folder)
         truth = read_truth(folder)
@@ -114,8 +114,8 @@ def main(folder: Path | None) -> None:
     documents = runs[detector.VERIFIED][-1].documents
     click.echo(f"{machine()}; medians of {ROUNDS} rounds in turn")
     click.echo(
-        f"{documents:,} documents ({told}); {len(truth.must):,} pairs must be found: {len(truth.jaccard):,} by Jaccard "
-        f"similarity, {len(truth.containment):,} by containment alone\n"
+        f"{documents:,} documents ({description}); {len(truth.must):,} pairs must be found: "
+        f"{len(truth.jaccard):,} by Jaccard similarity, {len(truth.containment):,} by containment alone\n"
     )
     show(runs, truth, compared)
     click.echo(f"\n{CAPTION}")

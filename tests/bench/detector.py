@@ -1,6 +1,6 @@
-"""neardup itself on a corpus: on its texts, as the peers are, or on its pages by a whole backfill.
+"""Runs neardup on a corpus: on the texts, as the other detectors run, or on the pages in a whole backfill.
 
-`python -m tests.bench.detector texts|pages FOLDER` prints what it found, as JSON.
+`python -m tests.bench.detector texts|pages FOLDER` prints a `Detected` by row of the table, as JSON.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.page import shingle_story
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import runs
 from neardup.pages.results import ShingledResult
 from neardup.pages.text_cache import Texts
@@ -30,10 +31,11 @@ from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
-from neardup.records import Banded, Fingerprinted, Language, Story
+from neardup.records import Banded, Fingerprinted, Story
 
 from tests.bench.corpus import Document, Pair, read_documents
 from tests.bench.detected import Detected
+from tests.support.languages import HINDI
 
 CONFIG = """
 [source]
@@ -47,8 +49,8 @@ NOMINATED, VERIFIED, BACKFILL = "neardup, nominated", "neardup, verified", "near
 Results = dict[str, Detected]
 
 
-def given(documents: Iterable[Document]) -> Texts:
-    """The documents' texts, at hand instead of in an object store."""
+def texts_of(documents: Iterable[Document]) -> Texts:
+    """The documents' texts, from memory instead of an object store."""
     texts = {document.id: document.text for document in documents}
 
     async def shingled(story: Story) -> ShingledResult:
@@ -58,22 +60,22 @@ def given(documents: Iterable[Document]) -> Texts:
 
 
 async def from_texts(config: Config, corpus: Path) -> Results:
-    """Fingerprint all the documents, write them to ledger and index in batches, then verify."""
+    """Fingerprint all documents, write them to the ledger and the index in batches, then verify the candidates."""
     documents = read_documents(corpus / "manifest.csv", corpus / "html")
     found = Detected(len(documents))
     async with open_app(config) as app:
         await _warm_up(app)
         with found.stage("sketch"):
             sketched = [(Story(d.id, d.language), fingerprint_text(d.text)) for d in documents]
-            made = [Fingerprinted(story, sketch, None) for story, sketch in sketched if sketch]
+            stories = [Fingerprinted(story, sketch, None) for story, sketch in sketched if sketch]
         with found.stage("index"):
             async with await _writer(app) as writer:
-                for at in range(0, len(made), config.run.batch):
-                    batch = made[at : at + config.run.batch]
+                for at in range(0, len(stories), config.run.batch):
+                    batch = stories[at : at + config.run.batch]
                     await writer.write(batch, await writer.look_up(batch), 0)
         found.index_bytes = await _index_bytes(app)
         nominated = replace(found, pairs=await app.ledger.do(_pairs, "candidates"), cpu=dict(found.cpu))
-        verifier = Verifier(app.ledger, config.detection, app.version, given(documents), lambda news: None)
+        verifier = Verifier(app.ledger, config.detection, app.version, texts_of(documents), lambda assessed: None)
         with found.stage("verify"):
             await verifier.drain()
         found.pairs = await app.ledger.do(_pairs, "flags")
@@ -81,15 +83,15 @@ async def from_texts(config: Config, corpus: Path) -> Results:
 
 
 async def _warm_up(app: App) -> None:
-    """Load what is compiled, so that no stage is charged with it."""
+    """Load compiled code now, so that its loading counts for no stage."""
     fingerprint_version.warm_up()
-    probe = Banded(Language.HINDI, bytes(16), bytes(64))
+    probe = Banded(HINDI, bytes(16), bytes(64))
     await app.index.lookup([probe])
     worth_comparing(probe, probe, app.config.detection.of(probe.language))
 
 
 async def _writer(app: App) -> Writer:
-    """A writer for a ledger and an index that are empty."""
+    """A writer for an empty ledger and an empty index."""
     await refuse_mismatch(app.index, app.ledger, app.version)
     await catch_up(app.index, app.ledger, app.version)
     return Writer(
@@ -99,7 +101,7 @@ async def _writer(app: App) -> Writer:
         app.version,
         index_wait=app.index_wait,
         run_id=await app.ledger.do(runs.begin, "backfill"),
-        standing=dict,
+        live_facts=dict,
         counts=Counts(),
         checkpoint=lambda position: None,
         committed=lambda: None,
@@ -107,16 +109,16 @@ async def _writer(app: App) -> Writer:
 
 
 async def _index_bytes(app: App) -> int:
-    """The size of a file that holds nothing but the index."""
+    """The size of a SQLite file that holds the index alone."""
     path = app.config.ledger.path.with_name("index.db")
-    index = SqliteIndex(path, app.config.detection.bandings)
+    index = SqliteIndex(path, app.config.detection.bandings(LANGUAGES))
     await rebuild(index, app.ledger, app.version)
     await index.close()
     return path.stat().st_size
 
 
 async def from_pages(config: Config, corpus: Path) -> Results:
-    """A backfill into an empty ledger; the bytes are those of ledger and index, in one file."""
+    """Backfill into an empty ledger; `index_bytes` is the size of the file that holds ledger and index."""
     found = Detected(0)
     async with open_app(config) as app:
         await _warm_up(app)
@@ -136,7 +138,7 @@ FLOWS: dict[str, Callable[[Config, Path], Coroutine[Any, Any, Results]]] = {"tex
 
 
 def main(flow: str, corpus: Path) -> Results:
-    """Run a flow on a ledger of its own."""
+    """Run a flow on an empty ledger."""
     with TemporaryDirectory(prefix="neardup-bench-") as folder:
         path = Path(folder) / "config.toml"
         path.write_text(CONFIG.format(corpus=corpus.absolute()), encoding="utf-8")

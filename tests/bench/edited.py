@@ -1,4 +1,4 @@
-"""The sample stories and edited copies of them, as a corpus whose truth is found by comparing all pairs."""
+"""A corpus of the sample stories and edited copies of them; its pairs come from comparing all pairs exactly."""
 
 import csv
 import html
@@ -15,16 +15,16 @@ from tests.bench.corpus import Document, read_documents, scores, shingle_set
 
 SAMPLES = Path(neardup.__file__).parent / "samples"
 FIRST_ID = 9_000_000
-COPIES = 2  # of each story, so that a story is in about one pair
-RUN_WORDS = 20  # what is moved when a story is reordered
-LEAST_SCORE = 0.3  # pairs with less in common are not written down
+COPIES = 2  # edited copies of each story
+RUN_WORDS = 20  # the length of the runs that are shuffled when a story is reordered
+LEAST_SCORE = 0.3  # pairs with a lower containment are not listed
 
 Words = list[str]
 Edit = Callable[[Words, Words, random.Random], Words]
 
 
 def replaced(share: float) -> Edit:
-    """That share of the words changed for words of another story."""
+    """Replace this share of the words by words of another story."""
 
     def edit(words: Words, other: Words, rng: random.Random) -> Words:
         return [rng.choice(other) if rng.random() < share else word for word in words]
@@ -33,17 +33,17 @@ def replaced(share: float) -> Edit:
 
 
 def appended(share: float) -> Edit:
-    """Followed by so much of another story, measured by the story's own length."""
+    """Append words of another story, this share of the story's own length."""
     return lambda words, other, rng: words + other[: int(share * len(words))]
 
 
 def halved(words: Words, other: Words, rng: random.Random) -> Words:
-    """The first half, then another story's second half."""
+    """Keep the first half, followed by another story's second half."""
     return words[: len(words) // 2] + other[len(other) // 2 :]
 
 
 def shortened(words: Words, other: Words, rng: random.Random) -> Words:
-    """The second half alone."""
+    """Keep only the second half."""
     return words[len(words) // 2 :]
 
 
@@ -85,15 +85,15 @@ def _stories(rng: random.Random) -> Iterator[tuple[Language, Words]]:
     edits = cycle(EDITS)
     for _ in range(COPIES):
         for language, words in originals:
-            others = [theirs for spoken, theirs in originals if spoken == language and theirs is not words]
+            others = [text for its_language, text in originals if its_language == language and text is not words]
             yield language, next(edits)(words, rng.choice(others), rng)
 
 
 def exact_scores(documents: Sequence[Document]) -> Iterator[dict[str, float]]:
-    """Compare the sets of word pairs of every two stories of a language, with no hash and no index."""
+    """Compare the sets of word pairs of every two stories of a language, without hashes and without an index."""
     shingles = [(document, shingle_set(document)) for document in documents]
-    for (one, ours), (other, theirs) in combinations(shingles, 2):
-        if one.language == other.language:
-            jaccard, containment = scores(ours, theirs)
+    for (a, shingles_a), (b, shingles_b) in combinations(shingles, 2):
+        if a.language == b.language:
+            jaccard, containment = scores(shingles_a, shingles_b)
             if containment >= LEAST_SCORE:
-                yield {"a": one.id, "b": other.id, "j": jaccard, "c": containment}
+                yield {"a": a.id, "b": b.id, "j": jaccard, "c": containment}

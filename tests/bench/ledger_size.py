@@ -1,10 +1,10 @@
-"""The ledger at a size: bytes a story by table and index, and what its calls cost a story.
+"""Measures the ledger at a given size: bytes per story by table and index, and the cost of its calls per story.
 
-`python -m tests.bench.ledger_size --stories N [--order listing|random] [--folder DIR]`.  The ledger is
-filled with stories that were never written, by the calls of a run, the last of them in its batches.  Ids
-and author ids have 16 digits, ETags are MD5s, paths are none, titles have 2 to 6 words and 48 bytes (the
-samples' have 41).  `beside a busy thread` is for a run's event loop: every step of a statement lets go of
-the interpreter, and may wait to have it back.  Figures are printed, never asserted.
+`python -m tests.bench.ledger_size --stories N [--order listing|random] [--folder DIR]`.  The ledger is filled with
+synthetic stories by the calls that a run makes, the last stories in batches of a run's size.  Ids and author ids have
+16 digits, ETags are MD5 digests, paths are absent, titles have 2 to 6 words and 48 bytes on average (41 in the
+samples).  The row "with a busy thread" models a run's event loop: every step of a SQLite statement releases the
+interpreter lock and may have to wait for it.  Figures are printed, never asserted.
 """
 
 import sqlite3
@@ -30,111 +30,115 @@ from tests.support.synthetic_stories import (
     ID_STEP,
     MICRO,
     commit,
-    draw,
     fill,
+    random_stories,
 )
 
-BATCH = 256  # as a run's
+BATCH = 256  # the default of run.batch
 BATCHES = 40
-FRESH = BATCH * BATCHES  # stories that are committed by and by
-BESIDE = 300  # earlier stories that a batch of lookups brings up
+NEW_STORIES = BATCH * BATCHES
+CANDIDATES = 300  # earlier stories that the lookups of a batch nominate
 READ_PAGE = 50_000
-PAGE = bytes(20_000)  # long enough for its checksum to be made without the interpreter
+CRC_INPUT = bytes(20_000)  # long enough for crc32 to release the interpreter lock
 SEED = 1
 
 T = TypeVar("T")
 
 
 def show_bytes(db: sqlite3.Connection, count: int) -> None:
-    """By table and index: all bytes, those of the rows, those that are free in the pages."""
-    click.echo(f"{'bytes a story':38}{'all':>9}{'rows':>9}{'free':>9}")
+    """Print for the largest tables and indexes, and in total, the bytes of pages, of rows and of free space."""
+    click.echo(f"{'bytes per story':38}{'total':>9}{'rows':>9}{'free':>9}")
     rows = db.execute("SELECT name, sum(pgsize), sum(payload), sum(unused) FROM dbstat GROUP BY 1 ORDER BY 2 DESC")
-    sizes = {name: [size / count for size in of] for name, *of in rows}
+    sizes = {name: [size / count for size in figures] for name, *figures in rows}
     for name in list(sizes)[:3]:
         click.echo(f"  {name:36}" + "".join(f"{size:9.2f}" for size in sizes[name]))
-    click.echo(f"  {'all':36}{sum(size for size, *_ in sizes.values()):9.2f}")
+    click.echo(f"  {'total':36}{sum(size for size, *_ in sizes.values()):9.2f}")
 
 
-def show_cost(name: str, work: Callable[[Sequence[T]], object], given: Sequence[Sequence[T]]) -> None:
-    """What each of the items given takes, in CPU and on the clock."""
-    began, spent = time.perf_counter(), cpu_seconds()
-    for portion in given:
-        work(portion)
-    items = sum(map(len, given)) / MICRO
-    cpu, wall = (cpu_seconds() - spent) / items, (time.perf_counter() - began) / items
-    click.echo(f"{name + ', us a story':42}{cpu:9.2f} CPU {wall:9.2f} wall")
+def show_cost(name: str, work: Callable[[Sequence[T]], object], batches_of_items: Sequence[Sequence[T]]) -> None:
+    """Print the CPU time and the wall time of `work` per item."""
+    wall_start, cpu_start = time.perf_counter(), cpu_seconds()
+    for batch in batches_of_items:
+        work(batch)
+    items = sum(map(len, batches_of_items)) / MICRO
+    cpu, wall = (cpu_seconds() - cpu_start) / items, (time.perf_counter() - wall_start) / items
+    click.echo(f"{name + ', us/story':46}{cpu:9.2f} CPU {wall:9.2f} wall")
 
 
-def show_reads(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
+def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
     rng = np.random.default_rng(SEED)
-    some = [rng.choice(ids, BESIDE).tolist() for _ in range(BATCHES)]
-    numbers = [rng.integers(1, len(ids), BESIDE).tolist() for _ in range(BATCHES)]
+    known = [rng.choice(ids, CANDIDATES).tolist() for _ in range(BATCHES)]
+    numbers = [rng.integers(1, len(ids), CANDIDATES).tolist() for _ in range(BATCHES)]
+    unknown = [*batches(new_ids, BATCH)]
     with closing(read(path)) as db:
-        show_cost("known_many", lambda portion: stories.known_many(db, portion), some)
-        show_cost("known_many, not there", lambda portion: stories.known_many(db, portion), [*batches(fresh, BATCH)])
-        show_cost("held by id", lambda portion: fingerprint_arrays.held(db, portion, ()), some)
-        show_cost("held by number", lambda portion: fingerprint_arrays.held(db, (), portion), numbers)
-        show_cost("describe", lambda portion: stories.describe(db, portion), some)
+        show_cost("known_many", lambda batch: stories.known_many(db, batch), known)
+        show_cost("known_many, unknown ids", lambda batch: stories.known_many(db, batch), unknown)
+        show_cost("fingerprint_arrays.held, by id", lambda batch: fingerprint_arrays.held(db, batch, ()), known)
+        show_cost("fingerprint_arrays.held, by number", lambda batch: fingerprint_arrays.held(db, (), batch), numbers)
+        show_cost("describe", lambda batch: stories.describe(db, batch), known)
         pages = [range(at, min(at + READ_PAGE, len(ids))) for at in range(0, len(ids), READ_PAGE)]
-        show_cost("columns.after, all", lambda page: fingerprint_arrays.after(db, page[0], len(page)), pages)
+        show_cost("fingerprint_arrays.after, all", lambda page: fingerprint_arrays.after(db, page[0], len(page)), pages)
 
 
-def show_writes(path: Path, ids: Sequence[int], fresh: Sequence[int]) -> None:
-    old = np.random.default_rng(SEED).choice(ids, FRESH, replace=False).tolist()
-    edits, half = [*batches(draw(old, 6), BATCH)], len(fresh) // 2
+def show_writes(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
+    edited_ids = np.random.default_rng(SEED).choice(ids, NEW_STORIES, replace=False).tolist()
+    edits, half = [*batches(random_stories(edited_ids, 6), BATCH)], len(new_ids) // 2
+    first_half, second_half = (
+        [*batches(random_stories(part, seed), BATCH)] for part, seed in ((new_ids[:half], 7), (new_ids[half:], 8))
+    )
     with closing(connect(path)) as db:
-        show_cost("commit, fresh", lambda batch: commit(db, batch), [*batches(draw(fresh[:half], 7), BATCH)])
+        show_cost("commit, new stories", lambda batch: commit(db, batch), first_half)
         with busy_thread():
-            show_cost(
-                "  beside a busy thread", lambda batch: commit(db, batch), [*batches(draw(fresh[half:], 8), BATCH)]
-            )
-        show_cost("commit, edited", lambda batch: commit(db, batch), edits)
-        again = [[Skipped(one.story, Skip.UNCHANGED, one.etag) for one in batch] for batch in edits]
-        show_cost("commit, unchanged", lambda batch: commit(db, batch), again)
+            show_cost("  with a busy thread", lambda batch: commit(db, batch), second_half)
+        show_cost("commit, edited stories", lambda batch: commit(db, batch), edits)
+        unchanged = [[Skipped(one.story, Skip.UNCHANGED, one.etag) for one in batch] for batch in edits]
+        show_cost("commit, unchanged stories", lambda batch: commit(db, batch), unchanged)
         last = changes.last_seq(db)
-        seqs = [range(at, at + BATCH) for at in range(last - FRESH, last, BATCH)]
-        show_cost("changes.after, edited", lambda part: changes.after(db, part[0], len(part)), seqs)
+        seqs = [range(at, at + BATCH) for at in range(last - NEW_STORIES, last, BATCH)]
+        show_cost("changes.after, edited stories", lambda part: changes.after(db, part[0], len(part)), seqs)
 
 
 @contextmanager
 def busy_thread() -> Iterator[None]:
-    """Another thread that computes, half a millisecond at a time."""
-    over = threading.Event()
+    """Run a second thread that holds the interpreter lock for half a millisecond at a time."""
+    stop = threading.Event()
 
     def work() -> None:
-        while not over.is_set():
+        while not stop.is_set():
             until = time.perf_counter() + 0.0005
             while time.perf_counter() < until:
                 pass
-            zlib.crc32(PAGE)  # lets go of the interpreter, as a thread does that parses and fetches
+            zlib.crc32(CRC_INPUT)  # releases the interpreter lock, as fetching and parsing do
 
     thread = threading.Thread(target=work)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         thread.join()
 
 
 @click.command()
 @click.option("--stories", "count", default=1_000_000, show_default=True)
-@click.option("--order", type=click.Choice(["listing", "random"]), default="listing", show_default=True, help="Of ids.")
-@click.option("--folder", type=click.Path(path_type=Path, exists=True), help="For the ledger while it is measured.")
+@click.option(
+    "--order", type=click.Choice(["listing", "random"]), default="listing", show_default=True, help="Order of the ids."
+)
+@click.option("--folder", type=click.Path(path_type=Path, exists=True), help="Where to put the temporary ledger.")
 def main(count: int, order: str, folder: Path | None) -> None:
-    """Fill a ledger, and show what it takes."""
-    drawn = np.arange(count + FRESH) * ID_STEP + FIRST_ID
+    """Fill a ledger, and print its size and the cost of its calls."""
+    all_ids = np.arange(count + NEW_STORIES) * ID_STEP + FIRST_ID
     if order == "random":
-        np.random.default_rng(SEED).shuffle(drawn)
-    ids, fresh = drawn[:count].tolist(), drawn[count:].tolist()
+        np.random.default_rng(SEED).shuffle(all_ids)
+    ids, new_ids = all_ids[:count].tolist(), all_ids[count:].tolist()
     click.echo(f"{machine()}; SQLite {sqlite3.sqlite_version}; {count:,} stories, ids in {order} order")
     with TemporaryDirectory(prefix="neardup-bench-", dir=folder) as temporary:
         path = Path(temporary) / "neardup.db"
         with closing(connect(path)) as db:
             fill(db, ids)
             show_bytes(db, count)
-        show_reads(path, ids, fresh)
-        show_writes(path, ids, fresh)
+        show_reads(path, ids, new_ids)
+        show_writes(path, ids, new_ids)
     click.echo(f"peak RSS {peak_rss_mb():.0f} MB")
 
 

@@ -1,4 +1,4 @@
-"""nginx as a path-style S3 store: what it costs to serve an object is small beside what a flow does with it."""
+"""nginx as a path-style S3 store; serving an object costs little CPU compared with what a flow does with it."""
 
 import subprocess
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ http {{
 
 @contextmanager
 def nginx(folder: Path, bucket: str, work: Path) -> Iterator[tuple[str, int]]:
-    """Serve `folder` as `bucket`; the endpoint, and nginx's process id.  `work` holds its files."""
+    """Serve `folder` as `bucket`; yields the endpoint and nginx's process id.  nginx keeps its own files in `work`."""
     work.mkdir(exist_ok=True)
     port = free_port()
     config = work / "nginx.conf"

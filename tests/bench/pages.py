@@ -1,4 +1,4 @@
-"""Generated Devanagari stories: the same pages for the same count and seed, with copies planted."""
+"""Generated Devanagari stories with planted copies; the same count and seed give the same pages."""
 
 import csv
 import random
@@ -12,7 +12,7 @@ FIRST_ID = 1_000_000
 NEAR_SHARE = 0.02
 EXACT_SHARE = 0.01
 VOCABULARY = 30_000
-LOG_WORDS = (6.9, 0.5)  # mean and deviation of a story's ln(words): about 1,100 words, 20 KB of HTML
+LOG_WORDS = (6.9, 0.5)  # mean and standard deviation of ln(words): about 1,100 words, 20 KB of HTML
 PARAGRAPH_WORDS = 80
 CONSONANTS = [chr(code) for code in range(0x0915, 0x0939)]
 MARKS = ["", *map(chr, (0x093E, 0x093F, 0x0940, 0x0941, 0x0942, 0x0947, 0x0948, 0x094B, 0x094C, 0x094D))]
@@ -20,7 +20,7 @@ MARKS = ["", *map(chr, (0x093E, 0x093F, 0x0940, 0x0941, 0x0942, 0x0947, 0x0948, 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story's words; `copy` where they were taken from an earlier one."""
+    """A story's words; `copy` if they are those of an earlier story."""
 
     id: int
     words: list[str]
@@ -28,7 +28,7 @@ class Story:
 
 
 def write_pages(folder: Path, count: int, seed: int = 1, *, plant: bool = True) -> list[bool]:
-    """Write folder/HINDI/<id>.html and folder/manifest.csv; for each story whether it is a copy."""
+    """Write folder/HINDI/<id>.html and folder/manifest.csv; returns for each story whether it is a copy."""
     (folder / LANGUAGE).mkdir(parents=True)
     copies: list[bool] = []
     with (folder / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
@@ -43,22 +43,22 @@ def write_pages(folder: Path, count: int, seed: int = 1, *, plant: bool = True) 
 
 
 def read_ids(manifest: Path) -> list[int]:
-    """The ids that a manifest lists, in its order."""
+    """The ids in a manifest, in its order."""
     with manifest.open(encoding="utf-8", newline="") as file:
         return [int(row["id"]) for row in csv.DictReader(file)]
 
 
 def stories(count: int, seed: int, *, plant: bool = True) -> Iterator[Story]:
-    """Stories of Zipf-distributed pseudo-words; if told to, some repeat an earlier one, as it is or but for a word."""
+    """Stories of Zipf-distributed pseudo-words; with `plant`, some are exact or near copies of an earlier story."""
     rng = random.Random(seed)
     vocabulary = ["".join(_syllables(rng)) for _ in range(VOCABULARY)]
     zipf = list(accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
     originals: list[list[str]] = []
     for story_id in range(FIRST_ID, FIRST_ID + count):
-        lot = rng.random() if plant and originals else 1.0
-        if lot < NEAR_SHARE + EXACT_SHARE:
+        fraction = rng.random() if plant and originals else 1.0
+        if fraction < NEAR_SHARE + EXACT_SHARE:
             words = list(rng.choice(originals))
-            if lot < NEAR_SHARE:
+            if fraction < NEAR_SHARE:
                 words[rng.randrange(len(words))] = rng.choice(vocabulary)
             yield Story(story_id, words, copy=True)
         else:
@@ -73,7 +73,7 @@ def _syllables(rng: random.Random) -> Iterator[str]:
 
 
 def page(words: list[str]) -> str:
-    """Words -> the HTML of a story's page."""
+    """The HTML of a story with these words."""
     paragraphs = "\n".join(
         f'<p style="text-align:justify">{" ".join(words[at : at + PARAGRAPH_WORDS])}।&nbsp;</p>'
         for at in range(0, len(words), PARAGRAPH_WORDS)

@@ -1,7 +1,7 @@
-"""datasketch's MinHashLSH and the PyPI simhash's SimhashIndex, as their authors show them.
+"""Runs datasketch's MinHashLSH or simhash's SimhashIndex on a corpus, used as their documentation shows.
 
-`python -m tests.bench.peers NAME FOLDER` prints what one of them found in a corpus, as JSON.  Each
-story is looked up before it is inserted, in an index of its language.
+`python -m tests.bench.peers NAME FOLDER` prints a `Detected` by row of the table, as JSON.  Each story is looked up
+before it is inserted, in an index of its language.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Any
 import click
 from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]
 from neardup.core.text.normalize import tokens
-from neardup.records import Language
+from neardup.languages import LANGUAGES
 from simhash import Simhash, SimhashIndex  # type: ignore[import-untyped]
 
 from tests.bench.corpus import Document, ordered, read_documents
@@ -35,7 +35,7 @@ Words = Callable[[str], list[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A library's sketches of texts, and its index of them."""
+    """How a library makes sketches of texts, and how it creates, queries and fills an index of them."""
 
     sketch: Callable[[Sequence[str]], Sequence[Any]]
     index: Callable[[], Any]
@@ -52,24 +52,24 @@ def shingles(words: list[bytes]) -> set[bytes]:
 
 
 def minhashes(texts: Sequence[str], words: Words) -> list[Any]:
-    """One update a shingle, as in the README."""
+    """One update per shingle, as in datasketch's README."""
     return [_minhash(shingles(words(text))) for text in texts]
 
 
 def _minhash(values: set[bytes]) -> Any:
-    made = MinHash(num_perm=PERMUTATIONS)
+    sketch = MinHash(num_perm=PERMUTATIONS)
     for value in values:
-        made.update(value)
-    return made
+        sketch.update(value)
+    return sketch
 
 
 def bulk_minhashes(texts: Sequence[str], words: Words) -> list[Any]:
-    """The same sketches, a story at a time: the fast way that its documentation names."""
+    """The same sketches, one call for all: the fast method in datasketch's documentation."""
     return list(MinHash.bulk((shingles(words(text)) for text in texts), num_perm=PERMUTATIONS))
 
 
 def features(text: str) -> list[str]:
-    """`get_features` of the page that presents the package."""
+    """`get_features` as shown by the author of the package."""
     letters = re.sub(r"[^\w]+", "", text.lower())
     return [letters[at : at + FEATURE_LETTERS] for at in range(max(len(letters) - FEATURE_LETTERS + 1, 1))]
 
@@ -78,8 +78,8 @@ def datasketch(sketch: Callable[[Sequence[str], Words], list[Any]], words: Words
     return Peer(
         sketch=lambda texts: sketch(texts, words),
         index=partial(MinHashLSH, threshold=THRESHOLD, num_perm=PERMUTATIONS),
-        query=lambda index, made: index.query(made),
-        insert=lambda index, story_id, made: index.insert(story_id, made),
+        query=lambda index, sketch: index.query(sketch),
+        insert=lambda index, story_id, sketch: index.insert(story_id, sketch),
     )
 
 
@@ -91,41 +91,41 @@ PEERS = {
     "simhash": Peer(
         sketch=lambda texts: [Simhash(features(text)) for text in texts],
         index=partial(SimhashIndex, [], k=MAX_DISTANCE),
-        query=lambda index, made: [int(name) for name in index.get_near_dups(made)],
-        insert=lambda index, story_id, made: index.add(str(story_id), made),
+        query=lambda index, sketch: [int(name) for name in index.get_near_dups(sketch)],
+        insert=lambda index, story_id, sketch: index.add(str(story_id), sketch),
     ),
 }
 
 
 def detect(peer: Peer, documents: Sequence[Document]) -> Detected:
-    """Sketch all the documents, then look up and insert one after the other."""
+    """Sketch all documents, then look up and insert one after the other."""
     found = Detected(len(documents))
     with found.stage("sketch"):
         sketches = peer.sketch([document.text for document in documents])
-    indexes = {language: peer.index() for language in Language}
+    indexes = {language: peer.index() for language in LANGUAGES}
     with found.stage("index"):
-        for document, made in zip(documents, sketches, strict=True):
+        for document, sketch in zip(documents, sketches, strict=True):
             index = indexes[document.language]
-            found.pairs += (ordered(document.id, other) for other in peer.query(index, made))
-            peer.insert(index, document.id, made)
+            found.pairs += (ordered(document.id, other) for other in peer.query(index, sketch))
+            peer.insert(index, document.id, sketch)
     found.index_bytes = _index_bytes(peer, documents, sketches)
     return found
 
 
 def _index_bytes(peer: Peer, documents: Sequence[Document], sketches: Sequence[Any]) -> int:
-    """What indexes filled with the sketches allocate."""
-    indexes = {language: peer.index() for language in Language}
+    """The memory that indexes filled with the sketches allocate."""
+    indexes = {language: peer.index() for language in LANGUAGES}
     tracemalloc.start()
-    for document, made in zip(documents, sketches, strict=True):
-        peer.insert(indexes[document.language], document.id, made)
+    for document, sketch in zip(documents, sketches, strict=True):
+        peer.insert(indexes[document.language], document.id, sketch)
     allocated, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return allocated
 
 
 if __name__ == "__main__":
-    logging.getLogger("simhash").setLevel(logging.ERROR)  # it warns of each large bucket
+    logging.getLogger("simhash").setLevel(logging.ERROR)  # it logs a warning for each large bucket
     name, folder = sys.argv[1], Path(sys.argv[2])
-    tokens("")  # builds its table, which is built once
+    tokens("")  # the first call builds a table
     result = detect(PEERS[name], read_documents(folder / "manifest.csv", folder / "html"))
     click.echo(json.dumps({name: asdict(result)}))

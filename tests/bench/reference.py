@@ -1,12 +1,12 @@
-"""The reference: the same work as a straightforward asyncio program does it.
+"""The reference: the same work done by a straightforward asyncio program.
 
-`python -m tests.bench.reference ENDPOINT REDIS_URL MANIFEST COUNT` prints what it measured, as JSON.
-aioboto3 reads the pages, 32 at a time; a regular expression finds the words; a loop over the bits
-sums the SimHash; SUNION and HMGET bring every candidate to the client.  The Redis keys are neardup's.
+`python -m tests.bench.reference ENDPOINT REDIS_URL MANIFEST COUNT` prints a `Measured`, as JSON.  aioboto3 reads the
+pages, 32 at a time; a regular expression finds the words; a loop over the bits sums up the SimHash; SUNION and HMGET
+fetch every candidate.  The Redis keys are neardup's.
 
-The words are `\\w+`, as most published code has it.  That drops the vowel signs and so tears Indic words
-apart: fewer distinct words make the SimHash cheaper, but all stories alike, so that candidates and
-false pairs grow with the corpus.
+The words are `\\w+`, as in most published code.  That pattern drops the vowel signs and so splits Indic words.  With
+fewer distinct words the SimHash is cheaper, but all stories become similar, so candidates and false pairs grow with the
+corpus.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ HASHES = f"simhashes:{LANGUAGE}"
 
 @asynccontextmanager
 async def s3_client(endpoint: str) -> AsyncIterator[Any]:
-    """A client with a connection for each request under way."""
+    """A client with a connection for each concurrent request."""
     config = Config(max_pool_connections=CONCURRENCY, s3={"addressing_style": "path"})
     async with aioboto3.Session().client("s3", endpoint_url=endpoint, region_name="us-east-1", config=config) as s3:
         yield s3
@@ -60,7 +60,7 @@ def words_of(text: str) -> list[str]:
 
 
 def simhash(words: Iterable[str]) -> int:
-    """Each word votes on each bit, as often as it occurs."""
+    """Each word votes on each bit, weighted by its frequency."""
     votes = [0] * BITS
     for word, frequency in Counter(words).items():
         digest = xxhash.xxh3_128_intdigest(word.encode())
@@ -74,7 +74,7 @@ def band_keys(digits: str) -> list[str]:
     return [f"{LANGUAGE}:{band}:{digits[band * width : (band + 1) * width].upper()}" for band in range(BANDS)]
 
 
-async def near(redis: Any, made: int, bands: list[str]) -> list[int]:
+async def matches(redis: Any, simhash_value: int, bands: list[str]) -> list[int]:
     """The indexed stories within the Hamming distance."""
     candidates = list(await redis.sunion(bands))
     if not candidates:
@@ -83,7 +83,7 @@ async def near(redis: Any, made: int, bands: list[str]) -> list[int]:
     return [
         int(candidate)
         for candidate, digits in zip(candidates, hashes, strict=True)
-        if (made ^ int(digits, 16)).bit_count() <= MAX_HAMMING
+        if (simhash_value ^ int(digits, 16)).bit_count() <= MAX_HAMMING
     ]
 
 
@@ -96,22 +96,22 @@ async def insert(redis: Any, story_id: int, digits: str, bands: list[str]) -> No
 
 
 async def process(s3: Any, redis: Any, story_id: int) -> int:
-    """One story; the number of its matches."""
+    """Process one story; returns the number of its matches."""
     page = (await fetch(s3, story_id)).decode()
-    made = simhash(words_of(text_of(page)))
-    digits = f"{made:032x}"
+    value = simhash(words_of(text_of(page)))
+    digits = f"{value:032x}"
     bands = band_keys(digits)
-    matches = await near(redis, made, bands)
+    found = await matches(redis, value, bands)
     await insert(redis, story_id, digits, bands)
-    return len(matches)
+    return len(found)
 
 
 async def run(endpoint: str, redis_url: str, ids: list[int]) -> Measured:
-    """All the stories, a bounded number at a time."""
-    gate = asyncio.Semaphore(CONCURRENCY)
+    """Process all stories, CONCURRENCY at a time."""
+    slots = asyncio.Semaphore(CONCURRENCY)
 
     async def one(story_id: int) -> int:
-        async with gate:
+        async with slots:
             return await process(s3, redis, story_id)
 
     measured = Measured(len(ids))

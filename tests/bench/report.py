@@ -1,4 +1,4 @@
-"""The bench's tables."""
+"""The tables that the benchmarks print."""
 
 import statistics
 import sys
@@ -30,20 +30,20 @@ class Run:
         return self.flow.stories / self.flow.seconds
 
     def per_story(self, seconds: float | None) -> float:
-        """Microseconds a story."""
+        """Microseconds per story."""
         return (seconds or 0.0) * MICRO / self.flow.stories
 
     @property
     def cpu(self) -> float:
-        """Microseconds a story, client and Redis."""
+        """Microseconds of CPU per story, of the client and Redis."""
         return self.per_story(self.flow.cpu + (self.redis_cpu or 0.0))
 
 
 Runs = Mapping[str, Sequence[Run]]
 
 
-def run_beside(client: redis.Redis, flow: Callable[[], Measured]) -> Run:
-    """A run of a flow that uses this Redis."""
+def run_with_redis(client: redis.Redis, flow: Callable[[], Measured]) -> Run:
+    """Run a flow that uses this Redis, and measure the CPU time of both."""
     before = redis_cpu(client)
     measured = flow()
     return Run(measured, redis_cpu(client) - before)
@@ -51,8 +51,8 @@ def run_beside(client: redis.Redis, flow: Callable[[], Measured]) -> Run:
 
 def redis_cpu(client: redis.Redis) -> float:
     """The CPU seconds that a Redis has used so far."""
-    said: Any = client.info("cpu")
-    return float(said["used_cpu_sys"] + said["used_cpu_user"])
+    info: Any = client.info("cpu")
+    return float(info["used_cpu_sys"] + info["used_cpu_user"])
 
 
 def median(runs: Sequence[Run], value: Callable[[Run], float]) -> float:
@@ -60,62 +60,65 @@ def median(runs: Sequence[Run], value: Callable[[Run], float]) -> float:
 
 
 def show_flows(runs: Runs, reference: str) -> None:
-    """Medians, and how many times as good as the reference."""
+    """Print medians, and ratios to the reference."""
     table = table_of(
         "flow",
         "stories",
         "pairs\nfound",
         "stories/s",
-        "client CPU\nus a story",
-        "Redis CPU\nus a story",
-        "peak MB,\nall processes",
-        "times as\nmany/s",
-        "times less\nCPU",
+        "client CPU,\nus/story",
+        "Redis CPU,\nus/story",
+        "peak MiB, all\nprocesses",
+        "speedup,\ntimes",
+        "less CPU,\ntimes",
     )
-    theirs = runs[reference]
-    for name, mine in runs.items():
-        last = mine[-1]
-        memory = median(mine, lambda run: run.flow.peak_mb)
-        redis_cpu = median(mine, lambda run: run.per_story(run.redis_cpu))
+    baseline = runs[reference]
+    for name, flow_runs in runs.items():
+        last = flow_runs[-1]
+        memory = median(flow_runs, lambda run: run.flow.peak_mb)
+        redis_cpu = median(flow_runs, lambda run: run.per_story(run.redis_cpu))
         table.add_row(
             name,
             f"{last.flow.stories:,}",
             f"{last.flow.pairs:,}",
-            f"{median(mine, lambda run: run.rate):,.0f}",
-            f"{median(mine, lambda run: run.per_story(run.flow.cpu)):,.0f}",
+            f"{median(flow_runs, lambda run: run.rate):,.0f}",
+            f"{median(flow_runs, lambda run: run.per_story(run.flow.cpu)):,.0f}",
             "-" if last.redis_cpu is None else f"{redis_cpu:,.0f}",
             f"{memory:,.0f}" if memory else "-",
-            f"{median(mine, lambda run: run.rate) / median(theirs, lambda run: run.rate):.1f}",
-            f"{median(theirs, lambda run: run.cpu) / median(mine, lambda run: run.cpu):.1f}",
+            f"{median(flow_runs, lambda run: run.rate) / median(baseline, lambda run: run.rate):.1f}",
+            f"{median(baseline, lambda run: run.cpu) / median(flow_runs, lambda run: run.cpu):.1f}",
         )
     out.print(table)
 
 
 def show_batches(runs: Runs) -> None:
-    """Wall time in the stages of a batch; those of a page are left out: many are read at once, by two processes."""
-    table = table_of("stage of a batch in the flow, wall us a story", *runs)
+    """Print the wall time of the stages of a batch.
+
+    The stages of a page are left out: their wall times overlap, because processes read many pages at once.
+    """
+    table = table_of("batch stage, wall us/story", *runs)
     for stage in BATCH_STAGES:
 
         def cost(run: Run, stage: str = stage) -> float:
             return run.per_story(run.flow.stages.get(stage))
 
-        table.add_row(stage, *(f"{median(mine, cost):,.0f}" for mine in runs.values()))
+        table.add_row(stage, *(f"{median(flow_runs, cost):,.0f}" for flow_runs in runs.values()))
     out.print(table)
 
 
 def show_stages(costs: Mapping[str, Mapping[str, float]]) -> None:
-    """CPU time of the stages that can be taken by themselves, side by side."""
-    table = table_of("stage by itself, one pass, CPU us a story", "neardup", "reference", "times less")
-    for stage, mine in costs["neardup"].items():
-        theirs = costs["reference"][stage]
-        table.add_row(stage, f"{mine:,.0f}", f"{theirs:,.0f}", f"{theirs / mine:.1f}")
+    """Print the CPU time of the stages that can be measured in isolation, beside the reference's."""
+    table = table_of("stage in isolation, one pass, CPU us/story", "neardup", "reference", "ratio")
+    for stage, cost in costs["neardup"].items():
+        reference_cost = costs["reference"][stage]
+        table.add_row(stage, f"{cost:,.0f}", f"{reference_cost:,.0f}", f"{reference_cost / cost:.1f}")
     out.print(table)
 
 
-def table_of(first: str, *others: str) -> Table:
-    """A table of a name and figures a row."""
+def table_of(label: str, *figures: str) -> Table:
+    """An empty table with these headings, whose rows have a label and figures."""
     table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column(first)
-    for name in others:
+    table.add_column(label)
+    for name in figures:
         table.add_column(name, justify="right")
     return table

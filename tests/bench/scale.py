@@ -1,17 +1,18 @@
-"""`make bench-scale`: ledger and indexes at full size, 15.8 million synthetic stories, or at a part of it.
+"""`make bench-scale`: measures ledger and indexes with 15.8 million synthetic stories, or a fraction of them.
 
-The ledger is filled to a sixteenth, to a quarter and to all of the size.  Each time the sweep is measured,
-then index by index: built from the ledger, its bytes, lookups of strangers and of planted copies, inserts,
-and what a daily run does of new stories.  Each is measured in a process of its own, beside a Redis on the
-same machine; SQLite's index has a file of its own, so that its bytes can be told from the ledger's.  The
-documented layout takes the longest, and is left out at the quarter; uniform stories are measured there alone.
-Figures are printed, never asserted.
+The ledger is filled to a sixteenth, a quarter and all of the size.  At each of these steps the benchmark measures the
+sweep, then for each index the rebuild from the ledger, the bytes, lookups of unrelated stories and of planted copies,
+inserts, and the work of a daily run on new stories.  Each stage runs in a process of its own; Redis runs on the same
+machine.  The SQLite index has a file of its own, so its bytes are not mixed with the ledger's.  The documented layout
+is the slowest and is not measured at a quarter, except with uniform stories, which are measured only there.  Figures
+are printed, never asserted.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TextIO
@@ -27,98 +28,97 @@ from tests.bench import scale_bytes, scale_lookups, scale_report, scale_stages
 from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import ALL, Corpus
 from tests.bench.scale_lookups import Lookups
-from tests.bench.scale_stages import INDEXES, LAYOUTS, Bed, Figures, alone
+from tests.bench.scale_stages import INDEXES, LAYOUTS, Figures, Setup, in_own_process
 from tests.support.module_process import machine
 from tests.support.servers import redis_server
 from tests.support.synthetic_stories import commit
 
 SWEEP = "sweep"
 PARTS = (SWEEP, *INDEXES)
-PLAN: dict[str, dict[int, Sequence[str]]] = {  # at which parts of the size what is measured
+PLAN: dict[str, dict[int, Sequence[str]]] = {  # kind of stories -> divisor of the size -> the parts measured there
     "prose": {16: PARTS, 4: (SWEEP, "compact", "sqlite"), 1: PARTS},
     "uniform": {4: LAYOUTS},
 }
-FEWEST = 5000
-MOST, SHARE = 10_000, 16  # so many stories are looked up or come in, or such a share of those that are there
+MIN_SIZE = 5000
+MAX_PROBES, PROBE_DIVISOR = 10_000, 16  # a sixteenth of the stories are looked up, inserted and added, at most 10,000
 CONF = Path(__file__).parents[2] / "deploy" / "redis.conf"
-MEMORY = ("set-max-", "hash-max-", "list-max-", "active", "lazyfree-", "hz ")  # settings that decide about bytes
+MEMORY = ("set-max-", "hash-max-", "list-max-", "active", "lazyfree-", "hz ")  # prefixes of settings that affect memory
 
 Stories = Sequence[Fingerprinted]
 
 
 def measure(folder: Path, kind: str, size: int, only: Sequence[str]) -> Iterator[Figures]:
-    """What the ledger and the indexes show at each step towards a size."""
+    """The figures of the ledger and the indexes at each step towards `size` stories."""
     corpus, ledger = Corpus(kind), folder / "neardup.db"
-    for step, all_parts in PLAN[kind].items():
+    for divisor, all_parts in PLAN[kind].items():
         if not (parts := [part for part in all_parts if part in only]):
             continue
-        stories = fill(ledger, corpus, size // step)
+        stories = fill(ledger, corpus, size // divisor)
         click.echo(f"{kind}: {stories:,} stories", err=True)
         figures: Figures = {"kind": kind, "stories": stories, "ledger": scale_bytes.of_ledger(ledger)}
         if SWEEP in parts:
-            figures[SWEEP] = alone(scale_stages.sweep, Bed(ledger))
-        few = min(MOST, stories // SHARE)
-        probes = corpus.probes(sample(ledger, stories, few))
+            figures[SWEEP] = in_own_process(scale_stages.sweep, Setup(ledger))
+        count = min(MAX_PROBES, stories // PROBE_DIVISOR)
+        probes = corpus.probes(sample(ledger, stories, count))
         indexes = [part for part in parts if part != SWEEP]
-        coming = corpus.take(2 * few * len(indexes))
-        for nth, name in enumerate(indexes):
+        new_stories = iter(corpus.take(2 * count * len(indexes)))
+        for name in indexes:
             click.echo(f"  {name}", err=True)
-            start = 2 * few * nth
-            mine = coming[start : start + few], coming[start + few : start + 2 * few]
-            figures[name] = _of_index(folder, name, Lookups(probes, stories), *mine)
+            inserted, daily = list(islice(new_stories, count)), list(islice(new_stories, count))
+            figures[name] = _of_index(folder, name, Lookups(probes, stories), inserted, daily)
         yield figures
 
 
 def _of_index(folder: Path, name: str, lookups: Lookups, inserted: Stories, daily: Stories) -> Figures:
-    with index(folder, name) as (bed, client):
-        empty = scale_bytes.used(client) if client else 0
-        built = alone(scale_stages.reindex, bed)
+    with empty_index(folder, name) as (setup, client):
+        empty = scale_bytes.used_memory(client) if client else 0
+        built = in_own_process(scale_stages.reindex, setup)
         return {
             "reindex": built,
-            "bytes": scale_bytes.of_redis(client, empty) if client else scale_bytes.of_sqlite(bed.file),
-            "look_up": alone(scale_lookups.look_up, bed, lookups),
-            "insert": alone(scale_stages.insert, bed, inserted),
-            "daily": alone(scale_stages.daily, bed, daily),
+            "bytes": scale_bytes.of_redis(client, empty) if client else scale_bytes.of_sqlite(setup.file),
+            "look_up": in_own_process(scale_lookups.look_up, setup, lookups),
+            "insert": in_own_process(scale_stages.insert, setup, inserted),
+            "daily": in_own_process(scale_stages.daily, setup, daily),
         }
 
 
-def fill(ledger: Path, corpus: Corpus, upto: int) -> int:
-    """Fill the ledger up to so many stories; how many it has."""
+def fill(ledger: Path, corpus: Corpus, target: int) -> int:
+    """Fill the ledger up to `target` stories; returns how many it has."""
     with closing(connect(ledger)) as db:
-        for page in corpus.pages(max(upto - corpus.given, 0)):
+        for page in corpus.pages(max(target - corpus.drawn, 0)):
             commit(db, page)
-    return corpus.given
+    return corpus.drawn
 
 
 def sample(ledger: Path, stories: int, size: int) -> FingerprintArrays:
-    """So many of the ledger's stories, or a few less."""
+    """About `size` random stories of the ledger: duplicates are dropped."""
     numbers = np.random.default_rng(size).integers(1, stories + 1, size)
     with closing(read(ledger)) as db:
         return fingerprint_arrays.held(db, (), np.unique(numbers).tolist())
 
 
 @contextmanager
-def index(folder: Path, name: str) -> Iterator[tuple[Bed, redis.Redis | None]]:
-    """One of the indexes, empty, and a client of the Redis that holds it."""
+def empty_index(folder: Path, name: str) -> Iterator[tuple[Setup, redis.Redis | None]]:
+    """One of the INDEXES, empty, and a client of its Redis if it has one."""
     ledger = folder / "neardup.db"
     for layout in LAYOUTS:
         if layout == name:
             with redis_server(folder, *memory_settings()) as url, redis.Redis.from_url(url) as client:
-                yield Bed(ledger, layout, url), client
+                yield Setup(ledger, layout, url), client
             return
-    bed = Bed(ledger)
-    yield bed, None
-    bed.file.unlink()
+    setup = Setup(ledger)
+    yield setup, None
+    setup.file.unlink()
 
 
 def memory_settings() -> list[str]:
-    """As a server's arguments what deploy/redis.conf sets, but for its limit."""
+    """The settings of deploy/redis.conf that affect memory, as arguments of redis-server; `maxmemory` is not set."""
     settings = [line.split() for line in CONF.read_text(encoding="utf-8").splitlines() if line.startswith(MEMORY)]
     return [word for name, value in settings for word in (f"--{name}", value)]
 
 
 class Size(click.ParamType[int]):
-    """A number of stories, or the part of the platform's that a fraction tells."""
+    """A number of stories, or a fraction of the platform's number."""
 
     name = "size"
 
@@ -127,19 +127,19 @@ class Size(click.ParamType[int]):
             stories = round(ALL * Fraction(value)) if "/" in value else int(value)
         except (ValueError, ZeroDivisionError):
             self.fail(f"{value!r} is neither a number nor a fraction", param, context)
-        if stories < FEWEST:
-            self.fail(f"{stories:,} stories are too few, {FEWEST:,} is the least", param, context)
+        if stories < MIN_SIZE:
+            self.fail(f"{stories:,} stories are too few; the minimum is {MIN_SIZE:,}", param, context)
         return stories
 
 
 @click.command()
 @click.option("--size", default="1/1", show_default=True, type=Size(), help="Stories, or a fraction of 15.8 million.")
-@click.option("--only", multiple=True, type=click.Choice([*PLAN, *PARTS]), help="Leave out the others.")
-@click.option("--json", "into", type=click.File("w"), is_flag=False, flag_value="-", help="Figures, for a program.")
+@click.option("--only", multiple=True, type=click.Choice([*PLAN, *PARTS]), help="Measure these kinds or parts only.")
+@click.option("--json", "into", type=click.File("w"), is_flag=False, flag_value="-", help="Write the figures as JSON.")
 def main(size: int, only: Sequence[str], into: TextIO | None) -> None:
-    """Measure ledger, sweep and indexes with synthetic stories, as uneven as prose and uniform ones.
+    """Measure ledger, sweep and indexes with synthetic stories, uniform and as skewed as prose.
 
-    All of it takes 15 GB of disk, where TMPDIR says, and 12 GB of memory.
+    The full size takes 15 GB of disk in TMPDIR and 12 GB of memory.
     """
     kinds = [kind for kind in PLAN if kind in only] or list(PLAN)
     parts = [part for part in PARTS if part in only] or PARTS

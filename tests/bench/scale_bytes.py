@@ -1,4 +1,4 @@
-"""How much room the ledger and the indexes take: all of it, and by table, or by language and tier."""
+"""The sizes of the ledger and the indexes: in total, and by table or by language and tier."""
 
 import sqlite3
 from collections import Counter
@@ -11,33 +11,36 @@ import redis
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.index import packed_buckets
 from neardup.index.sqlite import COLUMN_BITS
+from neardup.languages import LANGUAGES
 from neardup.ledger import read, runs
-from neardup.records import ISO_CODES, LANGUAGES, Language
+from neardup.records import Language
 
-KEYS_A_SCAN = 10_000
-KEYS = 2_000_000  # are looked at; SCAN goes by the keys' hashes, so these stand for all
-FIELDS = 1000  # of a hash
+from tests.support.languages import CODES
 
-Part = tuple[Language, str]  # a tier of a language
+KEYS_PER_SCAN = 10_000
+MAX_KEYS = 2_000_000  # SCAN goes by the hashes of the keys, so the first keys are a random sample of all
+FIELDS = 1000  # of a hash, sampled to estimate its memory
 
-# ARGV: a cursor and a count.  Gives the next cursor, and of the keys by name without their numbers how many there
-# are and their bytes.
+Part = tuple[Language, str]  # a language and a tier
+
+# ARGV: a cursor and a count.  Returns the next cursor, and for each prefix of keys (a name without its numbers) the
+# number of keys and their bytes.
 TALLY = """
 local reply = redis.call('SCAN', ARGV[1], 'COUNT', ARGV[2])
-local keys, bytes, told = {}, {}, {}
+local keys, bytes, result = {}, {}, {}
 for _, key in ipairs(reply[2]) do
     local name = string.gsub(key, '%d*:%x+$', '')
     keys[name] = (keys[name] or 0) + 1
     bytes[name] = (bytes[name] or 0) + redis.call('MEMORY', 'USAGE', key)
 end
 for name, n in pairs(keys) do
-    told[#told + 1] = {name, n, bytes[name]}
+    result[#result + 1] = {name, n, bytes[name]}
 end
-return {reply[1], told}
+return {reply[1], result}
 """
-TIER_OF = {  # of either layout
+TIER_OF = {  # prefix of keys -> part, for both layouts
     name: (language, tier)
-    for code, language in ISO_CODES.items()
+    for language, code in CODES.items()
     for name, tier in (
         (f"{code}:", "signature"),
         (f"{code}:n", "near"),
@@ -48,49 +51,49 @@ TIER_OF = {  # of either layout
 
 
 def of_ledger(path: Path) -> dict[str, Any]:
-    """Stories by language; bytes in `all`, and by table and index."""
+    """Stories by language, and bytes in total (`all`) and by table and index."""
     with closing(read(path)) as db:
-        # not dbstat's own aggregate, which counts in 32 bits
+        # dbstat's own aggregate overflows 32 bits, so sum the pages
         tables = dict(db.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
         stories = runs.stories_by_language(db)
     return {"stories": stories, "all": sum(tables.values()), "tables": tables}
 
 
 def of_sqlite(path: Path) -> dict[str, Any]:
-    """Bytes in `all` of an index's file, and shared out by what buckets hold: language by language, by tier."""
+    """Bytes of an index's file in total (`all`), and by language and tier, in proportion to the bytes in buckets."""
     with closing(sqlite3.connect(path)) as db:
         rows = db.execute(
             "SELECT bucket >> ?, (bucket >> ? & ?) >= ?, sum(length(numbers)) FROM index_buckets GROUP BY 1, 2",
             (COLUMN_BITS + BAND_BITS, BAND_BITS, (1 << COLUMN_BITS) - 1, packed_buckets.FIRST_BLOCK),
         )
-        held = {(LANGUAGES[place], "near" if is_near else "signature"): n for place, is_near, n in rows}
-    size = path.stat().st_size
-    return {"all": size, "languages": _by_language({of: size * n / sum(held.values()) for of, n in held.items()})}
+        buckets = {(LANGUAGES[number], "near" if is_near else "signature"): n for number, is_near, n in rows}
+    size, total = path.stat().st_size, sum(buckets.values())
+    return {"all": size, "languages": _by_language({part: size * n / total for part, n in buckets.items()})}
 
 
 def of_redis(client: redis.Redis, empty: int) -> dict[str, Any]:
-    """Bytes in `all`, of which a Redis had so many when `empty`; keys; and language by language bytes by tier.
+    """Bytes in total (`all`) without those of the `empty` server, number of keys, and bytes by language and tier.
 
-    What is no key's own, most of it the table of all keys, is shared out among the keys of buckets.
+    Memory that belongs to no key, most of it the table of all keys, is divided equally among the keys of buckets.
     """
     keys, own = Counter[Part](), Counter[Part]()
     cursor: Any = b"0"
-    while keys.total() < KEYS:
-        reply: Any = client.eval(TALLY, 0, cursor, KEYS_A_SCAN)
-        cursor, told = reply
-        for name, n, taken in told:
-            if (of := TIER_OF.get(name.decode())) is not None:
-                keys[of] += n
-                own[of] += taken
+    while keys.total() < MAX_KEYS:
+        reply: Any = client.eval(TALLY, 0, cursor, KEYS_PER_SCAN)
+        cursor, counts = reply
+        for name, n, size in counts:
+            if (part := TIER_OF.get(name.decode())) is not None:
+                keys[part] += n
+                own[part] += size
         if cursor == b"0":
             break
     hashes: dict[Part, Any] = {
         (language, "near"): client.memory_usage(f"simhashes:{language}", FIELDS) or 0 for language in LANGUAGES
     }
-    size, every = used(client) - empty, client.dbsize() / keys.total()
-    shared = size - sum(hashes.values()) - every * own.total()
-    taken_by = {of: every * own[of] + hashes.get(of, 0) + shared * n / keys.total() for of, n in keys.items()}
-    return {"all": size, "keys": round(every * keys.total()), "languages": _by_language(taken_by)}
+    total, factor = used_memory(client) - empty, client.dbsize() / keys.total()
+    shared = total - sum(hashes.values()) - factor * own.total()
+    sizes = {part: factor * own[part] + hashes.get(part, 0) + shared * n / keys.total() for part, n in keys.items()}
+    return {"all": total, "keys": round(factor * keys.total()), "languages": _by_language(sizes)}
 
 
 def _by_language(sizes: Mapping[Part, float]) -> dict[Language, dict[str, int]]:
@@ -100,6 +103,7 @@ def _by_language(sizes: Mapping[Part, float]) -> dict[Language, dict[str, int]]:
     return languages
 
 
-def used(client: redis.Redis) -> int:
-    said: Any = client.info("memory")
-    return int(said["used_memory"])
+def used_memory(client: redis.Redis) -> int:
+    """The bytes that Redis has allocated."""
+    info: Any = client.info("memory")
+    return int(info["used_memory"])

@@ -1,4 +1,4 @@
-"""Any number of synthetic stories, the languages mixed and as large beside each other as the platform's."""
+"""Any number of synthetic stories, with the languages mixed in the platform's proportions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,101 +8,104 @@ import numpy as np
 from neardup.config import Thresholds
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.verify.scores import hamming
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Fingerprinted, Language
+from neardup.records import Banded, Fingerprinted, Language
 
 from tests.support import synthetic
-from tests.support.synthetic import HASH_BYTES, STRANGERS, Source, Stories
-from tests.support.synthetic_stories import FILL_BATCH, FIRST_ID, ID_STEP, PLATFORM, told
+from tests.support.languages import NUMBER_OF, SAMPLED
+from tests.support.synthetic import HASH_BYTES, UNRELATED, Distribution, Stories
+from tests.support.synthetic_stories import FILL_BATCH, FIRST_ID, ID_STEP, PLATFORM, stories_of
 
 ALL = sum(PLATFORM.values())
-COPIES = 0.02  # of the stories are copies of others
-DETECTION = Thresholds()
+COPY_SHARE = 0.02  # the share of stories that are copies of others
+THRESHOLDS = Thresholds()
 SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A story to look up, and of the one that it is a copy of the number and the id: (0, 0) for a stranger.
+    """A story to look up, and the number and the id of its original: (0, 0) if it is unrelated to all stories.
 
-    Its bands must bring that one up where the two are `near`, or `alike` in enough bands of their signatures.
+    A lookup must find the original of a probe that is `near` (within the Hamming distance) or `shares_bands` (enough of
+    their signatures).
     """
 
     banded: Banded
     original: tuple[int, int] = (0, 0)
     near: bool = False
-    alike: bool = False
+    shares_bands: bool = False
 
 
-def divided(stories: int, shares: Mapping[Language, int]) -> dict[Language, int]:
-    """So many stories, divided by these shares."""
+def divide(stories: int, shares: Mapping[Language, int]) -> dict[Language, int]:
+    """A number of stories, divide among the languages in these shares."""
     edges = np.rint(np.cumsum(list(shares.values())) * (stories / sum(shares.values()))).astype(np.int64)
     return dict(zip(shares, np.diff(edges, prepend=0).tolist(), strict=True))
 
 
 class Corpus:
-    """Stories as uneven as `prose`, or `uniform` ones; none is given twice, ids ascend, and `given` counts."""
+    """A stream of distinct stories, `uniform` or as skewed as `prose`, with ascending ids; `drawn` counts them."""
 
     def __init__(self, kind: str, shares: Mapping[Language, int] = PLATFORM) -> None:
         self._shares = shares
         self._rng = np.random.default_rng(SEED)
-        self.given = 0
-        self._sources = {
-            language: synthetic.prose(language) if kind == "prose" else synthetic.uniform() for language in LANGUAGES
+        self.drawn = 0
+        self._distributions = {
+            language: synthetic.prose(language) if kind == "prose" else synthetic.uniform() for language in SAMPLED
         }
 
     def pages(self, stories: int) -> Iterator[list[Fingerprinted]]:
-        """So many in random order, FILL_BATCH at a time."""
-        left = divided(stories, self._shares)
-        streams = [_bandeds(self._rng, language, self._sources[language], n) for language, n in left.items()]
-        counts = np.array(list(left.values()))
-        while size := min(FILL_BATCH, int(counts.sum())):
-            taken = self._rng.multivariate_hypergeometric(counts, size)
-            mixed = [one for stream, n in zip(streams, taken.tolist(), strict=True) for one in islice(stream, n)]
-            ids = (FIRST_ID + ID_STEP * np.arange(self.given, self.given + size)).tolist()
-            yield told(self._rng, ids, [mixed[n] for n in self._rng.permutation(size)])
-            counts -= taken
-            self.given += size
+        """The next stories in random order, FILL_BATCH at a time."""
+        sizes = divide(stories, self._shares)
+        streams = [_bandeds(self._rng, language, self._distributions[language], n) for language, n in sizes.items()]
+        remaining = np.array(list(sizes.values()))
+        while size := min(FILL_BATCH, int(remaining.sum())):
+            counts = self._rng.multivariate_hypergeometric(remaining, size)
+            mixed = [one for stream, n in zip(streams, counts.tolist(), strict=True) for one in islice(stream, n)]
+            ids = (FIRST_ID + ID_STEP * np.arange(self.drawn, self.drawn + size)).tolist()
+            yield stories_of(self._rng, ids, [mixed[n] for n in self._rng.permutation(size)])
+            remaining -= counts
+            self.drawn += size
 
     def take(self, stories: int) -> list[Fingerprinted]:
-        """So many at once."""
+        """The next stories as one list."""
         return list(chain.from_iterable(self.pages(stories)))
 
-    def probes(self, held: FingerprintArrays) -> list[Probe]:
-        """As many as are `held`, of their languages, in random order: half strangers, half copies of them."""
-        made: list[Probe] = []
-        for language in LANGUAGES:
-            mine = held.where(held.languages == NUMBER_OF[language])
-            if len(mine):
-                stories = Stories(mine.simhashes.view(np.uint8).reshape(-1, HASH_BYTES), mine.signatures)
-                drawn = synthetic.make_probes(self._rng, self._sources[language], stories, len(mine))
-                made += _compared(language, drawn, mine)
-        return [made[n] for n in self._rng.permutation(len(made))]
+    def probes(self, originals: FingerprintArrays) -> list[Probe]:
+        """As many probes as `originals` in each language, in random order: half unrelated, half copies of them."""
+        probes: list[Probe] = []
+        for language in SAMPLED:
+            known = originals.where(originals.languages == NUMBER_OF[language])
+            if len(known):
+                stories = Stories(known.simhashes.view(np.uint8).reshape(-1, HASH_BYTES), known.signatures)
+                drawn = synthetic.make_probes(self._rng, self._distributions[language], stories, len(known))
+                probes += _compared(language, drawn, known)
+        return [probes[n] for n in self._rng.permutation(len(probes))]
 
 
-def _bandeds(rng: np.random.Generator, language: Language, source: Source, count: int) -> Iterator[Banded]:
-    for part in synthetic.drawn(rng, source, count, COPIES):
+def _bandeds(rng: np.random.Generator, language: Language, distribution: Distribution, count: int) -> Iterator[Banded]:
+    for part in synthetic.draw_chunks(rng, distribution, count, COPY_SHARE):
         for simhash, signature in zip(part.simhashes, part.signatures, strict=True):
             yield Banded(language, simhash.tobytes(), signature.tobytes())
 
 
-def _compared(language: Language, drawn: synthetic.Probes, held: FingerprintArrays) -> Iterator[Probe]:
+def _compared(language: Language, drawn: synthetic.Probes, known: FingerprintArrays) -> Iterator[Probe]:
+    """The drawn probes, each compared with its original."""
     simhashes, signatures = drawn.stories.simhashes, drawn.stories.signatures
-    originals = drawn.originals
-    bits = hamming(np.ascontiguousarray(simhashes).view(np.uint64), held.simhashes[originals])
+    positions = drawn.originals
+    bits = hamming(np.ascontiguousarray(simhashes).view(np.uint64), known.simhashes[positions])
     bands = np.count_nonzero(
-        np.ascontiguousarray(signatures).view(">u2") == np.ascontiguousarray(held.signatures[originals]).view(">u2"),
+        np.ascontiguousarray(signatures).view(">u2") == np.ascontiguousarray(known.signatures[positions]).view(">u2"),
         axis=1,
     )
-    known = zip(held.numbers[originals].tolist(), held.ids[originals].tolist(), strict=True)
-    for n, original in enumerate(known):
+    originals = zip(known.numbers[positions].tolist(), known.ids[positions].tolist(), strict=True)
+    for n, original in enumerate(originals):
         banded = Banded(language, simhashes[n].tobytes(), signatures[n].tobytes())
-        if drawn.kinds[n] == STRANGERS:
+        if drawn.kinds[n] == UNRELATED:
             yield Probe(banded)
         else:
-            near, alike = bits[n] <= DETECTION.hamming, bands[n] >= DETECTION.shared_bands
-            yield Probe(banded, original, bool(near), bool(alike))
+            near, shares_bands = bits[n] <= THRESHOLDS.hamming, bands[n] >= THRESHOLDS.shared_bands
+            yield Probe(banded, original, bool(near), bool(shares_bands))
 
 
-def unsigned(made: Sequence[Probe]) -> list[Probe]:
-    """The same without signatures: what they look up is in the buckets of SimHashes alone."""
-    return [Probe(Banded(one.banded.language, one.banded.simhash), one.original, one.near) for one in made]
+def without_signatures(probes: Sequence[Probe]) -> list[Probe]:
+    """The same probes for lookups by SimHash alone."""
+    return [Probe(Banded(probe.banded.language, probe.banded.simhash), probe.original, probe.near) for probe in probes]

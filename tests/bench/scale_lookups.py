@@ -1,4 +1,4 @@
-"""Lookups at a size: their rates, whether they find what was planted, and how many candidates they meet."""
+"""Lookups at a given size: their rates, their recall of planted copies, and the candidates that they return."""
 
 import time
 from collections.abc import Sequence
@@ -6,90 +6,98 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
-from neardup.core.candidates.select import Nominee, nominate, together
+from neardup.core.candidates.select import Nominee, merge_found, nominate
 from neardup.index.protocol import LookupResult
 from neardup.index.redis.commands import batches
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, fingerprint_arrays
-from neardup.records import Language
 
 from tests.bench.ledger_size import BATCH
-from tests.bench.scale_corpus import Probe, unsigned
-from tests.bench.scale_stages import DETECTION, Bed, Figures, opened
+from tests.bench.scale_corpus import Probe, without_signatures
+from tests.bench.scale_stages import DETECTION, Figures, Setup, opened
 
-LIMITS = {language: DETECTION.of(language) for language in Language}
-TIERS = ("near", "both")  # what is looked up: SimHashes alone, or with their signatures
+THRESHOLDS = {language: DETECTION.of(language) for language in LANGUAGES}
+TIERS = ("near", "both")  # lookups by SimHash alone, and by SimHash and signature
 
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """What is looked up, and the number of the ledger's last story when the copies were planted."""
+    """The probes, and the number of the ledger's last story when they were drawn."""
 
     probes: Sequence[Probe]
     last: int
 
 
-async def look_up(bed: Bed, lookups: Lookups) -> Figures:
-    """Both tiers' lookups; and of the pairs that these nominate, with stories up to the last, a digest."""
-    async with opened(bed) as (index, ledger):
+async def look_up(setup: Setup, lookups: Lookups) -> Figures:
+    """The figures of the lookups of each tier, and the count and a digest of the pairs nominated by both fingerprints.
+
+    Pairs with stories after `lookups.last` are left out, so that all indexes must give the same digest.
+    """
+    async with opened(setup) as (index, ledger):
         figures: Figures = {}
         pairs, digest = 0, blake2b(digest_size=8)
-        for tier, asked in zip(TIERS, (unsigned(lookups.probes), lookups.probes), strict=True):
-            await index.lookup([asked[0].banded])  # whatever comes with a first call
+        for tier, probes in zip(TIERS, (without_signatures(lookups.probes), lookups.probes), strict=True):
+            await index.lookup([probes[0].banded])  # the first lookup loads compiled code
             tally = _Tally()
-            for batch in batches(asked, BATCH):
-                began = time.perf_counter()
-                _, found = await index.lookup([one.banded for one in batch])
-                tally.seconds.append(time.perf_counter() - began)
-                tally.add(batch, found)
+            for batch in batches(probes, BATCH):
+                start = time.perf_counter()
+                _, results = await index.lookup([probe.banded for probe in batch])
+                tally.seconds.append(time.perf_counter() - start)
+                tally.add(batch, results)
                 if tier == TIERS[-1]:
-                    for one in await _nominated(ledger, batch, found, lookups.last):
-                        pairs += len(one.matches)
-                        digest.update(repr(one).encode())
+                    for nominee in await _nominated(ledger, batch, results, lookups.last):
+                        pairs += len(nominee.matches)
+                        digest.update(repr(nominee).encode())
             figures[tier] = tally.figures()
         return figures | {"nominated": {"pairs": pairs, "digest": digest.hexdigest()}}
 
 
-async def _nominated(ledger: Ledger, batch: Sequence[Probe], found: Sequence[LookupResult], last: int) -> list[Nominee]:
-    """The pairs that a run finds worth comparing, given what its lookups brought up."""
-    held = await ledger.do(fingerprint_arrays.held, *together(found))
+async def _nominated(
+    ledger: Ledger, batch: Sequence[Probe], results: Sequence[LookupResult], last: int
+) -> list[Nominee]:
+    """The matches that a run would nominate for these lookup results, without stories after `last`."""
+    candidates = await ledger.do(fingerprint_arrays.held, *merge_found(results))
     groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
-    return nominate(groups, found, held.where(held.numbers <= last), LIMITS)
+    return nominate(groups, results, candidates.where(candidates.numbers <= last), THRESHOLDS)
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What lookups took and brought up: seconds of each batch, whether planted copies below the caps were found,
-    and by language how many candidates strangers met.
+    """Counts of lookups.
+
+    `seconds` has the time of each batch.  `found` records, for each planted copy whose buckets were not capped, whether
+    its original was found.  `candidates` has the number of candidates of each unrelated probe, by language and for
+    `all`.
     """
 
     seconds: list[float] = field(default_factory=list)
-    planted: list[bool] = field(default_factory=list)
-    met: dict[str, list[int]] = field(default_factory=dict)
+    found: list[bool] = field(default_factory=list)
+    candidates: dict[str, list[int]] = field(default_factory=dict)
     lookups: int = 0
     capped: int = 0
 
-    def add(self, batch: Sequence[Probe], found: Sequence[LookupResult]) -> None:
+    def add(self, batch: Sequence[Probe], results: Sequence[LookupResult]) -> None:
         self.lookups += len(batch)
-        for probe, one in zip(batch, found, strict=True):
+        for probe, result in zip(batch, results, strict=True):
             number, story_id = probe.original
-            self.capped += bool(one.capped)
+            self.capped += bool(result.capped)
             if not number:
-                for whose in ("all", probe.banded.language):
-                    self.met.setdefault(whose, []).append(len(one.ids) + len(one.numbers))
-            elif (probe.near or probe.alike) and not one.capped:
-                self.planted.append(number in one.numbers or story_id in one.ids)
+                for group in ("all", probe.banded.language):
+                    self.candidates.setdefault(group, []).append(len(result.ids) + len(result.numbers))
+            elif (probe.near or probe.shares_bands) and not result.capped:
+                self.found.append(number in result.numbers or story_id in result.ids)
 
     def figures(self) -> Figures:
         return {
             "lookups": self.lookups,
             "per_second": self.lookups / sum(self.seconds),
-            "batch_milliseconds": _spread([1000 * seconds for seconds in self.seconds]),
-            "planted": len(self.planted),
-            "recall": float(np.mean(self.planted)),
+            "batch_milliseconds": _mean_p50_p99([1000 * seconds for seconds in self.seconds]),
+            "planted": len(self.found),
+            "recall": float(np.mean(self.found)),
             "capped": self.capped,
-            "candidates": {whose: _spread(counts) for whose, counts in self.met.items()},
+            "candidates": {group: _mean_p50_p99(counts) for group, counts in self.candidates.items()},
         }
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
+def _mean_p50_p99(values: Sequence[float]) -> dict[str, float]:
     return {"mean": float(np.mean(values)), **{f"p{n}": float(np.percentile(values, n)) for n in (50, 99)}}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from neardup.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.bench import report
@@ -16,25 +17,25 @@ Facts = Iterator[tuple[str, float]]
 
 
 def show(rows: Sequence[Figures]) -> None:
-    """A table for each kind of stories, a column for each size; below it the languages, at the last size."""
+    """Print a table for each kind of stories, with a column for each size, and tables by language for the last size."""
     for kind, group in groupby(rows, lambda row: row["kind"]):
-        mine = list(group)
-        columns = [dict(_facts(row)) for row in mine]
-        table = report.table_of(kind, *(f"{row['stories']:,}" for row in mine), "growth")
+        sizes = list(group)
+        columns = [dict(_facts(row)) for row in sizes]
+        table = report.table_of(kind, *(f"{row['stories']:,}" for row in sizes), "growth")
         for name, last in columns[-1].items():
             first = columns[0].get(name)
-            growth = f"{last / first:.2f}" if first and len(mine) > 1 else ""
-            table.add_row(name, *(_told(column.get(name)) for column in columns), growth)
+            growth = f"{last / first:.2f}" if first and len(sizes) > 1 else ""
+            table.add_row(name, *(_number(column.get(name)) for column in columns), growth)
         report.out.print(table)
-        _show_languages(mine[-1])
+        _show_languages(sizes[-1])
 
 
-def _told(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.{1 if value < 100 else 0}f}"
 
 
 def _facts(row: Figures) -> Facts:
-    yield "ledger, bytes a story", row["ledger"]["all"] / row["stories"]
+    yield "ledger, bytes/story", row["ledger"]["all"] / row["stories"]
     if "sweep" in row:
         for name, value in _of_sweep(row["sweep"]):
             yield f"sweep, {name}", value
@@ -47,67 +48,69 @@ def _facts(row: Figures) -> Facts:
 def _of_sweep(figures: Figures) -> Facts:
     yield "seconds", figures["load"] + figures["nominate"]
     for step in ("load", "near", "nominate"):
-        yield f"{step}, us a story", figures[step] * MICRO / figures["stories"]
+        yield f"{step}, us/story", figures[step] * MICRO / figures["stories"]
     yield "pairs", figures["pairs"]
-    yield "peak RSS, MB", figures["peak_rss_mb"]
+    yield "peak RSS, MiB", figures["peak_rss_mb"]
 
 
 def _of_index(figures: Figures) -> Facts:
     reindex, insert, daily = (figures[stage] for stage in ("reindex", "insert", "daily"))
-    yield "bytes a story", figures["bytes"]["all"] / reindex["stories"]
+    yield "bytes/story", figures["bytes"]["all"] / reindex["stories"]
     yield "reindex, seconds", reindex["seconds"]
-    yield "reindex, us a story", reindex["seconds"] * MICRO / reindex["stories"]
+    yield "reindex, us/story", reindex["seconds"] * MICRO / reindex["stories"]
     for tier in TIERS:
         for name, value in _of_lookups(figures["look_up"][tier]):
-            yield f"look up {tier}, {name}", value
-    yield "inserted per second", insert["stories"] / insert["seconds"]
+            yield f"lookup {tier}, {name}", value
+    yield "insert, stories/s", insert["stories"] / insert["seconds"]
     yield "daily, seconds", daily["seconds"]
     for stage, seconds in daily["stages"].items():
-        yield f"daily, {stage}, us a story", seconds * MICRO / daily["stories"]
+        yield f"daily, {stage}, us/story", seconds * MICRO / daily["stories"]
     for stage in ("reindex", "look_up", "insert", "daily"):
-        yield f"{stage}, peak RSS, MB", figures[stage]["peak_rss_mb"]
+        yield f"{stage}, peak RSS, MiB", figures[stage]["peak_rss_mb"]
 
 
 def _of_lookups(figures: Figures) -> Facts:
     yield "per second", figures["per_second"]
     for spread in ("p50", "p99"):
-        yield f"a batch, {spread} ms", figures["batch_milliseconds"][spread]
+        yield f"batch {spread}, ms", figures["batch_milliseconds"][spread]
     for spread in ("mean", "p50", "p99"):
         yield f"candidates, {spread}", figures["candidates"]["all"][spread]
     yield "recall of copies", figures["recall"]
-    yield "lookups that met a cap", figures["capped"]
+    yield "lookups with a capped bucket", figures["capped"]
 
 
 def by_language(row: Figures) -> dict[Language, dict[str, Any]]:
-    """Of each language stories and bytes in the ledger; and by index stories, bytes of each tier, candidates a lookup.
+    """For each language, stories and bytes in the ledger, and by index stories, bytes by tier, candidates per lookup.
 
-    The ledger's bytes are shared out by stories, whose rows are drawn alike.  The index that comes after another
-    has some more stories, those that were inserted in the other.
+    The ledger's bytes are divided in proportion to stories, whose rows are alike in all languages.  Each index has more
+    stories than the one measured before it, because the ledger keeps the stories inserted for that one.
     """
     indexes = [name for name in INDEXES if name in row]
-    told: dict[Language, dict[str, Any]] = {}
-    for language in Language:
+    languages: dict[Language, dict[str, Any]] = {}
+    for language in LANGUAGES:
         stories = row["ledger"]["stories"].get(language, 0)
-        told[language] = {"stories": stories, "ledger_bytes": round(row["ledger"]["all"] * stories / row["stories"])}
+        ledger_bytes = round(row["ledger"]["all"] * stories / row["stories"])
+        languages[language] = {"stories": stories, "ledger_bytes": ledger_bytes}
         for name in indexes:
             figures = row[name]
-            told[language][name] = {
+            languages[language][name] = {
                 "stories": figures["reindex"]["in_index"].get(language, 0),
                 "bytes": figures["bytes"]["languages"].get(language, {}),
                 "candidates": {
                     tier: figures["look_up"][tier]["candidates"].get(language, {}).get("mean") for tier in TIERS
                 },
             }
-    return told
+    return languages
 
 
 def _show_languages(row: Figures) -> None:
     languages = by_language(row)
     for name in [name for name in INDEXES if name in row]:
-        columns = ("near, bytes", "signature, bytes", "near, candidates", "both, candidates")
+        columns = ("near, bytes/story", "signature, bytes/story", "near, candidates", "both, candidates")
         table = report.table_of(f"{row['kind']}, {name}", "stories", *columns)
-        for language, told in languages.items():
-            mine = told[name]
-            room = [mine["bytes"].get(tier, 0) / max(mine["stories"], 1) for tier in ("near", "signature")]
-            table.add_row(language, f"{mine['stories']:,}", *map(_told, (*room, *mine["candidates"].values())))
+        for language, figures in languages.items():
+            of_index = figures[name]
+            sizes = [of_index["bytes"].get(tier, 0) / max(of_index["stories"], 1) for tier in ("near", "signature")]
+            values = map(_number, (*sizes, *of_index["candidates"].values()))
+            table.add_row(language, f"{of_index['stories']:,}", *values)
         report.out.print(table)

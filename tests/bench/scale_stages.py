@@ -1,4 +1,4 @@
-"""What the bench at full size measures, each stage by `alone` in a process of its own; figures in seconds and bytes."""
+"""The stages that `make bench-scale` measures, each in a process of its own; figures are in seconds and bytes."""
 
 import asyncio
 import logging
@@ -22,11 +22,12 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.commands import batches
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, changes, runs
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import rebuild
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.progress import unwatched
+from neardup.pipeline.progress import ignore_progress
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.sweep import Sweep
 from neardup.pipeline.writer import Writer
@@ -34,6 +35,7 @@ from neardup.records import Fingerprinted, Language
 
 from tests.bench.ledger_size import BATCH
 from tests.bench.subject import stage_seconds
+from tests.support.languages import CODES
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
 from tests.support.synthetic_stories import commit
 
@@ -46,8 +48,8 @@ Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Bed:
-    """A ledger, and the index that is measured: a layout in the Redis at `url`, or a SQLite file of its own."""
+class Setup:
+    """A ledger, and the index to measure: with a layout, in the Redis at `url`; without one, in the SQLite `file`."""
 
     ledger: Path
     layout: Layout | None = None
@@ -59,30 +61,30 @@ class Bed:
 
     async def open_index(self) -> SqliteIndex | RedisIndex:
         if self.layout is None:
-            return SqliteIndex(self.file, DETECTION.bandings)
-        return await open_redis(self.url, DETECTION.bandings, self.layout)
+            return SqliteIndex(self.file, DETECTION.bandings(LANGUAGES))
+        return await open_redis(self.url, DETECTION.bandings(LANGUAGES), CODES, self.layout)
 
 
 Stage = Callable[..., Coroutine[None, None, Figures]]
 
 
-def alone(stage: Stage, bed: Bed, *given: object) -> Figures:
-    """What a stage measured in a process of its own, and that process's peak of memory."""
+def in_own_process(stage: Stage, setup: Setup, *arguments: object) -> Figures:
+    """Run a stage in a process of its own; returns its figures and the peak memory of that process."""
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(1, context) as process:
-        return process.submit(_measured, stage, bed, *given).result()
+        return process.submit(_measured, stage, setup, *arguments).result()
 
 
-def _measured(stage: Stage, bed: Bed, *given: object) -> Figures:
+def _measured(stage: Stage, setup: Setup, *arguments: object) -> Figures:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(stage(bed, *given)) | {"peak_rss_mb": peak_rss_mb()}
+        return runner.run(stage(setup, *arguments)) | {"peak_rss_mb": peak_rss_mb()}
 
 
 @asynccontextmanager
-async def opened(bed: Bed) -> AsyncIterator[tuple[SqliteIndex | RedisIndex, Ledger]]:
-    index, ledger = await bed.open_index(), Ledger(bed.ledger)
+async def opened(setup: Setup) -> AsyncIterator[tuple[SqliteIndex | RedisIndex, Ledger]]:
+    index, ledger = await setup.open_index(), Ledger(setup.ledger)
     try:
         yield index, ledger
     finally:
@@ -91,41 +93,41 @@ async def opened(bed: Bed) -> AsyncIterator[tuple[SqliteIndex | RedisIndex, Ledg
 
 
 @contextmanager
-def _clock() -> Iterator[Figures]:
-    """Fills in the seconds of the enclosed work, on the clock and of this process's CPU."""
+def _timed() -> Iterator[Figures]:
+    """Fill in the wall time and the CPU time of the enclosed work, in seconds."""
     figures: Figures = {}
-    began, spent = time.perf_counter(), cpu_seconds()
+    wall_start, cpu_start = time.perf_counter(), cpu_seconds()
     yield figures
-    figures |= {"seconds": time.perf_counter() - began, "cpu": cpu_seconds() - spent}
+    figures |= {"seconds": time.perf_counter() - wall_start, "cpu": cpu_seconds() - cpu_start}
 
 
-async def reindex(bed: Bed) -> Figures:
-    async with opened(bed) as (index, ledger):
-        with _clock() as figures:
+async def reindex(setup: Setup) -> Figures:
+    async with opened(setup) as (index, ledger):
+        with _timed() as figures:
             figures["stories"] = await rebuild(index, ledger, VERSION)
         return figures | await _counts(index, ledger)
 
 
 async def _counts(index: BucketStatistics, ledger: Ledger) -> Figures:
-    """The stories of each language, in the ledger and in the index."""
+    """The number of stories of each language, in the ledger and in the index."""
     return {"in_ledger": await ledger.do(runs.stories_by_language), "in_index": await index.story_counts()}
 
 
-async def insert(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
-    """Put new stories into the ledger, then, batch by batch and on the clock, into the index."""
-    async with opened(bed) as (index, ledger):
+async def insert(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
+    """Commit new stories to the ledger, then measure inserting them into the index batch by batch."""
+    async with opened(setup) as (index, ledger):
         before = await ledger.do(changes.last_seq)
         await ledger.do(commit, stories)
         new = await ledger.do(changes.after, before, len(stories))
-        with _clock() as figures:
+        with _timed() as figures:
             for batch in batches(new, BATCH):
                 await index.apply(batch, batch[-1].seq)
         return figures | {"stories": len(new)}
 
 
-async def daily(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
-    """What a daily run does of new stories, once they are fingerprinted: look up, commit, insert."""
-    async with opened(bed) as (index, ledger):
+async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
+    """The work of a daily run on new stories after they are fingerprinted: look up, nominate, commit, insert."""
+    async with opened(setup) as (index, ledger):
         writer = Writer(
             ledger,
             index,
@@ -134,12 +136,12 @@ async def daily(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
             index_wait=IndexWait(ledger),
             run_id=await ledger.do(runs.begin, "daily"),
             counts=Counts(),
-            standing=dict,
+            live_facts=dict,
             checkpoint=lambda resume: None,
             committed=lambda: None,
         )
         pending = await ledger.do(candidates.pending_count)
-        with _clock() as figures:
+        with _timed() as figures:
             async with writer:
                 for batch in batches(stories, BATCH):
                     await writer.write(batch, await writer.look_up(batch), 0)
@@ -148,24 +150,24 @@ async def daily(bed: Bed, stories: Sequence[Fingerprinted]) -> Figures:
         return figures | await _counts(index, ledger)
 
 
-async def sweep(bed: Bed) -> Figures:
-    """What a sweep does before it judges: read all fingerprints, nominate; and of that the near pairs alone."""
-    ledger = Ledger(bed.ledger)
+async def sweep(setup: Setup) -> Figures:
+    """The work of a sweep before verification: read all fingerprints, nominate; and finding the near pairs alone."""
+    ledger = Ledger(setup.ledger)
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
-    work = Sweep(ledger, DETECTION, VERSION, open_readers=_no_readers, stop=asyncio.Event(), watch=unwatched)
-    with _clock() as load:
-        held = await work._load(sizes)
+    work = Sweep(ledger, DETECTION, VERSION, open_readers=_no_readers, stop=asyncio.Event(), watch=ignore_progress)
+    with _timed() as load:
+        by_language = await work._load(sizes)
     figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0, "capped": 0}
     for language in sizes:
-        banding, mine = DETECTION.bandings[language], held.pop(language)
-        for _ in near_pairs(mine.simhashes[:1], banding.hamming, banding.max_bucket):
-            pass  # whatever comes with a first call
-        with _clock() as near:
-            for _ in near_pairs(mine.simhashes, banding.hamming, banding.max_bucket):
+        banding, stories = DETECTION.banding(language), by_language.pop(language)
+        for _ in near_pairs(stories.simhashes[:1], banding.hamming, banding.max_bucket):
+            pass  # the first call loads compiled code
+        with _timed() as near:
+            for _ in near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
                 pass
-        shortlist = Shortlist(mine, DETECTION.of(language).max_matches)
-        with _clock() as nominating:
-            capped = await work._nominate(language, mine, shortlist)
+        shortlist = Shortlist(stories, DETECTION.of(language).max_matches)
+        with _timed() as nominating:
+            capped = await work._nominate(language, stories, shortlist)
             figures["pairs"] += len(shortlist)
         figures["near"] += near["seconds"]
         figures["nominate"] += nominating["seconds"]
@@ -176,4 +178,4 @@ async def sweep(bed: Bed) -> Figures:
 
 
 def _no_readers() -> ReaderPool:
-    raise AssertionError("nothing is verified here, and no page is read")
+    raise AssertionError("this stage verifies no pair, so it must not open readers")

@@ -1,6 +1,6 @@
-"""`python -m tests.bench.skew CORPUS`: how unevenly unrelated stories fill the bands, and how the synthetic ones do.
+"""`python -m tests.bench.skew CORPUS`: how unevenly unrelated real stories and synthetic stories fill the buckets.
 
-Language by language: the corpus's stories of which no two are listed as a pair, and as many that are drawn.
+For each language it compares stories of the corpus, of which no two are listed as a pair, with as many synthetic ones.
 """
 
 import json
@@ -23,33 +23,33 @@ from tests.bench.corpus import Pair, check, read_documents
 from tests.support import synthetic
 from tests.support.synthetic import Stories
 
-MIN_WORDS = 100  # of less the pairs are not known
+MIN_WORDS = 100  # the pairs of shorter stories are not known
 SEED = 2
 
 
 def unrelated(corpus: Path, without: frozenset[int]) -> dict[Language, Stories]:
     """The stories of a corpus, leaving out the later one of each listed pair."""
     related = listed_pairs(corpus)
-    made: dict[Language, dict[int, tuple[bytes, bytes]]] = defaultdict(dict)
+    fingerprints: dict[Language, dict[int, tuple[bytes, bytes]]] = defaultdict(dict)
     for document in read_documents(corpus / "manifest.csv", corpus / "html"):
         words = tokens(document.text)
-        mine = made[document.language]
-        if len(words) < MIN_WORDS or document.id in without or related[document.id] & mine.keys():
+        chosen = fingerprints[document.language]
+        if len(words) < MIN_WORDS or document.id in without or related[document.id] & chosen.keys():
             continue
-        one = fingerprint(words)
-        if one.signature:
-            mine[document.id] = one.simhash, one.signature
+        computed = fingerprint(words)
+        if computed.signature:
+            chosen[document.id] = computed.simhash, computed.signature
     return {
         language: Stories(
-            np.frombuffer(b"".join(simhash for simhash, _ in mine.values()), np.uint8).reshape(-1, 16),
-            signature_rows([signature for _, signature in mine.values()]),
+            np.frombuffer(b"".join(simhash for simhash, _ in chosen.values()), np.uint8).reshape(-1, 16),
+            signature_rows([signature for _, signature in chosen.values()]),
         )
-        for language, mine in made.items()
+        for language, chosen in fingerprints.items()
     }
 
 
 def listed_pairs(corpus: Path) -> dict[int, set[int]]:
-    """Whom each story is listed with, whatever they have in common."""
+    """The ids of the stories that each story is listed with, at any score."""
     related: dict[int, set[int]] = defaultdict(set)
     with (corpus / "pairs.jsonl").open(encoding="utf-8") as file:
         pairs: Iterable[Pair] = [(row["a"], row["b"]) for row in map(json.loads, file)]
@@ -60,7 +60,7 @@ def listed_pairs(corpus: Path) -> dict[int, set[int]]:
 
 
 def measured(stories: Stories) -> list[str]:
-    """The figures of a row, in the order of the table's columns."""
+    """The figures of a row, in the order of COLUMNS."""
     bands, hash_bands = (np.ascontiguousarray(rows).view(np.uint16) for rows in (stories.signatures, stories.simhashes))
     halves = np.ascontiguousarray(stories.simhashes).view(np.uint64)
     shared, rows, bits = np.zeros(33, np.int64), np.zeros(65, np.int64), np.zeros(129, np.int64)
@@ -84,28 +84,32 @@ def measured(stories: Stories) -> list[str]:
 
 COLUMNS = (
     "stories",
-    "bucket, times uniform",
-    "of the worst band",
-    "pairs sharing a band",
-    "two bands",
-    "agreeing in 6 rows",
-    "two, if independent",
-    "SimHash bucket",
-    "bits that differ",
+    "signature bucket,\ntimes uniform",
+    "in the\nworst band",
+    "pairs that\nshare a band",
+    "two\nbands",
+    "agree in\n6 rows",
+    "two bands, if\nindependent",
+    "SimHash bucket,\ntimes uniform",
+    "Hamming\ndistance",
 )
 
 
 @click.command()
-@click.option("--without", type=click.File(), help="Ids of stories to leave out, one a line: pages with one footer.")
+@click.option(
+    "--without",
+    type=click.File(),
+    help="Ids of stories to leave out, one per line, such as pages with a common footer.",
+)
 @click.argument("corpus", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def main(without: Iterable[str] | None, corpus: Path) -> None:
-    """Measure the stories of CORPUS, and as many drawn ones."""
+    """Measure the unrelated stories of CORPUS, and as many synthetic ones."""
     check(corpus)
     table = report.table_of("", *COLUMNS)
     for language, stories in sorted(unrelated(corpus, frozenset(map(int, without or ()))).items()):
         drawn = synthetic.draw(np.random.default_rng(SEED), synthetic.prose(language), len(stories))
-        for kind, some in (("measured", stories), ("drawn", drawn)):
-            table.add_row(f"{language}, {kind}", *measured(some))
+        for kind, compared in (("real", stories), ("synthetic", drawn)):
+            table.add_row(f"{language}, {kind}", *measured(compared))
     report.out.print(table)
 
 

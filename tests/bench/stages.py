@@ -1,8 +1,7 @@
-"""What one story costs in each stage of its reading, in neardup and in the reference.
+"""Measures the CPU time of each stage of reading a page, in neardup and in the reference.
 
-`python -m tests.bench.stages CONFIG ENDPOINT COUNT` prints CPU microseconds a story, as JSON; the
-reference is given the first COUNT pages only.  Nothing else runs in the process meanwhile, and what
-is compiled is loaded before the clock starts.
+`python -m tests.bench.stages CONFIG ENDPOINT COUNT` prints CPU microseconds per story, as JSON; the reference processes
+the first COUNT pages only.  Nothing else runs in the process, and compiled code is loaded before the clock starts.
 """
 
 import asyncio
@@ -34,68 +33,68 @@ Costs = dict[str, float]
 
 
 def chain_costs(pages: Sequence[Any], stages: Mapping[str, Stage]) -> Costs:
-    """Each page through all the stages, one after the other; microseconds a page."""
-    spent = dict.fromkeys(stages, 0.0)
+    """Pass each page through all stages in turn; returns the CPU microseconds per page of each stage."""
+    cpu = dict.fromkeys(stages, 0.0)
     for page in pages:
         value: Any = page
         for name, stage in stages.items():
-            began = time.process_time()
+            start = time.process_time()
             value = stage(value)
-            spent[name] += time.process_time() - began
-    return {name: seconds * 1e6 / len(pages) for name, seconds in spent.items()}
+            cpu[name] += time.process_time() - start
+    return {name: seconds * 1e6 / len(pages) for name, seconds in cpu.items()}
 
 
 def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
-    """As a reader process has them: with as many requests under way as the reference has."""
+    """The costs in a reader process, with as many concurrent requests as the reference makes."""
     fingerprint_version.warm_up()
-    pages, extracting = Pages(config.content), extraction(config)
+    store, settings = Pages(config.content), extraction(config)
     paths = [path_of(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]
-    began = time.process_time()
-    documents = list(_fetched(pages, iter(paths)))
-    fetching = (time.process_time() - began) * 1e6 / len(ids)
+    start = time.process_time()
+    pages = list(_fetched(store, iter(paths)))
+    fetch = (time.process_time() - start) * 1e6 / len(ids)
     stages: dict[str, Stage] = {
-        "extract": lambda document: page_text(document.body, document.content_type, extracting),
+        "extract": lambda page: page_text(page.body, page.content_type, settings),
         "fingerprint": fingerprint_text,
     }
-    return {"fetch": fetching, **chain_costs(documents, stages)}
+    return {"fetch": fetch, **chain_costs(pages, stages)}
 
 
-def _fetched(pages: Pages, paths: Iterator[str]) -> Iterator[Page]:
+def _fetched(store: Pages, paths: Iterator[str]) -> Iterator[Page]:
     idle, other = socket.socketpair()
     with idle, other:
         transfers = Transfers(idle.fileno())
         for path in islice(paths, reference.CONCURRENCY):
-            transfers.begin(pages.begin(path))
+            transfers.begin(store.begin(path))
         while transfers.under_way:
-            transfers.go_on(wait=True)
-            while get := transfers.next():
-                document = pages.taken(get)
+            transfers.advance(wait=True)
+            while get := transfers.pop_finished():
+                page = store.page_of(get)
                 for path in islice(paths, 1):
-                    transfers.begin(pages.begin(path))
-                assert document is not None
-                yield document
+                    transfers.begin(store.begin(path))
+                assert page is not None
+                yield page
 
 
 async def reference_costs(endpoint: str, ids: Sequence[int]) -> Costs:
-    gate = asyncio.Semaphore(reference.CONCURRENCY)
+    slots = asyncio.Semaphore(reference.CONCURRENCY)
     async with reference.s3_client(endpoint) as s3:
 
         async def fetch(story_id: int) -> bytes:
-            async with gate:
+            async with slots:
                 return await reference.fetch(s3, story_id)
 
-        began = time.process_time()
+        start = time.process_time()
         pages = await asyncio.gather(*map(fetch, ids))
-        fetching = (time.process_time() - began) * 1e6 / len(ids)
+        fetch_cost = (time.process_time() - start) * 1e6 / len(ids)
     stages: dict[str, Stage] = {
         "extract": lambda page: reference.text_of(page.decode()),
         "fingerprint": lambda text: reference.simhash(reference.words_of(text)),
     }
-    return {"fetch": fetching, **chain_costs(pages, stages)}
+    return {"fetch": fetch_cost, **chain_costs(pages, stages)}
 
 
 def main(config: Config, endpoint: str, count: int) -> dict[str, Costs]:
-    """All pages of the configured manifest, and the reference's part of them."""
+    """The costs of neardup on all pages of the manifest, and of the reference on the first `count`."""
     assert config.source.manifest is not None
     ids = read_ids(config.source.manifest)
     return {

@@ -1,6 +1,6 @@
-"""neardup as it is deployed: a backfill of all the pages into an empty ledger and index.
+"""Runs neardup as it is deployed and measures it.
 
-`python -m tests.bench.subject CONFIG [backfill|fresh|daily]` prints what it measured, as JSON.
+`python -m tests.bench.subject CONFIG [backfill|fresh|daily]` prints a `Measured`, as JSON.
 """
 
 import asyncio
@@ -33,17 +33,20 @@ S3 = 'url = "s3://stories/"\nendpoint = "{endpoint}"\nregion = "us-east-1"\npath
 
 
 def embedded_config(pages: Path) -> str:
-    """Files and SQLite."""
+    """The configuration for pages in files and an index in SQLite."""
     return CONFIG.format(pages=pages, content=FILES.format(pages=pages), index="sqlite:")
 
 
 def served_config(pages: Path, endpoint: str, redis_url: str) -> str:
-    """S3 over HTTP and Redis."""
+    """The configuration for pages in S3 over HTTP and an index in Redis."""
     return CONFIG.format(pages=pages, content=S3.format(endpoint=endpoint), index=redis_url)
 
 
 async def run(config: Config, command: str = "backfill") -> Measured:
-    """Backfill, `fresh` (with the index built at the end) or daily; every story must have been fingerprinted."""
+    """Run `backfill`, `fresh` (a backfill that builds the index at the end) or `daily`.
+
+    Raises RuntimeError unless every listed story is fingerprinted.
+    """
     measured = Measured(0)
     async with open_app(config) as app, metered(measured):
         fresh = command == "fresh"
@@ -57,7 +60,7 @@ async def run(config: Config, command: str = "backfill") -> Measured:
 
 
 def stage_seconds() -> dict[str, float]:
-    """Stage -> the seconds that its histogram adds up to."""
+    """Stage -> the sum of its histogram, in seconds."""
     [histogram] = STAGE_SECONDS.collect()
     return {sample.labels["stage"]: sample.value for sample in histogram.samples if sample.name.endswith("_sum")}
 

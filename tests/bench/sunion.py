@@ -1,4 +1,4 @@
-"""The usual lookup of near SimHashes, by the documented keys: all members of all bands, then their hashes."""
+"""The usual lookup of near SimHashes in the documented layout: fetch all members of all bands, then their hashes."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tests.support.synthetic import LANGUAGE
 
 
 def look_up(client: redis.Redis, batch: Sequence[Banded], distance: int) -> list[int]:
-    """How many stories are within the Hamming distance of each of the batch: SUNION, then HMGET."""
+    """For each probe, the number of stories within the Hamming distance, found with SUNION and HMGET."""
     pipe = client.pipeline(transaction=False)
     for probe in batch:
         pipe.sunion([f"{LANGUAGE}:{band}:{value}" for band, value in enumerate(band_values(probe.simhash))])
@@ -24,5 +24,5 @@ def look_up(client: redis.Redis, batch: Sequence[Banded], distance: int) -> list
 
 
 def _near(digits: Sequence[bytes], probe: Banded, distance: int) -> int:
-    rows = hash_rows([bytes.fromhex(one.decode()) for one in digits])
+    rows = hash_rows([bytes.fromhex(hexadecimal.decode()) for hexadecimal in digits])
     return int(np.count_nonzero(hamming(rows, hash_rows([probe.simhash])) <= distance))

@@ -1,8 +1,8 @@
-"""The pairs among many stories of one language, by tier and kind of fingerprints, and reading them from a ledger.
+"""Measures finding all pairs among many stories of one language, by tier and by kind of stories.
 
-`python -m tests.bench.sweep_size --stories N [LEDGER]`.  A copy is planted for every twentieth story.  Of a
-LEDGER all fingerprints are read as a sweep reads them.  Each part runs in a process of its own; figures are
-printed, never asserted.
+`python -m tests.bench.sweep_size --stories N [LEDGER]`.  Every twentieth story is a copy.  With a LEDGER, the benchmark
+also reads all its fingerprints as a sweep does.  Each part runs in a process of its own; figures are printed, never
+asserted.
 """
 
 import json
@@ -14,59 +14,63 @@ from pathlib import Path
 import click
 import numpy as np
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import Portion, near_pairs
-from neardup.core.candidates.top_k import Held, nominated
+from neardup.core.candidates.all_pairs import PairChunk, near_pairs
+from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
 from neardup.ledger import fingerprint_arrays, read
-from neardup.pipeline.sweep import STORIES_A_READ
+from neardup.pipeline.sweep import STORIES_PER_READ
 
 from tests.bench import report
 from tests.support import synthetic
 from tests.support.module_process import machine, run_module
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
-from tests.support.synthetic import FIRST_ID, LANGUAGE, Source
+from tests.support.synthetic import FIRST_ID, LANGUAGE, Distribution
 
 MODULE = "tests.bench.sweep_size"
-SOURCES: dict[str, Callable[[], Source]] = {"uniform": synthetic.uniform, "prose": lambda: synthetic.prose(LANGUAGE)}
-COPIES = 0.05
+KINDS: dict[str, Callable[[], Distribution]] = {
+    "uniform": synthetic.uniform,
+    "prose": lambda: synthetic.prose(LANGUAGE),
+}
+COPY_SHARE = 0.05
 SEED = 1
-WARM = 100
+WARM_UP = 100
 DETECTION = Detection()
 
-Find = Callable[[Held], Iterator[Portion]]
+Find = Callable[[LanguageFingerprints], Iterator[PairChunk]]
 
 
-def near(held: Held) -> Iterator[Portion]:
-    return near_pairs(held.simhashes, DETECTION.hamming, DETECTION.max_bucket)
+def near(stories: LanguageFingerprints) -> Iterator[PairChunk]:
+    return near_pairs(stories.simhashes, DETECTION.hamming, DETECTION.max_bucket)
 
 
-def both(held: Held) -> Iterator[Portion]:
-    return nominated(held, DETECTION.bandings[LANGUAGE], DETECTION.of(LANGUAGE).agreeing_rows)
+def both(stories: LanguageFingerprints) -> Iterator[PairChunk]:
+    return nominated_pairs(stories, DETECTION.banding(LANGUAGE), DETECTION.of(LANGUAGE).agreeing_rows)
 
 
 TIERS: dict[str, Find] = {"SimHashes": near, "both": both}
 
 
-def held_stories(kind: str, count: int) -> Held:
-    held = Held.zeros(count)
-    held.ids[:] = FIRST_ID + np.arange(count)
-    held.signed[:] = True
+def draw_stories(kind: str, count: int) -> LanguageFingerprints:
+    stories = LanguageFingerprints.zeros(count)
+    stories.ids[:] = FIRST_ID + np.arange(count)
+    stories.signed[:] = True
     start = 0
-    for part in synthetic.drawn(np.random.default_rng(SEED), SOURCES[kind](), count, COPIES):
-        read = slice(start, start := start + len(part))
-        held.simhashes[read] = np.ascontiguousarray(part.simhashes).view(np.uint64)
-        held.signatures[read] = part.signatures
-    return held
+    for part in synthetic.draw_chunks(np.random.default_rng(SEED), KINDS[kind](), count, COPY_SHARE):
+        chunk = slice(start, start := start + len(part))
+        stories.simhashes[chunk] = np.ascontiguousarray(part.simhashes).view(np.uint64)
+        stories.signatures[chunk] = part.signatures
+    return stories
 
 
-def measure(find: Find, held: Held) -> dict[str, float]:
-    began, spent = time.perf_counter(), cpu_seconds()
+def measure(find: Find, stories: LanguageFingerprints) -> dict[str, float]:
+    """Find all pairs; returns the seconds, CPU seconds, pairs, capped buckets and the peak memory in MiB."""
+    wall_start, cpu_start = time.perf_counter(), cpu_seconds()
     pairs = capped = 0
-    for portion in find(held):
+    for portion in find(stories):
         pairs += len(portion.left)
         capped += len(portion.capped)
     return {
-        "seconds": time.perf_counter() - began,
-        "cpu": cpu_seconds() - spent,
+        "seconds": time.perf_counter() - wall_start,
+        "cpu": cpu_seconds() - cpu_start,
         "pairs": pairs,
         "capped": capped,
         "rss": peak_rss_mb(),
@@ -74,42 +78,44 @@ def measure(find: Find, held: Held) -> dict[str, float]:
 
 
 def measure_reading(ledger: Path) -> dict[str, float]:
-    began, spent, number, stories = time.perf_counter(), cpu_seconds(), 0, 0
+    """Read all fingerprints; returns the seconds, CPU seconds, stories and the peak memory in MiB."""
+    wall_start, cpu_start, number, stories = time.perf_counter(), cpu_seconds(), 0, 0
     with closing(read(ledger)) as db:
-        while len(page := fingerprint_arrays.after(db, number, STORIES_A_READ)):
+        while len(page := fingerprint_arrays.after(db, number, STORIES_PER_READ)):
             number, stories = int(page.numbers[-1]), stories + len(page)
     return {
-        "seconds": time.perf_counter() - began,
-        "cpu": cpu_seconds() - spent,
+        "seconds": time.perf_counter() - wall_start,
+        "cpu": cpu_seconds() - cpu_start,
         "stories": stories,
         "rss": peak_rss_mb(),
     }
 
 
 @click.command()
-@click.option("--stories", default=1_000_000, show_default=True, type=click.IntRange(min=WARM))
-@click.option("--part", nargs=2, type=(click.Choice(list(SOURCES)), click.Choice(list(TIERS))), hidden=True)
+@click.option("--stories", default=1_000_000, show_default=True, type=click.IntRange(min=WARM_UP))
+@click.option("--part", nargs=2, type=(click.Choice(list(KINDS)), click.Choice(list(TIERS))), hidden=True)
 @click.argument("ledger", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def main(stories: int, part: tuple[str, str] | None, ledger: Path | None) -> None:
+    """Measure finding all pairs among synthetic stories, and reading the fingerprints of LEDGER."""
     if part:
         kind, tier = part
-        measure(TIERS[tier], held_stories(kind, WARM))  # compiles
-        click.echo(json.dumps(measure(TIERS[tier], held_stories(kind, stories))))
+        measure(TIERS[tier], draw_stories(kind, WARM_UP))  # the first call loads compiled code
+        click.echo(json.dumps(measure(TIERS[tier], draw_stories(kind, stories))))
         return
     click.echo(f"{machine()}; {stories:,} stories of one language, one run each")
-    table = report.table_of("", "seconds", "CPU s", "pairs", "runs cut", "peak RSS, MB")
+    table = report.table_of("", "seconds", "CPU s", "pairs", "capped buckets", "peak RSS, MiB")
     for tier in TIERS:
-        for kind in SOURCES:
-            made = run_module(MODULE, "--stories", stories, "--part", kind, tier)
+        for kind in KINDS:
+            figures = run_module(MODULE, "--stories", stories, "--part", kind, tier)
             table.add_row(
                 f"{tier}, {kind}",
-                *(f"{made[name]:,.1f}" for name in ("seconds", "cpu")),
-                *(f"{made[name]:,.0f}" for name in ("pairs", "capped", "rss")),
+                *(f"{figures[name]:,.1f}" for name in ("seconds", "cpu")),
+                *(f"{figures[name]:,.0f}" for name in ("pairs", "capped", "rss")),
             )
     report.out.print(table)
     if ledger:
-        made = measure_reading(ledger)
-        click.echo(f"reading {made['stories']:,} stories: {made['seconds']:.1f} s, {made['cpu']:.1f} s of CPU")
+        figures = measure_reading(ledger)
+        click.echo(f"reading {figures['stories']:,} stories: {figures['seconds']:.1f} s, {figures['cpu']:.1f} s of CPU")
 
 
 if __name__ == "__main__":

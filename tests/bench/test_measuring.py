@@ -1,4 +1,4 @@
-"""The bench measures what a run does, all of it, and nothing that comes with a first call."""
+"""Laws: the benchmarks measure all the work of a run, and not the loading of code at a first call."""
 
 import csv
 import subprocess
@@ -14,6 +14,7 @@ from neardup.core.fingerprint import compute
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.protocol import LookupResult
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.records import Banded
 
 from tests.bench import candidates, detector, report, stages
@@ -31,26 +32,32 @@ def test_the_cpu_of_children_counts() -> None:
     found = Detected(1)
     with found.stage("all"):
         subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
-    assert found.cpu["all"] >= 0.3, "neardup's pages are read by children"
+    assert found.cpu["all"] >= 0.3, "child processes read neardup's pages, so their CPU time must count"
 
 
-def test_a_story_is_read_as_by_a_reading_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_are_measured_as_a_reader_process_runs_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(text: str) -> None:
-        raise AssertionError("a run does not fingerprint by the plain road")
+        raise AssertionError("the plain implementation ran, but a run uses the compiled kernel")
 
-    order, clock, warm_up = [], time.process_time, fingerprint_version.warm_up
-    monkeypatch.setattr(compute, "_read_plainly", refuse)
-    monkeypatch.setattr(fingerprint_version, "warm_up", lambda: order.append("loaded") or warm_up())  # type: ignore[func-returns-value]
-    monkeypatch.setattr(time, "process_time", lambda: order.append("clock") or clock())  # type: ignore[func-returns-value]
+    calls, clock, warm_up = list[str](), time.process_time, fingerprint_version.warm_up
+
+    def warm_up_once() -> None:
+        """Some golden texts need the plain implementation, so it is refused only after the check of them."""
+        calls.append("warm_up")
+        warm_up()
+        monkeypatch.setattr(compute, "_read_plainly", refuse)
+
+    monkeypatch.setattr(fingerprint_version, "warm_up", warm_up_once)
+    monkeypatch.setattr(time, "process_time", lambda: calls.append("clock") or clock())  # type: ignore[func-returns-value]
     write_pages(tmp_path / "pages", 5)
     (tmp_path / "config.toml").write_text(embedded_config(tmp_path / "pages"), encoding="utf-8")
     costs = stages.subject_costs(load(tmp_path / "config.toml"), read_ids(tmp_path / "pages" / "manifest.csv"))
-    assert list(costs) == ["fetch", "extract", "fingerprint"], "the stages that a run's metrics name"
+    assert list(costs) == ["fetch", "extract", "fingerprint"], "the stages have other names in a run's metrics"
     assert all(cost > 0 for cost in costs.values()), costs
-    assert order[0] == "loaded", "the clock of a stage is started before its code is loaded"
+    assert calls[0] == "warm_up", "the clock of a stage started before its code was loaded"
 
 
-async def test_the_detector_leaves_out_what_a_run_leaves_out(tmp_path: Path) -> None:
+async def test_the_detector_skips_the_stories_that_a_run_skips(tmp_path: Path) -> None:
     write_pages(tmp_path / "html", 3, plant=False)
     (tmp_path / "html" / "wordless.html").write_text("<p>!</p>", encoding="utf-8")
     pages = [f"{LANGUAGE}/{FIRST_ID + n}.html" for n in range(3)]
@@ -63,47 +70,47 @@ async def test_the_detector_leaves_out_what_a_run_leaves_out(tmp_path: Path) -> 
     assert results[detector.VERIFIED].pairs == [(0, 3), (1, 4), (2, 5)]
 
 
-async def test_no_lookup_is_timed_before_one_that_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, timed = [], []
+async def test_the_first_lookup_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock_calls, timed = [], []
 
-    def used() -> float:
-        """Asked when the clock is started, and when it is stopped."""
-        asked.append(True)
+    def server_cpu() -> float:
+        """Called when the clock starts, and when it stops."""
+        clock_calls.append(True)
         return 0.0
 
     class Watched(SqliteIndex):
         async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
-            timed.append(len(asked) % 2 == 1)
+            timed.append(len(clock_calls) % 2 == 1)
             return await super().lookup(probes)
 
-    monkeypatch.setattr(candidates, "PROBES", candidates.PROBED)
+    monkeypatch.setattr(candidates, "PROBES", candidates.PROBES_PER_LOOKUP)
     rng = np.random.default_rng(1)
     stories = synthetic.draw(rng, synthetic.uniform(), candidates.INSERTS + 100)
     probes = synthetic.make_probes(rng, synthetic.uniform(), stories, candidates.PROBES)
-    index = Watched(tmp_path / "index.db", DETECTION.bandings)
-    figures = await candidates.measure(index, stories, probes, used, tmp_path)
+    index = Watched(tmp_path / "index.db", DETECTION.bandings(LANGUAGES))
+    figures = await candidates.measure(index, stories, probes, server_cpu, tmp_path)
     await index.close()
-    assert timed == [False, True, True], "the first lookup loads compiled code"
-    assert all(figures.found[synthetic.BITS]), "three bits are within the distance"
+    assert timed == [False, True, True], "the first lookup loads compiled code, so it must not be timed"
+    assert all(figures.found[synthetic.THREE_BITS]), "a copy within the Hamming distance was not found"
 
 
-def test_candidates_are_nominated_by_the_bands_that_they_share() -> None:
+def test_candidates_that_share_bands_are_nominated() -> None:
     signatures = np.arange(3 * 64, dtype=np.uint8).reshape(3, 64)
     signatures[1, :40:2] = signatures[0, :40:2]
     signatures[2, :20] = signatures[0, :20]
     stories = Stories(np.array([[0] * 16, [255] * 16, [15] * 16], np.uint8), signatures)
     probe = Banded(LANGUAGE, bytes([0xF0] * 16), signatures[0].tobytes())
-    nominee, met = candidates._nominated(
+    nominee, count = candidates._nominated(
         stories, probe, LookupResult({synthetic.FIRST_ID + 1}, np.array([2, 3], np.uint32), {})
     )
-    assert met == 2, "who is met by id and by number is one story"
-    assert nominee.matches == (synthetic.FIRST_ID + 2,), "the other agrees in 20 rows, but shares no band"
+    assert count == 2, "a story found by id and by number was counted twice"
+    assert nominee.matches == (synthetic.FIRST_ID + 2,), "story 1 agrees in 20 rows, but shares no band"
 
 
-def test_stages_that_overlap_are_no_part_of_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_of_batch_stages_omits_page_stages(capsys: pytest.CaptureFixture[str]) -> None:
     seconds = dict.fromkeys(
         ("fetch", "extract", "fingerprint", "look_up", "nominate", "commit", "index", "verify"), 1.0
     )
     report.show_batches({"flow": [Run(Measured(10, stages=seconds))]})
-    told = {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]}
-    assert told == {"look_up", "nominate", "commit", "index", "verify"}, "pages are read by two processes at once"
+    shown = {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]}
+    assert shown == {"look_up", "nominate", "commit", "index", "verify"}, "the wall times of page stages overlap"

@@ -1,9 +1,9 @@
-"""`make bench-scale` at a five-hundredth: what must hold at any size, whatever it takes."""
+"""Laws of `make bench-scale` that hold at any size, tested at a five-hundredth of the full size."""
 
 from typing import Any
 
 import pytest
-from neardup.records import Language
+from neardup.languages import LANGUAGES
 
 from tests.bench.scale_lookups import TIERS
 from tests.bench.scale_stages import INDEXES, LAYOUTS
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    """What was measured at each size."""
+    """The figures at each size."""
     return list(run_module("tests.bench.scale", "--size", "1/500", "--only", "prose", "--json")["measured"])
 
 
@@ -29,9 +29,9 @@ def test_every_story_is_in_the_ledger_and_in_each_index(rows: list[Row]) -> None
             assert built["stories"] == sum(built["in_ledger"].values()) >= row["stories"], name
             assert built["in_index"] == built["in_ledger"], name
             assert after["in_index"] == after["in_ledger"], name
-            came = sum(after["in_index"].values()) - built["stories"]
-            assert came == row[name]["insert"]["stories"] + after["stories"], name
-            assert set(built["in_index"]) == set(Language), name
+            added = sum(after["in_index"].values()) - built["stories"]
+            assert added == row[name]["insert"]["stories"] + after["stories"], name
+            assert set(built["in_index"]) == set(LANGUAGES), name
         assert row["compact"]["reindex"]["in_ledger"] == row["ledger"]["stories"]
 
 
@@ -39,34 +39,34 @@ def test_every_planted_copy_is_found(rows: list[Row]) -> None:
     for row in rows:
         for name in [name for name in INDEXES if name in row]:
             for tier in TIERS:
-                said = row[name]["look_up"][tier]
-                assert said["capped"] == 0, (name, tier)
-                assert said["planted"] > said["lookups"] / 12, (name, tier)
-                assert said["recall"] == 1.0, (name, tier)
+                figures = row[name]["look_up"][tier]
+                assert figures["capped"] == 0, (name, tier)
+                assert figures["planted"] > figures["lookups"] / 12, (name, tier)
+                assert figures["recall"] == 1.0, (name, tier)
 
 
 def test_all_indexes_nominate_the_same_pairs(rows: list[Row]) -> None:
     for row in rows:
-        said = {name: row[name]["look_up"]["nominated"] for name in INDEXES if name in row}
-        assert all(one == said["compact"] for one in said.values()), said
-        assert said["compact"]["pairs"] > row["compact"]["look_up"]["both"]["lookups"] / 4
+        nominated = {name: row[name]["look_up"]["nominated"] for name in INDEXES if name in row}
+        assert all(pairs == nominated["compact"] for pairs in nominated.values()), nominated
+        assert nominated["compact"]["pairs"] > row["compact"]["look_up"]["both"]["lookups"] / 4
 
 
-def test_bytes_are_told_and_add_up(rows: list[Row]) -> None:
+def test_bytes_add_up(rows: list[Row]) -> None:
     for row in rows:
         assert row["ledger"]["all"] == sum(row["ledger"]["tables"].values()) > 150 * row["stories"]
         for name in [name for name in INDEXES if name in row]:
-            told = row[name]["bytes"]
-            parts = [taken for tiers in told["languages"].values() for taken in tiers.values()]
-            assert len(parts) == len(TIERS) * len(Language), name
-            assert sum(parts) == pytest.approx(told["all"], rel=1e-3), name
+            sizes = row[name]["bytes"]
+            parts = [size for tiers in sizes["languages"].values() for size in tiers.values()]
+            assert len(parts) == len(TIERS) * len(LANGUAGES), name
+            assert sum(parts) == pytest.approx(sizes["all"], rel=1e-3), name
         assert row["sqlite"]["bytes"]["all"] > 37 * 4 * row["stories"]
 
 
 def test_the_compact_layout_is_smaller_than_the_documented_one(rows: list[Row]) -> None:
     for row in (rows[0], rows[-1]):
         compact, documented = (row[name]["bytes"]["languages"] for name in LAYOUTS)
-        for language in Language:
+        for language in LANGUAGES:
             for tier in ("near", "signature"):
                 assert compact[language][tier] < documented[language][tier], (row["stories"], language, tier)
 

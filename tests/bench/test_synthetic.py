@@ -1,4 +1,4 @@
-"""Synthetic stories are what their source says: the same for a seed, uneven as stated, with so many copies."""
+"""Laws: synthetic stories follow their distribution, are the same for the same seed, and contain the planted copies."""
 
 from itertools import combinations
 
@@ -11,44 +11,45 @@ from neardup.insights.plan.profile import collisions
 from neardup.records import Language
 
 from tests.support import synthetic
-from tests.support.synthetic import CHUNK, Source, Stories
+from tests.support.languages import ODIA, SAMPLED
+from tests.support.synthetic import CHUNK, Distribution, Stories
 
 UNIFORM = 1 / BAND_VALUES
 
 
-@pytest.mark.parametrize("language", Language)
-def test_bands_collide_as_often_as_stated(language: Language) -> None:
-    source = synthetic.prose(language)
-    made = synthetic.draw(np.random.default_rng(1), source, 20_000)
-    assert source.collision() > 1.3 * UNIFORM < source.hash_collision(), "prose is uneven"
-    assert collisions(made.signatures.view(np.uint16), BAND_VALUES).mean() == pytest.approx(source.collision(), rel=0.1)
-    assert collisions(made.simhashes.view(np.uint16), BAND_VALUES).mean() == pytest.approx(
-        source.hash_collision(), rel=0.1
-    )
+@pytest.mark.parametrize("language", SAMPLED)
+def test_bands_collide_as_often_as_the_distribution_predicts(language: Language) -> None:
+    prose = synthetic.prose(language)
+    stories = synthetic.draw(np.random.default_rng(1), prose, 20_000)
+    signature_collisions = collisions(stories.signatures.view(np.uint16), BAND_VALUES).mean()
+    simhash_collisions = collisions(stories.simhashes.view(np.uint16), BAND_VALUES).mean()
+    assert prose.signature_collision() > 1.3 * UNIFORM < prose.simhash_collision(), "prose must be skewed"
+    assert signature_collisions == pytest.approx(prose.signature_collision(), rel=0.1)
+    assert simhash_collisions == pytest.approx(prose.simhash_collision(), rel=0.1)
 
 
 def test_uniform_bands_collide_by_chance() -> None:
-    source = synthetic.uniform()
-    assert source.collision() == pytest.approx(UNIFORM)
-    assert source.hash_collision() == pytest.approx(UNIFORM)
+    uniform = synthetic.uniform()
+    assert uniform.signature_collision() == pytest.approx(UNIFORM)
+    assert uniform.simhash_collision() == pytest.approx(UNIFORM)
 
 
-@pytest.mark.parametrize("source", [synthetic.uniform(), synthetic.prose(Language.ODIA)], ids=["uniform", "prose"])
-def test_a_seed_gives_the_same_stories_in_chunks_or_at_once(source: Source) -> None:
+@pytest.mark.parametrize("distribution", [synthetic.uniform(), synthetic.prose(ODIA)], ids=["uniform", "prose"])
+def test_a_seed_gives_the_same_stories_in_chunks_or_at_once(distribution: Distribution) -> None:
     count = CHUNK + 100
-    whole = synthetic.draw(np.random.default_rng(7), source, count)
-    parts = [*synthetic.drawn(np.random.default_rng(7), source, count)]
+    whole = synthetic.draw(np.random.default_rng(7), distribution, count)
+    parts = [*synthetic.draw_chunks(np.random.default_rng(7), distribution, count)]
     assert [len(part) for part in parts] == [CHUNK, 100]
     for column in Stories.__slots__:
         assert np.array_equal(np.concatenate([getattr(part, column) for part in parts]), getattr(whole, column))
 
 
-def test_so_many_are_copies() -> None:
-    [stories] = synthetic.drawn(np.random.default_rng(7), synthetic.uniform(), 1000, copies=0.2)
+def test_the_requested_share_are_copies() -> None:
+    [stories] = synthetic.draw_chunks(np.random.default_rng(7), synthetic.uniform(), 1000, copies=0.2)
     left, right = np.array([*combinations(range(1000), 2)]).T
     halves = stories.simhashes.view(np.uint64)
     near = hamming(halves[left], halves[right]) <= 3
-    alike = agreeing(stories.signatures[left], stories.signatures[right]) >= 10
-    assert near.sum() == 100, "half of the copies are near"
-    assert (near & alike).sum() == 100, "and these keep their signatures, too"
-    assert 190 <= alike.sum() <= 200, "the others are alike in three rows of ten at least"
+    similar = agreeing(stories.signatures[left], stories.signatures[right]) >= 10
+    assert near.sum() == 100, "half of the copies must be near"
+    assert (near & similar).sum() == 100, "near copies must keep most of their signatures"
+    assert 190 <= similar.sum() <= 200, "nearly all copies must agree in at least 10 of 64 rows"

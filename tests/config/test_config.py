@@ -1,23 +1,26 @@
-"""Laws: a configuration is whole and right, or refused in one line that names the file and the key; the environment
-overrides the file; a language's own table changes that language only.
+"""Laws: an invalid configuration is refused in one line that names the file and the key; the environment overrides the
+file; a language's own table changes that language only.
 """
 
 import os
 from datetime import time, timedelta
+from itertools import islice, product
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from neardup.config import Config, load
 from neardup.errors import Misuse
-from neardup.records import ISO_CODES, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Language
 from neardup.schedule import Daily
 
+from tests.support.languages import CODES
 from tests.support.paths import ROOT, SAMPLES
 
-LEAST = '[source]\nmanifest = "list.csv"\n[content]\nurl = "file:pages"\n'
+MINIMAL = '[source]\nmanifest = "list.csv"\n[content]\nurl = "file:pages"\n'
 ATHENA = {"database": '"d"', "output": '"s3://r/"', "backfill_sql": '"SELECT 1"', "daily_sql": '"SELECT 1 WHERE 1 > ?"'}
-every_language = pytest.mark.parametrize("language", Language)
+every_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +39,10 @@ def read(folder: Path, text: str) -> Config:
 def refusal(folder: Path, text: str) -> str:
     with pytest.raises(Misuse) as refused:
         read(folder, text)
-    said = str(refused.value)
+    message = str(refused.value)
     assert refused.value.exit_code == 2
-    assert len(said.splitlines()) == 1, f"not one line: {said}"
-    return said
+    assert len(message.splitlines()) == 1, f"not one line: {message}"
+    return message
 
 
 def athena(**changes: str | None) -> str:
@@ -47,7 +50,7 @@ def athena(**changes: str | None) -> str:
     return "\n".join(['[content]\nurl = "s3://pages"\n[source]\nkind = "athena"', *lines])
 
 
-@pytest.mark.parametrize(("section", "line", "said"), [
+@pytest.mark.parametrize(("section", "line", "message"), [
     ("run", "workerz = 3", "run.workerz: unknown key"), ("bananas", "x = 1", "bananas: unknown key"),
     ("run", 'workers = "many"', "run.workers: "), ("run", "workers = 0", "run.workers: "),
     ("run", "workers = 1.5", "run.workers: "), ("run", "queue = []", "run.queue: "),
@@ -55,7 +58,7 @@ def athena(**changes: str | None) -> str:
     ("run", 'schedule = "25:00"', "run.schedule: not a schedule: '25:00'"), ("run", "schedule = 5", "run.schedule"),
     ("run", 'schedule = "02:00 Mars/Olympus"', "run.schedule: not a schedule: "),
     ("run", 'schedule = "every day"', "run.schedule: not a duration: 'day'"),
-    ("run", 'schedule = "every 0s"', "run.schedule: an interval must be longer than nothing"),
+    ("run", 'schedule = "every 0s"', "run.schedule: an interval must be longer than zero"),
     ("run", "schedule = 02:00:00", "run.schedule"), ("run", "overlap = -5", "run.overlap: "),
     ("run", 'overlap = "an hour"', "run.overlap: not a duration: 'an hour'"),
     ("run", 'overlap = "-1h"', "run.overlap: not a duration: "), ("run", 'overlap = "9999999999d"', "run.overlap: "),
@@ -78,31 +81,65 @@ def athena(**changes: str | None) -> str:
     ("export", 'webhook = "ftp://x/y"', "export.webhook: "),
     ("ledger", "path = 3", "ledger.path: "),
 ])  # fmt: skip
-def test_a_wrong_key_is_refused_by_its_name(tmp_path: Path, section: str, line: str, said: str) -> None:
-    told = refusal(tmp_path, f"{LEAST}[{section}]\n{line}\n")
-    assert told.startswith(f"{tmp_path / 'neardup.toml'}: ")
-    assert said in told
+def test_an_invalid_key_is_refused_by_name(tmp_path: Path, section: str, line: str, message: str) -> None:
+    refused = refusal(tmp_path, f"{MINIMAL}[{section}]\n{line}\n")
+    assert refused.startswith(f"{tmp_path / 'neardup.toml'}: ")
+    assert message in refused
 
 
-@pytest.mark.parametrize(("text", "said"), [
+SINHALA = """
+[languages.SINHALA]
+codes = ["si"]
+script = "Sinhala"
+golden = "ගම් බස්"
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('script = "Sinhala"', "", "languages: SINHALA is not shipped with the package: it needs script"),
+    ('["si"]', '["hi"]', "languages: SINHALA: the code 'hi' is that of HINDI"),
+    ('["si"]', '["SI"]', "languages.SINHALA.codes.0: 'SI' is not an ISO 639 code, two or three letters a to z"),
+    ('["si"]', "[]", "languages.SINHALA.codes: a language must have at least one code"),
+    ('"Sinhala"', '"sinhala"', "languages.SINHALA.script: 'sinhala' is not the name of a script, such as Devanagari"),
+    ('"Sinhala"', '"Sinhala"\ndirection = "up"', "languages.SINHALA.direction: Input should be 'ltr' or 'rtl'"),
+    ('"Sinhala"', '"Sinhala"\nfont = "Noto"', "languages.SINHALA.font: unknown key"),
+    ('"Sinhala"', '"Sinhala"\nfonts = ["a; b"]', "languages.SINHALA.fonts.0: 'a; b' is not the name of a font"),
+    ("ගම් බස්", "। ।", "languages.SINHALA.golden: a golden text must have words"),
+    (".SINHALA", ".S", "languages.S.[key]: 'S' is not a name of 2 to 31 letters A to Z or underscores"),
+    ("[languages.SINHALA]", "[languages.HINDI]", "languages: SINHALA: the code 'si' is that of HINDI"),
+])  # fmt: skip
+def test_an_invalid_language_is_refused_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    other = SINHALA if new == "[languages.HINDI]" else ""
+    assert refusal(tmp_path, MINIMAL + other + SINHALA.replace(old, new)) == f"{tmp_path / 'neardup.toml'}: {message}"
+
+
+def test_more_languages_than_a_byte_can_number_are_refused(tmp_path: Path) -> None:
+    names = ("".join(letters) for letters in islice(product("ABCDEFGH", repeat=3), 256 - len(LANGUAGES)))
+    tables = (SINHALA.replace("SINHALA", f"X{name}").replace('"si"', f'"{name.lower()}"') for name in names)
+    assert refusal(tmp_path, MINIMAL + "".join(tables)).endswith(": languages: 256 languages are more than 255")
+
+
+@pytest.mark.parametrize(("text", "message"), [
     ("", "source"), ("[source", "bad TOML: "), ("source = 3\ncontent = 4", "source: "),
     ('[source]\n[content]\nurl = "file:x"', 'source: kind = "manifest" needs manifest'),
     ('[source]\nkind = "ftp"\n[content]\nurl = "file:x"', "source.kind: "),
-    (LEAST.replace("file:pages", "http://x"), "content: url: 'http://x' is neither"),
-    (LEAST.replace("file:pages", "pages"), "content: url: 'pages' is neither"),
-    (LEAST + 'key = "{name}"', "content: key: '{name}' may hold"), (LEAST + 'key = "{"', "content: key: '{' may hold"),
-    (LEAST + 'key = "{id[0]}"', "content: key: '{id[0]}' may hold"), (LEAST + "max_bytes = 0", "content.max_bytes: "),
+    (MINIMAL.replace("file:pages", "http://x"), "content: url: 'http://x' is neither"),
+    (MINIMAL.replace("file:pages", "pages"), "content: url: 'pages' is neither"),
+    (MINIMAL + 'key = "{name}"', "content: key: '{name}' may hold"),
+    (MINIMAL + 'key = "{"', "content: key: '{' may hold"),
+    (MINIMAL + 'key = "{id[0]}"', "content: key: '{id[0]}' may hold"),
+    (MINIMAL + "max_bytes = 0", "content.max_bytes: "),
     *((athena(**{key: None}), f'source: kind = "athena" needs {key}') for key in ATHENA),
     (athena(database=None, output=None), 'source: kind = "athena" needs database and output'),
     (athena(daily_sql='"SELECT 1"'), "source: daily_sql needs a ? where the watermark goes"),
 ])  # fmt: skip
-def test_a_wrong_file_is_refused_by_what_it_lacks(tmp_path: Path, text: str, said: str) -> None:
-    told = refusal(tmp_path, text)
-    assert told.startswith(f"{tmp_path / 'neardup.toml'}: ")
-    assert said in told
+def test_an_invalid_file_is_refused_with_the_reason(tmp_path: Path, text: str, message: str) -> None:
+    refused = refusal(tmp_path, text)
+    assert refused.startswith(f"{tmp_path / 'neardup.toml'}: ")
+    assert message in refused
 
 
-def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match=r"cannot read the configuration .*absent\.toml: No such file"):
         load(tmp_path / "absent.toml")
     with pytest.raises(Misuse, match="cannot read the configuration"):
@@ -112,7 +149,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         load(tmp_path / "latin.toml")
 
 
-@pytest.mark.parametrize(("name", "value", "said"), [
+@pytest.mark.parametrize(("name", "value", "message"), [
     ("NEARDUP_RUN__WORKERZ", "3", "run.workerz: unknown key"), ("NEARDUP_RUN__WORKERS", "many", "run.workers: "),
     ("NEARDUP_DETECTION__HAMMING", "8", "not 8: a whole band must stay untouched"),
     ("NEARDUP_DETECTION__HINDI__HAMMING", "8", "not 8: a whole band must stay untouched"),
@@ -120,14 +157,14 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     ("NEARDUP_WORKERS", "3", "unknown variable NEARDUP_WORKERS: write NEARDUP_<SECTION>__<KEY>"),
     ("NEARDUP_RUNS__WORKERS", "3", "unknown variable NEARDUP_RUNS__WORKERS"),
 ])  # fmt: skip
-def test_a_wrong_variable_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+def test_an_invalid_variable_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(name, value)
-    assert said in refusal(tmp_path, LEAST)
+    assert message in refusal(tmp_path, MINIMAL)
 
 
-def test_the_repositorys_file_is_the_embedded_default(tmp_path: Path) -> None:
+def test_the_repositorys_file_spells_out_the_defaults(tmp_path: Path) -> None:
     config = load(ROOT / "config.toml")
     assert (config.source.manifest, config.content.url) == (SAMPLES / "manifest.csv", f"file:{SAMPLES / 'stories'}")
     assert (config.index.url, config.index.layout) == ("sqlite:", "documented")
@@ -135,10 +172,10 @@ def test_the_repositorys_file_is_the_embedded_default(tmp_path: Path) -> None:
     assert (config.run.workers, config.run.queue, config.run.batch) == (64, 256, 256)
     assert (config.run.schedule, config.run.overlap) == (Daily(time(2)), timedelta(hours=1))
     assert config.metrics.listen == "127.0.0.1:9108"
-    least = read(tmp_path, LEAST)
+    minimal = read(tmp_path, MINIMAL)
     for section in ("index", "detection", "run", "metrics"):
-        assert getattr(least, section) == getattr(config, section), f"[{section}] left out is not as it is written out"
-    assert least.content.key == config.content.key
+        assert getattr(minimal, section) == getattr(config, section), f"[{section}] differs from the defaults"
+    assert minimal.content.key == config.content.key
 
 
 def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,8 +185,8 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
         "CONTENT__PATH_STYLE": "true", "INDEX__URL": "redis://there:6379/1", "LEDGER__PATH": "/srv/ledger.db",
     }.items():  # fmt: skip
         monkeypatch.setenv(f"NEARDUP_{key}", value)
-    config = read(tmp_path, LEAST + "[run]\nworkers = 3\nqueue = 5\n[extract]\nstrip = ['.mine']\n")
-    assert (config.run.workers, config.run.queue) == (64, 5), "what the environment leaves out is the file's"
+    config = read(tmp_path, MINIMAL + "[run]\nworkers = 3\nqueue = 5\n[extract]\nstrip = ['.mine']\n")
+    assert (config.run.workers, config.run.queue) == (64, 5), "a key without a variable must keep the file's value"
     assert config.run.schedule == Daily(time(3, 30), ZoneInfo("Asia/Kolkata"))
     assert (config.run.overlap, config.export.format) == (timedelta(minutes=90), "jsonl")
     assert config.extract.strip == (".share", "#ads")
@@ -161,34 +198,38 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
 @every_language
 @pytest.mark.parametrize("name", ["{}", "{iso}"])
 def test_a_languages_table_changes_that_language_only(tmp_path: Path, language: Language, name: str) -> None:
-    iso = {named: code for code, named in ISO_CODES.items()}
+    iso = CODES
     table = f"[detection.{name.format(language, iso=iso[language])}]\nhamming = 2\n"
-    detection = read(tmp_path, f"{LEAST}[detection]\nhamming = 4\nmax_matches = 9\n{table}").detection
-    assert {n: detection.of(n).hamming for n in Language} == dict.fromkeys(Language, 4) | {language: 2}
-    assert {detection.of(n).max_matches for n in Language} == {9}, "the rest is inherited"
+    detection = read(tmp_path, f"{MINIMAL}[detection]\nhamming = 4\nmax_matches = 9\n{table}").detection
+    assert {n: detection.of(n).hamming for n in LANGUAGES} == dict.fromkeys(LANGUAGES, 4) | {language: 2}
+    assert {detection.of(n).max_matches for n in LANGUAGES} == {9}, (
+        "keys that a language's table lacks must be inherited"
+    )
 
 
 @every_language
-def test_a_variable_overrides_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: Language) -> None:
+def test_a_variable_overrides_a_languages_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: Language
+) -> None:
     monkeypatch.setenv(f"NEARDUP_DETECTION__{language}__HAMMING", "2")
-    detection = read(tmp_path, f"{LEAST}[detection.{language}]\nhamming = 1\nmax_matches = 7\n").detection
+    detection = read(tmp_path, f"{MINIMAL}[detection.{language}]\nhamming = 1\nmax_matches = 7\n").detection
     assert (detection.of(language).hamming, detection.of(language).max_matches) == (2, 7)
-    assert {detection.of(n).hamming for n in Language if n != language} == {3}
+    assert {detection.of(n).hamming for n in LANGUAGES if n != language} == {3}
 
 
-def test_relative_paths_are_of_the_files_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths_start_at_the_files_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    (tmp_path / "neardup.toml").write_text(LEAST + '[export]\npath = "flags.csv"\n', encoding="utf-8")
+    (tmp_path / "neardup.toml").write_text(MINIMAL + '[export]\npath = "flags.csv"\n', encoding="utf-8")
     config = load(Path("../neardup.toml"))
     pages = Path(config.content.url.removeprefix("file:"))
     paths = [path for path in (config.source.manifest, config.ledger.path, config.export.path, pages) if path]
     assert all(isinstance(path, Path) and path.is_absolute() for path in paths)
-    want = [tmp_path / name for name in ("list.csv", "var/neardup.db", "flags.csv", "pages")]
-    assert [Path(path).resolve() for path in paths] == want
+    expected = [tmp_path / name for name in ("list.csv", "var/neardup.db", "flags.csv", "pages")]
+    assert [Path(path).resolve() for path in paths] == expected
 
 
-def test_absolute_paths_and_buckets_stay_and_no_export_is_none(tmp_path: Path) -> None:
+def test_absolute_paths_and_s3_urls_are_kept(tmp_path: Path) -> None:
     text = '[source]\nmanifest = "/srv/list.csv"\n[content]\nurl = "{}"\n[export]\npath = ""\n'
     config = read(tmp_path, text.format("file:///srv/pages"))
     assert (config.source.manifest, config.content.url, config.export.path) == (
@@ -201,9 +242,9 @@ def test_absolute_paths_and_buckets_stay_and_no_export_is_none(tmp_path: Path) -
     assert read(tmp_path, athena()).source.daily_sql == "SELECT 1 WHERE 1 > ?"
 
 
-@pytest.mark.parametrize(("export", "form"), [
+@pytest.mark.parametrize(("export", "file_format"), [
     ("", "csv"), ('path = "flags.html"', "html"), ('path = "s3://b/flags.XLSX"', "xlsx"), ('path = "flags"', "csv"),
     ('path = "flags.csv"\nformat = "jsonl"', "jsonl"),
 ])  # fmt: skip
-def test_the_format_of_a_runs_file_is_the_one_named_or_else_its_endings(tmp_path: Path, export: str, form: str) -> None:
-    assert read(tmp_path, f"{LEAST}[export]\n{export}\n").export.path_format == form
+def test_an_exports_format_is_named_or_from_its_suffix(tmp_path: Path, export: str, file_format: str) -> None:
+    assert read(tmp_path, f"{MINIMAL}[export]\n{export}\n").export.path_format == file_format

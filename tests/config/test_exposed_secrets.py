@@ -1,4 +1,4 @@
-"""A secret in a configuration file that others can read is told by its key, and never itself."""
+"""A secret in a configuration file that others can read: a warning names its key, never the secret."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,25 +28,25 @@ def written(tmp_path: Path) -> Callable[[str, int], Path]:
 
 
 @pytest.mark.parametrize("key", SECRETS)
-def test_a_secret_that_others_can_read_is_named(key: str, written: Callable[[str, int], Path]) -> None:
+def test_a_secret_readable_by_others_is_reported_by_key(key: str, written: Callable[[str, int], Path]) -> None:
     assert exposed(written(SECRETS[key], 0o644)) == [key]
     assert exposed(written(SECRETS[key], 0o640)) == []
 
 
-def test_a_password_in_a_query_is_one_too(written: Callable[[str, int], Path]) -> None:
+def test_a_password_in_a_urls_query_is_a_secret(written: Callable[[str, int], Path]) -> None:
     assert exposed(written('[index]\nurl = "unix:///redis.sock?password=hidden"\n', 0o644)) == ["index.url"]
 
 
-def test_what_is_no_secret_may_be_read_by_all(written: Callable[[str, int], Path]) -> None:
+def test_a_file_without_secrets_may_be_world_readable(written: Callable[[str, int], Path]) -> None:
     assert exposed(written(PLAIN, 0o644)) == []
 
 
-def test_every_command_tells_of_it_and_not_what_it_is(neardup: Neardup) -> None:
+def test_commands_warn_of_the_key_without_the_secret(neardup: Neardup) -> None:
     neardup.configure(embedded() + SECRETS["review.token"])
     for command in ("backfill", "status"):
         ended = neardup(command)
         assert ended.code == 0, ended.err
-        assert "review.token" in ended.err and "others can read" in ended.err
+        assert "review.token" in ended.err and "can read a secret" in ended.err
         assert "hidden" not in ended.out + ended.err
     (neardup.folder / "config.toml").chmod(0o600)
-    assert "others can read" not in neardup("status").err
+    assert "can read a secret" not in neardup("status").err

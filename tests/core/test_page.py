@@ -5,7 +5,6 @@ import sys
 
 import pytest
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import (
     MIN_WORDS,
     Page,
@@ -14,14 +13,17 @@ from neardup.core.page import (
     PageText,
     Unreadable,
     fingerprint_page,
-    read_file,
     shingle_story,
+    split_file,
     split_story,
     text_of,
 )
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
+from neardup.languages import LANGUAGES
 from neardup.records import Language, Skip
+
+from tests.support.languages import TEXTS
 
 WHOLE = Extraction()
 FOREIGN = ("pycurl", "botocore", "sqlite3", "asyncio", "redis", "pydantic")
@@ -33,7 +35,7 @@ def test_page_work_imports_nothing_of_the_world() -> None:
     assert done.stdout.split() == [], "a cluster's workers would need these"
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     text = f"{TEXTS[language]} {TEXTS[language]}"
     page = Page(f"<p>{text}</p>".encode(), "text/html; charset=utf-8", '"e"')
@@ -42,7 +44,7 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     shingled = shingle_story(text)
     assert isinstance(shingled, PageShingled)
     assert shingled.text_hash == fingerprint(words).text_hash
-    assert read_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words)
+    assert split_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Laws: the tools accept every file under deploy/; every alert is seen to fire; every metric is on the dashboard, and
-none is asked for that does not exist; the files agree with one another and with the daemon.
+"""Laws: the tools accept every file under deploy/; every alert is tested; the dashboard shows every metric, and only
+metrics that exist; the files agree with one another and with the daemon.
 """
 
 import json
@@ -15,12 +15,13 @@ import yaml
 from neardup.config import Config, load
 from neardup.core.candidates.banding import Banding
 from neardup.index.redis import open_redis
-from neardup.records import Language
+from neardup.languages import LANGUAGES
 from neardup.telemetry import metrics
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
 from tests.support.deploy_files import DEPLOY, read_yaml, text_of
+from tests.support.languages import CODES
 from tests.support.servers import redis_server
 
 PROMETHEUS = DEPLOY / "prometheus"
@@ -29,7 +30,7 @@ TARGET_LABELS = {"job", "instance", "le"}
 
 
 def run(*command: str | Path) -> str:
-    """What the command prints; it must succeed."""
+    """The output of a command, which must succeed."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
     return done.stdout
@@ -45,21 +46,20 @@ def dashboard() -> dict[str, Any]:
     return dict(json.loads(text_of("grafana/neardup.json")))
 
 
-async def test_redis_takes_the_configuration_and_the_daemon_is_content(tmp_path: Path) -> None:
+async def test_redis_accepts_the_configuration_and_suits_the_daemon(tmp_path: Path) -> None:
     conf = tmp_path / "redis.conf"
     (tmp_path / "redis.acl").write_text(text_of("redis.acl"))
-    here = text_of("redis.conf").replace("/var/lib/redis", str(tmp_path)).replace("/etc/redis", str(tmp_path))
-    conf.write_text(here)
+    conf.write_text(text_of("redis.conf").replace("/var/lib/redis", str(tmp_path)).replace("/etc/redis", str(tmp_path)))
     sock = tmp_path / "redis.sock"
     overrides = ("--unixsocket", str(sock))
     with redis_server(tmp_path, "--include", str(conf), *overrides) as url, redis.Redis.from_url(url) as client:
-        said = {**client.config_get("max*"), **client.config_get("set-max-*"), **client.config_get("append*")}
-        assert said["maxmemory-policy"] == "noeviction", said
-        assert said["maxmemory"] == str(5 * 2**30), said
-        assert said["set-max-intset-entries"] == "1000000", said
-        assert (said["appendonly"], said["appendfsync"]) == ("yes", "everysec"), said
-        assert sock.stat().st_mode & 0o777 == 0o770, "the socket is not for the group alone"
-        index = await open_redis(url, dict.fromkeys(Language, Banding()))
+        config = {**client.config_get("max*"), **client.config_get("set-max-*"), **client.config_get("append*")}
+        assert config["maxmemory-policy"] == "noeviction", config
+        assert config["maxmemory"] == str(5 * 2**30), config
+        assert config["set-max-intset-entries"] == "1000000", config
+        assert (config["appendonly"], config["appendfsync"]) == ("yes", "everysec"), config
+        assert sock.stat().st_mode & 0o777 == 0o770, "the socket must be open to owner and group only"
+        index = await open_redis(url, dict.fromkeys(LANGUAGES, Banding()), CODES)
         problem = await index.problem()
         await index.close()
     assert problem is None, problem
@@ -78,11 +78,11 @@ def test_promtool_accepts(command: tuple[str | Path, ...]) -> None:
     run("promtool", *command)
 
 
-def test_every_alert_is_seen_to_fire_and_to_keep_quiet() -> None:
+def test_every_alert_is_tested_firing_and_silent() -> None:
     alerts = {rule["alert"] for group in read_yaml("neardup.rules.yml")["groups"] for rule in group["rules"]}
-    tried = [case for test in read_yaml("neardup.rules.test.yml")["tests"] for case in test["alert_rule_test"]]
-    assert alerts == {case["alertname"] for case in tried if case["exp_alerts"]}, "alerts that no test makes fire"
-    assert alerts == {case["alertname"] for case in tried if not case["exp_alerts"]}, "alerts that no test keeps quiet"
+    cases = [case for test in read_yaml("neardup.rules.test.yml")["tests"] for case in test["alert_rule_test"]]
+    assert alerts == {case["alertname"] for case in cases if case["exp_alerts"]}, "an alert is never tested firing"
+    assert alerts == {case["alertname"] for case in cases if not case["exp_alerts"]}, "an alert is never tested silent"
 
 
 def declared() -> dict[str, set[str]]:
@@ -99,7 +99,7 @@ def rule_expressions() -> list[str]:
 
 
 def found(key: str, node: Any) -> Iterator[str]:
-    """Every text under `key`, however deep."""
+    """Every string value of `key`, at any depth."""
     if isinstance(node, dict):
         for name, value in node.items():
             if name == key and isinstance(value, str):
@@ -114,10 +114,10 @@ def named(expressions: list[str]) -> set[str]:
     return set(re.findall(r"\b(?:neardup_\w+|process_\w+|up\b)", " ".join(expressions)))
 
 
-def test_rules_and_dashboard_ask_only_for_metrics_that_exist(dashboard: dict[str, Any]) -> None:
+def test_rules_and_dashboard_use_only_metrics_that_exist(dashboard: dict[str, Any]) -> None:
     known = set().union(*declared().values(), {"up"})
-    asked = named([*rule_expressions(), *found("expr", dashboard), *found("definition", dashboard)])
-    assert asked <= known, f"not declared in daemon/metrics.py: {sorted(asked - known)}"
+    used = named([*rule_expressions(), *found("expr", dashboard), *found("definition", dashboard)])
+    assert used <= known, f"not declared in neardup/telemetry/metrics.py: {sorted(used - known)}"
 
 
 def test_the_dashboard_shows_every_metric(dashboard: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ def test_the_dashboard_s_panels_have_titles_and_do_not_overlap(dashboard: dict[s
         assert title, f"panel {panel['id']} has no title"
         assert at["x"] + at["w"] <= 24, f"{title!r} leaves the grid"
         for cell in ((x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])):
-            assert cell not in taken, f"{title!r} lies on {taken[cell]!r}"
+            assert cell not in taken, f"{title!r} overlaps {taken[cell]!r}"
             taken[cell] = title
     assert {"datasource", "language"} <= {variable["name"] for variable in dashboard["templating"]["list"]}
 
@@ -167,7 +167,7 @@ def test_the_configuration_agrees_with_redis_prometheus_and_athena(production: C
     assert job["static_configs"][0]["targets"] == [production.metrics.listen]
     ddl = text_of("athena.sql")
     for sql in (production.source.backfill_sql, production.source.daily_sql):
-        assert sql.strip() in ddl, f"athena.sql has another query than\n{sql}"
+        assert sql.strip() in ddl, f"athena.sql lacks the query\n{sql}"
 
 
 def test_the_iam_policy_grants_no_wildcard() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 from neardup.cli import main
+from neardup.cli.group import COMMANDS
 from neardup.config.table import keys, replaced
 from neardup.records import Dead, Skip
 from neardup.telemetry import metrics
@@ -77,7 +78,7 @@ def test_every_relative_link_resolves(page: Path) -> None:
 
 
 @each_page
-def test_every_command_that_is_shown_can_be_typed(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_in_a_code_block_is_valid(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     for line in typed(page):
         name, *arguments = shlex.split(line.partition("|")[0])
@@ -101,7 +102,16 @@ def test_every_command_and_option_that_is_mentioned_exists(page: Path) -> None:
 
 def test_the_readme_lists_every_command() -> None:
     listed = {code.split()[0] for code in mentioned(README)}
-    assert listed == set(main.commands), "the table of commands in README.md is not the list of commands"
+    assert listed == set(COMMANDS), "the table of commands in README.md is not the list of commands"
+
+
+def test_help_lists_commands_with_the_first_sentence_of_their_help() -> None:
+    with click.Context(main) as context:
+        for name, (_, line) in COMMANDS.items():
+            command = main.get_command(context, name)
+            assert command is not None
+            first = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+            assert first.startswith(line), f"neardup --help says of {name}: {line}"
 
 
 @each_page
@@ -119,8 +129,8 @@ def test_every_file_that_is_mentioned_exists(page: Path) -> None:
 
 
 def test_every_configuration_key_has_a_description() -> None:
-    bare = [f"{section}.{key}" for section, key, field in keys() if not field.description]
-    assert not bare, f"Field(description=...) is missing for {bare}"
+    undescribed = [f"{section}.{key}" for section, key, field in keys() if not field.description]
+    assert not undescribed, f"Field(description=...) is missing for {undescribed}"
 
 
 def test_the_table_of_keys_is_what_the_generator_writes() -> None:
@@ -157,7 +167,7 @@ def test_the_messages_in_the_troubleshooting_table_exist() -> None:
     source = " ".join("".join(map(read, (ROOT / "daemon").rglob("*.py"))).split())
     for message in re.findall(r"(?m)^\| `([^`]+ [^`]+)` \|", table):
         words = PLACEHOLDER.split(message)[0].partition(":")[0].strip()
-        assert words in source, f"no line of the program says {words!r}"
+        assert words in source, f"the program has no message {words!r}"
 
 
 def test_own_stories_need_the_three_commands_of_the_readme(tmp_path: Path) -> None:

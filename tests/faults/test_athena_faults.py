@@ -195,7 +195,7 @@ async def test_a_result_that_shrinks_is_noticed(aws: Aws) -> None:
     reader = await open_range_reader("s3://results/q.csv", content)
     assert await reader(0, 100) == bytes(100)
     put(Bucket="results", Key="q.csv", Body=bytes(50))
-    with pytest.raises(Transient, match="50 bytes where there were 100"):
+    with pytest.raises(Transient, match="50 bytes instead of 100"):
         await reader(0, 100)
 
 

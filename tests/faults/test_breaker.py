@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.pages.circuit_breaker import FROM_THE_START, HORIZON, Answer, Tally, counted, why_stop
+from neardup.pages.circuit_breaker import MIN_REFUSALS, TALLY_SPAN, Answer, Tally, stop_reason, with_answer
 
 answers = st.sampled_from(["fine", "failed", "refused"])
 shares = st.floats(0, 1)
@@ -11,15 +11,15 @@ shares = st.floats(0, 1)
 def tally_of(results: list[Answer], after: int) -> Tally:
     tally = Tally()
     for answer in results:
-        tally = counted(tally, answer, after)
+        tally = with_answer(tally, answer, after)
     return tally
 
 
 @given(st.lists(answers, max_size=200), st.integers(1, 50))
 def test_a_tally_is_bounded_and_counts_recent_answers(results: list[Answer], after: int) -> None:
     tally = tally_of(results, after)
-    assert 0 <= tally.refused <= tally.failed <= tally.asked <= HORIZON * after
-    if len(results) < HORIZON * after:
+    assert 0 <= tally.refused <= tally.failed <= tally.asked <= TALLY_SPAN * after
+    if len(results) < TALLY_SPAN * after:
         failed = sum(answer != "fine" for answer in results)
         assert tally == Tally(len(results), failed, results.count("refused"))
 
@@ -27,8 +27,8 @@ def test_a_tally_is_bounded_and_counts_recent_answers(results: list[Answer], aft
 @given(st.lists(answers, max_size=100), shares, st.integers(1, 50))
 def test_the_breaker_opens_only_above_its_share(results: list[Answer], share: float, after: int) -> None:
     tally = tally_of(results, after)
-    why = why_stop(tally, share, after)
-    if tally.asked < after and not (tally.refused == tally.asked >= FROM_THE_START):
+    why = stop_reason(tally, share, after)
+    if tally.asked < after and not (tally.refused == tally.asked >= MIN_REFUSALS):
         assert why is None
     elif tally.asked >= after:
         assert (why is not None) >= (tally.failed > share * tally.asked)
@@ -39,6 +39,6 @@ def test_the_breaker_opens_only_above_its_share(results: list[Answer], share: fl
 @given(st.integers(0, 2_000), st.integers(1, 100))
 def test_an_outage_is_noticed_after_any_number_of_successes(before: int, after: int) -> None:
     tally, failed = tally_of(["fine"] * before, after), 0
-    while why_stop(tally, 0.05, after) is None:
-        tally, failed = counted(tally, "failed", after), failed + 1
-    assert failed <= max(after, 0.06 * HORIZON * after + 2), "the outage was noticed too late"
+    while stop_reason(tally, 0.05, after) is None:
+        tally, failed = with_answer(tally, "failed", after), failed + 1
+    assert failed <= max(after, 0.06 * TALLY_SPAN * after + 2), "the outage was noticed too late"

@@ -93,13 +93,13 @@ class Moderator:
 
 def active_verdicts(deployment: Deployment) -> list[tuple[str, str]]:
     with closing(sqlite3.connect(deployment.ledger)) as db:
-        rows = db.execute("SELECT moderator, note FROM standing WHERE a = ? AND b = ?", PLAGIARISM).fetchall()
+        rows = db.execute("SELECT moderator, note FROM active_verdicts WHERE a = ? AND b = ?", PLAGIARISM).fetchall()
         [status] = db.execute("SELECT status FROM flags WHERE a = ? AND b = ?", PLAGIARISM).fetchone()
     assert status == ("plagiarism" if rows else "open"), "the status of the flag differs from its verdict"
     return rows
 
 
-def test_a_verdict_at_a_killed_desk_is_whole_or_absent(
+def test_a_verdict_at_a_killed_desk_is_stored_at_most_once(
     driver: Driver, tmp_path: Path, record_row: Callable[[Row], None]
 ) -> None:
     deployment, seconds, done = Deployment(driver, tmp_path, "sqlite"), list[float](), 0

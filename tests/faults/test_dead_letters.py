@@ -5,12 +5,13 @@ from collections.abc import Callable
 import pytest
 from neardup.ledger import dead_letters
 from neardup.ledger.dead_letters import Choice
-from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
+from neardup.records import Dead, DeadLettered, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
 from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import PATHS, configuration, listed_letters
 from tests.support.faults.fault_proxy import Fault, Proxy
+from tests.support.languages import HINDI, ODIA
 from tests.support.paths import SAMPLES
 
 Make = Callable[..., Neardup]
@@ -60,7 +61,7 @@ def test_dead_letters_are_listed_retried_and_dropped(with_dead_letters: tuple[Ne
     retried = neardup("retry", "--json").facts
     assert (retried["listed"], retried["fingerprinted"], retried["dead_lettered"]) == (4, 4, {})
     assert listed_letters(neardup)["by_reason"] == {"bad_id": 1}, "a row without a story was retried"
-    assert neardup("dead-letters", "--drop", "--reason", "bad_id").out == "1 dead letters are dropped\n"
+    assert neardup("dead-letters", "--drop", "--reason", "bad_id").out == "1 dead letters were deleted\n"
     assert neardup("dead-letters").out == "No dead letters.\n"
 
 
@@ -75,12 +76,12 @@ def test_a_repeated_failure_is_counted_and_stays(with_dead_letters: tuple[Neardu
 def test_several_pages_of_dead_letters_are_all_retried() -> None:
     db = ledger_in_memory()
     ids = range(3 * dead_letters.PAGE)
-    commit(db, *(DeadLettered(Story(n, Language.ODIA, title="ଶୀର୍ଷକ"), Dead.STORE_ERROR, "why") for n in ids))
+    commit(db, *(DeadLettered(Story(n, ODIA, title="ଶୀର୍ଷକ"), Dead.STORE_ERROR, "why") for n in ids))
     found: list[Story] = []
     while page := dead_letters.retriable(db, Choice(), found[-1].key if found else ""):
         found += page
     assert sorted(story.id for story in found) == list(ids)
-    assert found[0].title == "ଶୀର୍ଷକ" and found[0].language is Language.ODIA
+    assert found[0].title == "ଶୀର୍ଷକ" and found[0].language is ODIA
 
 
 def test_an_outcome_clears_the_suspicion() -> None:
@@ -91,7 +92,7 @@ def test_an_outcome_clears_the_suspicion() -> None:
     commit(
         db,
         fingerprinted(1, 1),
-        Skipped(Story(2, Language.HINDI), Skip.EMPTY),
-        DeadLettered(Story(3, Language.HINDI), Dead.QUARANTINED, "why"),
+        Skipped(Story(2, HINDI), Skip.EMPTY),
+        DeadLettered(Story(3, HINDI), Dead.QUARANTINED, "why"),
     )
     assert dead_letters.suspects(db) == {4: 1}

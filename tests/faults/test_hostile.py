@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.text.html import Extraction
+from neardup.languages import LANGUAGES
 from neardup.pages import watchdog
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import _gunzip
-from neardup.records import LANGUAGES, Fingerprint, Language, Skip, Story
+from neardup.records import Fingerprint, Language, Skip, Story
 
 from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, State, configuration, over_s3
@@ -38,6 +38,7 @@ from tests.support.faults.hostile_pages import (
     mislabelled,
     watching,
 )
+from tests.support.languages import HINDI, TEXTS
 from tests.support.ledger_state import state
 from tests.support.paths import SAMPLES
 from tests.support.servers import Aws
@@ -66,11 +67,11 @@ async def reading(folder: Path, most: int = 8, max_bytes: int = MOST) -> AsyncIt
         async with asyncio.timeout(TIMEOUT_SECONDS * CHAOS):
             yield readers
     finally:
-        readers.close()
+        await readers.aclose()
 
 
 async def outcome(readers: ReaderPool, path: str) -> Fingerprint | Skip:
-    result = await readers.read(Story(1, Language.HINDI, path), None)
+    result = await readers.read(Story(1, HINDI, path), None)
     if isinstance(result, Unreadable):
         return result.reason
     assert isinstance(result, PageFingerprinted), result
@@ -113,14 +114,14 @@ def test_empty_gzip_members_are_decompressed_within_the_budget() -> None:
 
 
 async def test_a_wrong_charset_label_has_a_named_outcome(tmp_path: Path) -> None:
-    pages = list(product(Language, LABELS, ENCODED))
+    pages = list(product(LANGUAGES, LABELS, ENCODED))
     for n, page in enumerate(pages):
         (tmp_path / f"{n}.html").write_bytes(mislabelled(*page))
-    for language in Language:
+    for language in LANGUAGES:
         (tmp_path / f"{language}.html").write_text(f"<p>{TEXTS[language]} {TEXTS[language]}</p>", encoding="utf-8")
     async with reading(tmp_path, most=32) as readers:
         results = await asyncio.gather(*(outcome(readers, f"{n}.html") for n in range(len(pages))))
-        expected = {language: await outcome(readers, f"{language}.html") for language in Language}
+        expected = {language: await outcome(readers, f"{language}.html") for language in LANGUAGES}
     assert all(isinstance(one, Fingerprint) for one in expected.values())
     for (language, declared, encoded), one in zip(pages, results, strict=True):
         case = f"{language} in {encoded}, declared as {declared}: {outcome_name(one)}"
@@ -145,7 +146,7 @@ def of_samples(whole: State) -> State:
 
 def mislabelled_pages() -> Iterator[tuple[Language, bytes, str]]:
     """Mislabelled stories in all languages and encodings, with their Content-Type."""
-    for n, language in enumerate(Language):
+    for n, language in enumerate(LANGUAGES):
         for k, encoded in enumerate(ENCODED):
             declared = LABELS[(n + k) % len(LABELS)]
             yield language, mislabelled(language, "utf-7", encoded), f"text/html; charset={declared}"

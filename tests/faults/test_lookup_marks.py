@@ -12,10 +12,11 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.commands import Command
 from neardup.ledger import Ledger, fingerprint_arrays
 from neardup.pipeline.index_sync import catch_up, rebuild
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 
 from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit, writer_of
 from tests.support.builders import fingerprint_of
+from tests.support.languages import CODES, HINDI
 
 LOOKUP = 4  # the least commands of a lookup: marks, one read, marks
 
@@ -45,7 +46,7 @@ class Interrupted:
 @pytest.mark.parametrize("layout", ["documented", "compact"])
 def test_an_interrupted_lookup_claims_no_more_than_it_saw(layout: Layout, redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, layout)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
         client: Any = redis.Redis.from_url(redis_url)
         await commit(ledger, *((n, n) for n in range(1, 8)))
         await rebuild(index, ledger, VERSION)
@@ -64,7 +65,7 @@ def test_an_interrupted_lookup_claims_no_more_than_it_saw(layout: Layout, redis_
                     for actions in (
                         [(first, insert)],
                         [(first, lose)],
-                        [(first, lose), (second, lambda: writer._heal(index))],
+                        [(first, lose), (second, lambda: writer._repair(index))],
                     ):
                         Interrupted(index, actions)
                         await assert_all_found(writer, ledger, index)
@@ -83,11 +84,11 @@ def test_an_index_far_from_its_ledger_is_repaired_before_use(
     applied: int, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, "documented")
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, "documented")
         await rebuild(index, ledger, VERSION)
         await commit(ledger, *((n, 1) for n in range(2, 14, 2)))
         await index.apply([], applied)
-        outcome = Fingerprinted(Story(100, Language.HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
+        outcome = Fingerprinted(Story(100, HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
         async with writer_of(ledger, index) as writer:
             looked_up = await writer.look_up([outcome])
             assert looked_up is not None

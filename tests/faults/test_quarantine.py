@@ -18,13 +18,14 @@ from neardup.pages.in_flight import SUSPICIOUS_NS, InFlight
 from neardup.pages.results import NotModified, PageResult
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.worker import Worker
-from neardup.records import Dead, DeadLettered, Fingerprinted, Language, Story
+from neardup.records import Dead, DeadLettered, Fingerprinted, Story
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import BUCKET, PATHS, Bed, listed_letters
 from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.faults.fault_table import AssertSameState
+from tests.support.languages import TAMIL
 from tests.support.paths import ROOT, SAMPLES
 
 Make = Callable[..., Neardup]
@@ -141,7 +142,7 @@ async def test_a_story_whose_processing_raised_once_is_fingerprinted() -> None:
             raise answer
         return answer
 
-    _, outcome = await Worker(known, read).process(Story(1, Language.TAMIL))
+    _, outcome = await Worker(known, read).process(Story(1, TAMIL))
     assert isinstance(outcome, Fingerprinted) and not answers
 
 
@@ -209,15 +210,15 @@ def test_a_story_in_flight_at_one_death_is_read(
 async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
     ledger, alone = Ledger(tmp_path / "neardup.db"), dict[int, bool]()
     await ledger.do(dead_letters.suspect, [1])
-    await ledger.do(commit, DeadLettered(Story(2, Language.TAMIL), Dead.QUARANTINED, "why"))
+    await ledger.do(commit, DeadLettered(Story(2, TAMIL), Dead.QUARANTINED, "why"))
 
     async def read(story: Story, _: str | None, **options: Any) -> PageResult:
         alone[story.id] = options["alone"]
         return NotModified()
 
-    async with Quarantine(ledger, read, 2, again=True) as quarantine:
+    async with Quarantine(ledger, read, 2, retry=True) as quarantine:
         for story_id in (1, 2, 3):
-            await quarantine.read(Story(story_id, Language.TAMIL), None)
+            await quarantine.read(Story(story_id, TAMIL), None)
     ledger.close()
     assert alone == {1: True, 2: True, 3: False}
 
@@ -236,8 +237,8 @@ def test_a_story_that_has_just_begun_is_not_suspected(tmp_path: Path, monkeypatc
         clock[0] += SUSPICIOUS_NS // 2
         killed.beat()
         held = ledger.with_name("neardup.db.reading").read_bytes()
-    assert InFlight(ledger, 4).left == [], "a story that was read is still recorded"
+    assert InFlight(ledger, 4).suspects == [], "a story that was read is still recorded"
     for data, most, left in ((held, 2, [0]), (held + b"xyz", 9, [0]), (held[:-3], 9, []), (b"", 1, [])):
         ledger.with_name("neardup.db.reading").write_bytes(data)
-        assert InFlight(ledger, most).left == left
-        assert InFlight(ledger, most).left == [], "one death counted twice"
+        assert InFlight(ledger, most).suspects == left
+        assert InFlight(ledger, most).suspects == [], "one death counted twice"

@@ -14,21 +14,23 @@ from neardup.errors import Transient
 from neardup.index.protocol import Index
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.stages import BATCHES
+from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
-from neardup.records import Change, Fingerprinted, Language, Outcome, Story
+from neardup.records import Change, Fingerprinted, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 
 from tests.support.builders import fingerprint_of, stories_as_changes
 from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.languages import CODES, HINDI, TAMIL
 
-BANDINGS = dict.fromkeys(Language, Banding())
+BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 VERSION = "v"
 STRIDE = 1 if CHAOS > 1 else 11  # between the messages tested, of about 100 that a build sends
 LAST = 8  # messages at the end of a build, each of which is tested
@@ -95,7 +97,7 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
     """Commit stories (id, number of its text) of two languages."""
     outcomes: list[Outcome] = [
         Fingerprinted(
-            Story(n, Language.TAMIL if n % 2 else Language.HINDI),
+            Story(n, TAMIL if n % 2 else HINDI),
             fingerprint_of(text.to_bytes(16), bytes([text]) * 64),
             None,
         )
@@ -121,7 +123,7 @@ def writer_of(ledger: Ledger, index: Index) -> Writer:
         index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
-        standing=dict,
+        live_facts=dict,
         checkpoint=lambda _: None,
         committed=lambda: None,
     )
@@ -131,7 +133,7 @@ async def look_up(ledger: Ledger, index: Index) -> None:
     """Look up all stories in BATCHES lookups at once."""
     await catch_up(index, ledger, VERSION)
     writer = writer_of(ledger, index)
-    await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(BATCHES)))
+    await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(MAX_BATCHES)))
 
 
 async def assert_all_found(writer: Writer, ledger: Ledger, index: Index) -> None:
@@ -161,7 +163,7 @@ def test_any_loss_is_noticed_and_repaired(
 ) -> None:
     async def scenario() -> int:
         times = 0
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(loss.url, BANDINGS, layout)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(loss.url, BANDINGS, CODES, layout)
         try:
             await commit(ledger, *((n, n) for n in range(1, 8)))
             loss.arm(0)
@@ -207,7 +209,7 @@ def test_a_cut_connection_applies_changes_wholly_or_not(
 
     async def scenario() -> None:
         nonlocal left
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, layout)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
         try:
             await rebuild(index, ledger, VERSION)
             for nth in range(1, MESSAGES):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from neardup.config import Content
 from neardup.errors import Fatal
 from neardup.ledger.dead_letters import Choice
-from neardup.records import Dead, DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped, Story
+from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, Story
 from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
 
@@ -27,6 +27,7 @@ from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, in_this_process, served_samples
 from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.faults.fault_table import CHAOS, AssertSameState
+from tests.support.languages import HINDI
 
 Make = Callable[..., Neardup]
 TRANSIENT = [
@@ -41,7 +42,7 @@ TRANSIENT = [
 PAGE_FAULTS = [*TRANSIENT, Fault.DENIED, Fault.NOT_FOUND, Fault.WRONG_ETAG, Fault.NONE]
 SLOW = {Fault.SILENT, Fault.STUCK}
 STORIES = len(PATHS)
-SAMPLE = Story(4100000, Language.HINDI)
+SAMPLE = Story(4100000, HINDI)
 SAMPLE_PATH = f"/{BUCKET}/HINDI/4100000.html"
 
 
@@ -115,7 +116,7 @@ def test_no_mixture_of_faults_loses_a_story(
         if stop is not None:
             bed.run(trouble.command)
         bed.run("daily")
-        retried = bed.run("retry", letters=Choice()).counts
+        retried = bed.run("retry", dead_letters=Choice()).counts
         assert not retried.dead_lettered, "a retry failed without a fault"
         assert dead_letters(bed.ledger) == Counter(), "some dead letters remain"
         assert bed.state() == undisturbed

@@ -10,16 +10,18 @@ from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics, bucket_sizes
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger
 from neardup.ops.doctor import _round_trip
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_sync import rebuild
-from neardup.records import Banded, Language
+from neardup.records import Banded
 from pydantic import ValidationError
 
 from tests.support.index_under_test import Bench
+from tests.support.languages import CODES, HINDI
 
-PROBE = Banded(Language.HINDI, bytes(16), bytes(64))
+PROBE = Banded(HINDI, bytes(16), bytes(64))
 
 
 @pytest.mark.parametrize("scheme", [*OPENERS, "http", "memcached"])
@@ -33,7 +35,7 @@ def test_the_configuration_accepts_exactly_the_registered_schemes(scheme: str) -
 
 
 async def test_the_sqlite_scheme_opens_the_ledgers_file(tmp_path: Path) -> None:
-    index = await open_index(IndexConfig(), tmp_path / "ledger.db", dict.fromkeys(Language, Banding()))
+    index = await open_index(IndexConfig(), tmp_path / "ledger.db", dict.fromkeys(LANGUAGES, Banding()), CODES)
     assert isinstance(index, SqliteIndex)
     await index.close()
     assert (tmp_path / "ledger.db").exists()
@@ -49,11 +51,11 @@ class Minimal:
 
     def __init__(self, index: Index) -> None:
         self.position, self.lookup, self.apply = index.position, index.lookup, index.apply
-        self.clear, self.build, self.close = index.clear, index.build, index.close
+        self.clear, self.admit, self.build, self.close = index.clear, index.admit, index.build, index.close
 
 
 async def test_gauges_and_doctor_accept_a_minimal_index(tmp_path: Path) -> None:
-    index = Minimal(SqliteIndex(tmp_path / "index.db", dict.fromkeys(Language, Banding())))
+    index = Minimal(SqliteIndex(tmp_path / "index.db", dict.fromkeys(LANGUAGES, Banding())))
     ledger = Ledger(tmp_path / "ledger.db")
     try:
         await rebuild(index, ledger, "v")

@@ -13,13 +13,15 @@ from neardup.core.candidates.banding import Banding
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.index.protocol import IndexPosition
 from neardup.index.redis import open_redis
+from neardup.languages import LANGUAGES
 from neardup.ops.doctor import _round_trip
-from neardup.records import Banded, Change, Language
+from neardup.records import Banded, Change
 
 from tests.support.index_under_test import Bench, insert
+from tests.support.languages import CODES, HINDI, ODIA, TAMIL
 from tests.support.servers import free_port, redis_server
 
-BANDINGS = dict.fromkeys(Language, Banding())
+BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_ur
     simhash = bytes.fromhex("a8d3000102030405060708090a0b0c0d")
     signature = bytes.fromhex("00ff0102ab340af1") + bytes(56)
     for n in (1, 2):
-        bench.apply(Change(n, 40 + n, None, Banded(Language.HINDI, simhash, signature), 69_999 + n), applied=n)
+        bench.apply(Change(n, 40 + n, None, Banded(HINDI, simhash, signature), 69_999 + n), applied=n)
     with redis.Redis.from_url(redis_url) as client:
         assert client.smembers("HINDI:0:A8D3") == client.smembers("HINDI:7:0C0D") == {b"41", b"42"}
         assert client.hget("simhashes:HINDI", "42") == simhash.hex().encode()
@@ -41,13 +43,13 @@ def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_ur
         for key in ("sketch:HINDI:0:00FF", "sketch:HINDI:3:0AF1", "sketch:HINDI:31:0000"):
             assert struct.unpack("<2I", client.get(key)) == (70_000, 70_001), key
         assert client.get("neardup:applied") == b"2"
-        assert client.get("neardup:bands") == b"32"
+        assert client.get("neardup:bands") == " ".join(f"{language}=32" for language in LANGUAGES).encode()
         assert client.dbsize() == 8 + 1 + 32 + 4, client.keys()
 
 
 def test_the_compact_layout_writes_its_keys_at_exact_size(redis_url: str, tmp_path: Path) -> None:
     bench = Bench("compact redis", redis_url, tmp_path)
-    banded = Banded(Language.HINDI, bytes(16), bytes(64))
+    banded = Banded(HINDI, bytes(16), bytes(64))
     for n in (1, 2, 3):
         bench.apply(Change(n, 40 + n, None, banded, 69_999 + n), applied=n)
     bench.close()
@@ -61,17 +63,17 @@ def test_the_compact_layout_writes_its_keys_at_exact_size(redis_url: str, tmp_pa
         client.set("hi:0:0000", client.get("hi:0:0000"))
         assert client.memory_usage("hi:0:0000") >= exact - 16, "an appended string has more room than it needs"
         assert client.get("neardup:stories:hi") == b"3"
-        assert client.get("neardup:bits") == b",".join([b"14"] * len(Language))
+        assert client.get("neardup:bits") == " ".join(f"{language}=14" for language in LANGUAGES).encode()
 
 
 def test_widths_that_another_process_chose_are_read_again(redis_url: str, tmp_path: Path) -> None:
     one, other = (Bench("compact redis", redis_url, tmp_path) for _ in range(2))
-    banded = Banded(Language.TAMIL, bytes(range(16)), bytes(range(64)))
+    banded = Banded(TAMIL, bytes(range(16)), bytes(range(64)))
     assert one.numbers(banded) == [[]]
-    other.runner.run(other.index.clear("ledger-1", "version-1", {Language.TAMIL: 4_000_000}))
+    other.runner.run(other.index.clear("ledger-1", "version-1", {TAMIL: 4_000_000}))
     other.apply(Change(1, 7, None, banded, 1), applied=1)
     assert one.numbers(banded) == [[1]], "the lookup used the former widths"
-    one.runner.run(one.index.clear("ledger-1", "version-1", {Language.TAMIL: 1000}))
+    one.runner.run(one.index.clear("ledger-1", "version-1", {TAMIL: 1000}))
     other.apply(Change(1, 7, None, banded, 1), applied=1)
     assert one.numbers(banded) == [[1]], "the insert used the former widths"
     one.close()
@@ -91,8 +93,8 @@ def test_the_doctor_notices_a_full_redis_that_holds_its_probe(tmp_path: Path) ->
 
 def test_bucket_sizes_use_the_recorded_widths(redis_url: str, tmp_path: Path) -> None:
     bench = Bench("compact redis", redis_url, tmp_path)
-    bench.clear({Language.HINDI: 4_000_000})
-    story = Banded(Language.HINDI, bytes(range(16)), bytes(range(64)))
+    bench.clear({HINDI: 4_000_000})
+    story = Banded(HINDI, bytes(range(16)), bytes(range(64)))
     bench.apply(Change(0, 1, None, story, 7))
     bench.reopen(Banding(max_bucket=10))  # as a process that has looked nothing up yet
     assert set(bench.bucket_sizes(story).values()) == {1}
@@ -101,7 +103,7 @@ def test_bucket_sizes_use_the_recorded_widths(redis_url: str, tmp_path: Path) ->
 
 def test_on_a_cluster_the_language_is_the_hash_tag(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("cluster", cluster_url, tmp_path)
-    bench.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 5), applied=1)
+    bench.apply(Change(1, 7, None, Banded(ODIA, bytes(16), bytes(64)), 5), applied=1)
     bench.close()
     with redis.Redis.from_url(cluster_url) as client:
         assert client.smembers("{ODIA}:7:0000") == {b"7"}
@@ -111,7 +113,7 @@ def test_on_a_cluster_the_language_is_the_hash_tag(cluster_url: str, tmp_path: P
 
 def test_a_cluster_stopped_between_languages_applies_each_change_once(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("cluster", cluster_url, tmp_path)
-    log = [Change(n + 1, n, None, Banded(language, bytes(16), bytes(64)), n) for n, language in enumerate(Language)]
+    log = [Change(n + 1, n, None, Banded(language, bytes(16), bytes(64)), n) for n, language in enumerate(LANGUAGES)]
     bench.apply(*log, applied=len(log))
     with redis.Redis.from_url(cluster_url) as client:
         client.set("neardup:applied:{TAMIL}", 3)
@@ -126,7 +128,7 @@ def test_a_cluster_stopped_between_languages_applies_each_change_once(cluster_ur
 
 def test_on_a_cluster_the_compact_keys_of_a_language_share_a_slot(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("compact cluster", cluster_url, tmp_path)
-    bench.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 5), applied=1)
+    bench.apply(Change(1, 7, None, Banded(ODIA, bytes(16), bytes(64)), 5), applied=1)
     bench.close()
     with redis.Redis.from_url(cluster_url) as client:
         assert client.get("{or}:n4:0000") == client.get("{or}:31:0000") == struct.pack("<I", 5)
@@ -142,14 +144,14 @@ def test_on_a_cluster_the_compact_keys_of_a_language_share_a_slot(cluster_url: s
 )
 def test_an_unsuitable_redis_is_refused(tmp_path: Path, options: list[str], error: type[Exception], word: str) -> None:
     with redis_server(tmp_path, *options) as url, pytest.raises(error, match=word):
-        asyncio.run(open_redis(url, BANDINGS))
+        asyncio.run(open_redis(url, BANDINGS, CODES))
 
 
 def test_a_password_in_the_url_logs_in(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--requirepass", "secret") as url:
 
         async def open_and_close() -> None:
-            await (await open_redis(url.replace("unix://", "unix://:secret@"), BANDINGS)).close()
+            await (await open_redis(url.replace("unix://", "unix://:secret@"), BANDINGS, CODES)).close()
 
         asyncio.run(open_and_close())
 
@@ -164,7 +166,7 @@ def test_tls_with_a_user_and_a_password_connects(tmp_path: Path) -> None:
     options += ["--user", *["neardup", "on", ">secret", "~*", "+@all"]]
 
     async def position(url: str) -> IndexPosition:
-        index = await open_redis(url, BANDINGS)
+        index = await open_redis(url, BANDINGS, CODES)
         try:
             await index.clear("mine", "v")
             return await index.position()
@@ -183,12 +185,12 @@ def test_tls_with_a_user_and_a_password_connects(tmp_path: Path) -> None:
 
 def test_an_unreachable_redis_is_a_transient_error() -> None:
     with pytest.raises(Transient, match="does not answer"):
-        asyncio.run(open_redis(f"redis://127.0.0.1:{free_port()}", BANDINGS))
+        asyncio.run(open_redis(f"redis://127.0.0.1:{free_port()}", BANDINGS, CODES))
 
 
 def test_a_small_intset_limit_is_reported(tmp_path: Path) -> None:
     async def ask(url: str) -> str | None:
-        index = await open_redis(url, BANDINGS)
+        index = await open_redis(url, BANDINGS, CODES)
         try:
             return await index.problem()
         finally:
@@ -203,7 +205,7 @@ def test_a_small_intset_limit_is_reported(tmp_path: Path) -> None:
 
 def test_a_temporary_refusal_by_redis_is_transient(tmp_path: Path) -> None:
     async def refused(url: str) -> None:
-        index = await open_redis(url, BANDINGS)
+        index = await open_redis(url, BANDINGS, CODES)
         try:
             await index.clear("mine", "v")
             with redis.Redis.from_url(url) as client:
@@ -218,5 +220,5 @@ def test_a_temporary_refusal_by_redis_is_transient(tmp_path: Path) -> None:
 
 def test_a_malformed_url_hides_its_password() -> None:
     with pytest.raises(Misuse) as refused:
-        asyncio.run(open_redis("redis://:Sec/ret@localhost", BANDINGS))
+        asyncio.run(open_redis("redis://:Sec/ret@localhost", BANDINGS, CODES))
     assert "Sec" not in str(refused.value)

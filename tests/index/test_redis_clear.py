@@ -5,16 +5,18 @@ from pathlib import Path
 import pytest
 import redis
 from neardup.index.protocol import IndexPosition
-from neardup.records import Banded, Change, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Banded, Change
 
 from tests.support.index_under_test import Bench, insert
+from tests.support.languages import ODIA
 
 
 def test_the_other_layout_is_noticed_and_cleared(redis_url: str, tmp_path: Path) -> None:
     documented, compact = (Bench(kind, redis_url, tmp_path) for kind in ("redis", "compact redis"))
     for mine, other in ((compact, documented), (documented, compact)):
         mine.clear()
-        mine.apply(Change(1, 7, None, Banded(Language.ODIA, bytes(16), bytes(64)), 1), applied=1)
+        mine.apply(Change(1, 7, None, Banded(ODIA, bytes(16), bytes(64)), 1), applied=1)
         found = other.position()
         assert found.applied is None and found.version is not None and "index.layout" in found.version
     documented.clear()
@@ -52,7 +54,7 @@ def test_a_clear_deletes_only_keys_of_the_index(redis_url: str, tmp_path: Path) 
     with redis.Redis.from_url(redis_url) as client:
         for key in foreign:
             client.set(key, "foreign")
-        for n, language in enumerate(Language):
+        for n, language in enumerate(LANGUAGES):
             bench.apply(Change(n + 1, n, None, Banded(language, bytes(range(16)), bytes(range(64))), n), applied=n + 1)
         bench.clear()
         assert set(client.keys()) == foreign | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}

@@ -1,4 +1,4 @@
-"""Laws: what is planted is told from what is strange; labels score flags as they say."""
+"""Laws: planted pairs are counted apart from unrelated pairs; flags are scored by the labels."""
 
 import json
 import sqlite3
@@ -9,71 +9,77 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.errors import Fatal, Misuse
 from neardup.insights.evaluate import report, tally, verdict_tables
 from neardup.insights.evaluate.edits import EDITS, Edit
-from neardup.insights.evaluate.plant import Corpus, Planted, plant
+from neardup.insights.evaluate.plant import Corpus, PlantedStory, plant
 from neardup.insights.evaluate.sample import Original
 from neardup.insights.evaluate.tally import Pair
-from neardup.insights.evaluate.truth import read_labels, score
+from neardup.insights.evaluate.truth import read_labels, score_flags
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, verdicts
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Verdict
 from selectolax.lexbor import LexborHTMLParser
+
+from tests.support.languages import ENGLISH, HINDI, ODIA, TAMIL
 
 FIRST, SECOND = EDITS[0], EDITS[1]
 
 
 def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None, originals: int = 3) -> Corpus:
-    stories = [Planted(n, None, "") for n in range(originals)] + [Planted(*copy, "") for copy in copies]
-    given_from = [frozenset((donors or {}).get(n, ())) for n in range(originals)]
-    return Corpus([Original(100 + n, Language.ODIA, "") for n in range(originals)], stories, given_from)
+    stories = [PlantedStory(n, None, "") for n in range(originals)] + [PlantedStory(*copy, "") for copy in copies]
+    donors_of = [frozenset((donors or {}).get(n, ())) for n in range(originals)]
+    return Corpus([Original(100 + n, ODIA, "") for n in range(originals)], stories, donors_of)
 
 
-def test_a_copy_is_found_by_its_own_original() -> None:
+def test_a_copy_is_found_only_with_its_own_original() -> None:
     planted = corpus((0, FIRST), (1, FIRST), (1, SECOND))
-    pairs = [Pair(0, 3, Kind.NEAR, 0.9, 0.9), Pair(0, 4, Kind.EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
-    assert tally.found(planted, pairs) == {
-        FIRST.name: Counter({Kind.NEAR: 1, None: 1}),
+    pairs = [Pair(0, 3, NEAR, 0.9, 0.9), Pair(0, 4, EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
+    assert tally.flagged_as(planted, pairs) == {
+        FIRST.name: Counter({NEAR: 1, None: 1}),
         SECOND.name: Counter({None: 1}),
     }
-    assert tally.crossed(planted, pairs) == [pairs[1]]
+    assert tally.cross_flags(planted, pairs) == [pairs[1]]
 
 
-def test_what_overlaps_by_itself_is_left_out_of_precision() -> None:
+def test_related_originals_are_left_out_of_precision() -> None:
     planted = corpus((0, FIRST), donors={0: {1}}, originals=5)
-    own, donor, donors_kin, kin, strange = (Pair(n, 5, Kind.SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
-    alike = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, Kind.PARTIAL, 0.2, 0.6)]
-    made = tally.scored(planted, [own, donor, donors_kin, kin, strange, *alike])
-    assert (list(made.planted), list(made.strange), made.left_out, made.copies) == ([(0.6, 0.7)], [(0.6, 0.7)], 3, 1)
+    own, donor, like_donor, like_own, unrelated = (Pair(n, 5, SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
+    overlaps = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, PARTIAL, 0.2, 0.6)]
+    scored = tally.scored(planted, [own, donor, like_donor, like_own, unrelated, *overlaps])
+    assert list(scored.planted) == [(0.6, 0.7)]
+    assert list(scored.unrelated) == [(0.6, 0.7)]
+    assert (scored.left_out, scored.copies) == (3, 1)
 
 
 @given(st.lists(st.integers(0, 3), max_size=12))
 def test_pairs_of_different_origin_are_counted(origins: list[int]) -> None:
     planted = corpus(*((origin, FIRST) for origin in origins), originals=4)
     stories = planted.stories
-    want = sum(a.origin != b.origin for n, a in enumerate(stories) for b in stories[:n])
-    assert tally.compared(planted) == want
+    expected = sum(a.origin != b.origin for n, a in enumerate(stories) for b in stories[:n])
+    assert tally.count_cross_pairs(planted) == expected
 
 
-def test_the_same_seed_plants_the_same_and_another_does_not() -> None:
-    originals = [Original(n, Language.ENGLISH, " ".join(f"word{n} of{k}" for k in range(40))) for n in range(3)]
+def test_the_seed_determines_the_planted_copies() -> None:
+    originals = [Original(n, ENGLISH, " ".join(f"word{n} of{k}" for k in range(40))) for n in range(3)]
     assert plant(originals, EDITS, 1).stories == plant(originals, EDITS, 1).stories
     assert plant(originals, EDITS, 1).stories != plant(originals, EDITS, 2).stories
 
 
-def test_each_original_stands_before_its_copies() -> None:
-    made = plant([Original(n, Language.ENGLISH, f"word{n} of " * 40) for n in range(3)], EDITS, 1)
-    assert [story.origin for story in made.stories] == sorted(story.origin for story in made.stories)
-    first = [next(story for story in made.stories if story.origin == n) for n in range(3)]
+def test_each_original_precedes_its_copies() -> None:
+    planted = plant([Original(n, ENGLISH, f"word{n} of " * 40) for n in range(3)], EDITS, 1)
+    assert [story.origin for story in planted.stories] == sorted(story.origin for story in planted.stories)
+    first = [next(story for story in planted.stories if story.origin == n) for n in range(3)]
     assert [story.edit for story in first] == [None] * 3
-    assert sum(story.edit is None for story in made.stories) == 3
+    assert sum(story.edit is None for story in planted.stories) == 3
 
 
-def test_a_story_longer_than_all_others_takes_text_from_several() -> None:
+def test_the_longest_story_takes_text_from_several_donors() -> None:
     texts = ["a " * 500, "b " * 20, "c " * 30]
-    made = plant([Original(n, Language.TAMIL, text) for n, text in enumerate(texts)], EDITS, 1)
-    assert made.donors[0] == {1, 2}
-    assert made.donors[1] < {0, 2}
+    planted = plant([Original(n, TAMIL, text) for n, text in enumerate(texts)], EDITS, 1)
+    assert planted.donors[0] == {1, 2}
+    assert planted.donors[1] < {0, 2}
 
 
 def labels(folder: Path, *lines: object) -> Path:
@@ -83,7 +89,7 @@ def labels(folder: Path, *lines: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "reason"),
     [
         ("{\n", "Expecting property name"),
         ("[1, 2]\n", "not an object"),
@@ -98,14 +104,14 @@ def labels(folder: Path, *lines: object) -> Path:
         (b"\xff\n".decode("latin-1"), ""),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, line: object, why: str) -> None:
+def test_an_invalid_line_is_named_with_the_reason(tmp_path: Path, line: object, reason: str) -> None:
     with pytest.raises(Misuse, match=r"pairs.jsonl, line 3: ") as caught:
         read_labels(labels(tmp_path, {"a": 1, "b": 2}, "\n", line))
-    assert why in str(caught.value)
+    assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_empty_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_empty_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match=r"cannot read the labelled pairs .*No such file"):
         read_labels(tmp_path / "none.jsonl")
     with pytest.raises(Misuse, match="holds no pairs"):
@@ -120,13 +126,22 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
     for n in range(1, 10):
         db.execute(
             "INSERT INTO stories (id, language, text_hash, simhash, words, shingles) VALUES (?, ?, x'', x'', 1, 1)",
-            (n, list(Language).index(Language.HINDI if n < 5 else Language.ODIA)),
+            (n, list(LANGUAGES).index(HINDI if n < 5 else ODIA)),
         )
     for a, b, kind, jaccard, containment, status in flagged:
         db.execute(
-            "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status, flagged_at,"
-            " fingerprint_version) VALUES (?, ?, ?, 0, ?, ?, ?, ?, 0, '')",
-            (a, b, kind, jaccard, 0.0 if containment is not None else None, containment, status),
+            "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status,"
+            " flagged_at, fingerprint_version, severity, strength, joins_clusters)"
+            " VALUES (?, ?, ?, 0, ?, ?, ?, ?, 0, '', 0, 0, 1)",
+            (
+                a,
+                b,
+                kind,
+                jaccard,
+                0.0 if containment is not None else None,
+                containment,
+                status,
+            ),
         )
     return db
 
@@ -134,7 +149,7 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
 def scored(folder: Path, flagged: list[Flagged], *lines: object) -> dict[str, Any]:
     db = ledger(folder, flagged)
     try:
-        return score(db, read_labels(labels(folder, *lines)))
+        return score_flags(db, read_labels(labels(folder, *lines)))
     finally:
         db.close()
 
@@ -144,8 +159,8 @@ def test_flags_are_scored_by_the_scores_of_the_labels(tmp_path: Path) -> None:
         tmp_path,
         [
             (1, 2, "similar", 0.7, 0.8, "open"),
-            (1, 3, "partial", 0.2, 0.5, "open"),  # labelled between: neither wanted nor false
-            (1, 4, "partial", 0.2, 0.6, "open"),  # labelled as little alike: false
+            (1, 3, "partial", 0.2, 0.5, "open"),  # labelled with middling scores: neither wanted nor false
+            (1, 4, "partial", 0.2, 0.6, "open"),  # labelled with low scores: false
             (5, 6, "similar", 0.9, 0.9, "open"),  # not labelled: false
             (5, 7, "similar", 0.9, 0.9, "withdrawn"),
         ],
@@ -175,7 +190,7 @@ def test_flags_are_scored_by_the_scores_of_the_labels(tmp_path: Path) -> None:
     assert (facts["precision_of_all"]["found"], facts["precision_of_all"]["n"]) == (2, 4)
 
 
-def test_without_scores_every_labelled_pair_is_wanted_and_none_is_false(tmp_path: Path) -> None:
+def test_without_scores_every_labelled_pair_is_wanted(tmp_path: Path) -> None:
     facts = scored(
         tmp_path,
         [(1, 2, "near", None, None, "open")],
@@ -189,7 +204,7 @@ def test_without_scores_every_labelled_pair_is_wanted_and_none_is_false(tmp_path
     assert [row["flagged_as"] for row in facts["recall"] if row["kind"] == "near"] == [{"near": 1}]
 
 
-def test_a_page_of_labelled_pairs_needs_nothing_but_itself(tmp_path: Path) -> None:
+def test_the_page_of_labelled_pairs_escapes_text(tmp_path: Path) -> None:
     facts = scored(tmp_path, [(1, 2, "<b>", 0.7, 0.8, "open")], {"a": 1, "b": 3})
     report.write_truth(tmp_path / "new" / "truth.html", facts)
     page = LexborHTMLParser((tmp_path / "new" / "truth.html").read_text(encoding="utf-8"))
@@ -199,21 +214,21 @@ def test_a_page_of_labelled_pairs_needs_nothing_but_itself(tmp_path: Path) -> No
         "Misses (1), worst first",
         "False flags (1), worst first",
     ]
-    assert "<b>" in page.css("table")[-1].text(), "what the ledger says is text"
+    assert "<b>" in page.css("table")[-1].text(), "text from the ledger must be escaped"
     with pytest.raises(Fatal, match="cannot write the page"):
         report.write_truth(tmp_path / "l.db" / "truth.html", facts)
 
 
-def test_what_moderators_said_is_a_table_of_precision(tmp_path: Path) -> None:
+def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     pairs: list[Flagged] = [(n, n + 1, "similar", 0.7, 0.8, "open") for n in (1, 2, 3, 6, 7)]
     db = ledger(tmp_path, pairs)
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
-    assert verdict_tables.tables(verdict_tables.of_verdicts(db)) == [], "nothing was judged"
+    assert verdict_tables.tables(verdict_tables.precision_by_verdicts(db)) == [], "no verdicts, no table"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
-        verdicts.judge(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
+        verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
     db.close()
-    assert verdict_tables.of_ledger(tmp_path / "none.db") == []
-    facts = verdict_tables.of_ledger(tmp_path / "l.db")
+    assert verdict_tables.precision_on_record(tmp_path / "none.db") == []
+    facts = verdict_tables.precision_on_record(tmp_path / "l.db")
     assert [(row["language"], row["kind"], row["judged"], row["precision"]) for row in facts] == [
         ("HINDI", "similar", 3, 2 / 3),
         ("ODIA", "similar", 1, 0),
@@ -223,7 +238,7 @@ def test_what_moderators_said_is_a_table_of_precision(tmp_path: Path) -> None:
     assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
     assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
     db = connect(tmp_path / "l.db")
-    report.write_truth(tmp_path / "truth.html", score(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
+    report.write_truth(tmp_path / "truth.html", score_flags(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
     db.close()
     page = LexborHTMLParser((tmp_path / "truth.html").read_text(encoding="utf-8"))
     assert "Precision by moderators' verdicts" in [h2.text() for h2 in page.css("h2")]

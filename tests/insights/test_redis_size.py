@@ -1,4 +1,4 @@
-"""What `plan` says of Redis's memory, beside a real Redis."""
+"""`plan` projects the memory of a real Redis within 15 percent."""
 
 from pathlib import Path
 
@@ -12,14 +12,16 @@ from neardup.index.redis.documented import INTSET_ENTRIES
 from neardup.index.redis.size import EMPTY, PROJECTIONS
 from neardup.insights.plan.profile import TYPICAL
 from neardup.insights.plan.project import Corpus, index_size
-from neardup.records import LANGUAGES, Banded, Change, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Banded, Change, Language
 
+from tests.support.languages import CODES, HINDI, TELUGU
 from tests.support.servers import redis_server
 from tests.support.synthetic_pages import pages_of
 
 BATCH = 256
-BUILT = {Language.HINDI: 16_000, Language.TELUGU: 4_000}
-GROWN = {Language.HINDI: 6_000, Language.TELUGU: 1_500}
+BUILT = {HINDI: 16_000, TELUGU: 4_000}
+GROWN = {HINDI: 6_000, TELUGU: 1_500}
 
 
 def changes_of(page: FingerprintArrays, start: int) -> list[Change]:
@@ -47,12 +49,12 @@ async def grow(index: RedisIndex, sizes: dict[Language, int]) -> None:
 async def test_redis_takes_as_much_as_projected(
     tmp_path: Path, layout: Layout, sizes: dict[Language, int], grown: bool
 ) -> None:
-    bandings = Detection().bandings
+    bandings = Detection().bandings(LANGUAGES)
     with (
         redis_server(tmp_path, "--set-max-intset-entries", str(INTSET_ENTRIES)) as url,
         redis.Redis.from_url(url) as client,
     ):
-        index = await open_redis(url, bandings, layout)
+        index = await open_redis(url, bandings, CODES, layout)
         before = client.info("memory")["used_memory"]
         await index.clear("l", "v", sizes)
         if grown:

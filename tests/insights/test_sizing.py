@@ -1,4 +1,4 @@
-"""The models of `plan`: laws, and the files that SQLite makes of as many stories."""
+"""Laws of the size projections of `plan`, and a comparison with the sizes of real SQLite files."""
 
 from contextlib import closing
 from pathlib import Path
@@ -16,17 +16,19 @@ from neardup.index.size import LanguageShape, TierSize
 from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
 from neardup.index.sqlite import SqliteIndex
 from neardup.insights.plan.profile import TYPICAL, measured
-from neardup.insights.plan.project import Corpus, days_until_full, index_size, lookup, needed
+from neardup.insights.plan.project import Corpus, days_until_full, index_size, memory_needed, reads_per_lookup
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect
 from neardup.ledger.size import StoryRow, ledger_bytes
 from neardup.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support import synthetic
+from tests.support.languages import HINDI, ODIA, SAMPLED, TAMIL, TELUGU
 from tests.support.synthetic_pages import pages_of
 from tests.support.synthetic_stories import FIRST_ID, ID_STEP, PLATFORM, fill
 
 ROUNDING = 1 + 1e-9
-languages = st.sampled_from(list(Language))
+languages = st.sampled_from(list(SAMPLED))
 counts = st.integers(0, 20_000_000)
 backends = st.sampled_from(list(SIZE_PROJECTIONS))
 
@@ -40,20 +42,22 @@ def spreads(skew: float, bits: int) -> list[Spread]:
 
 
 @given(skew=st.sampled_from([1.0, 2.2, 10.0, 30.0]), bits=st.integers(packed_buckets.MIN_BITS, packed_buckets.MAX_BITS))
-def test_all_stories_fall_in_some_bucket_of_each_band(skew: float, bits: int) -> None:
+def test_every_story_is_in_a_bucket_of_each_band(skew: float, bits: int) -> None:
     for spread in spreads(skew, bits):
         assert spread.shares @ spread.counts == pytest.approx(len(spread.collisions))
-        assert (spread.collisions * spread.counts.sum() / len(spread.collisions) > 0.99).all(), "even is the least"
+        assert (spread.collisions * spread.counts.sum() / len(spread.collisions) > 0.99).all(), (
+            "an even spread has the fewest collisions"
+        )
 
 
 @pytest.mark.parametrize("skew", [1.2, 2.2, 10.0, 30.0])
-def test_a_spread_has_the_skew_it_was_asked_for(skew: float) -> None:
+def test_a_spread_has_the_requested_skew(skew: float) -> None:
     for spread in (signature_spread(skew, MAX_SKETCH_BANDS, 16), simhash_spread(skew)):
         assert BAND_VALUES * spread.collisions.mean() == pytest.approx(skew, rel=0.01)
 
 
 @given(stories=counts, skew=st.sampled_from([1.0, 10.0]))
-def test_the_members_of_all_buckets_are_the_stories(stories: int, skew: float) -> None:
+def test_the_buckets_of_a_band_hold_all_stories(stories: int, skew: float) -> None:
     for spread in spreads(skew, 14):
         members = spread.expected(stories, lambda members: members)
         assert members == pytest.approx(stories * len(spread.collisions), rel=1e-6)
@@ -77,26 +81,26 @@ def test_more_stories_take_more_bytes(stories: int, more: int, language: Languag
 
 
 @given(st.lists(st.integers(1, 2_000_000), min_size=1, max_size=50))
-def test_a_bucket_takes_no_less_than_its_numbers_and_grown_no_less_than_written_whole(sizes: list[int]) -> None:
+def test_a_bucket_needs_room_for_its_numbers(sizes: list[int]) -> None:
     members = np.array(sorted(sizes))
-    for room in (redis_size.packed, redis_size.trimmed, redis_size.appended):
-        assert (np.diff(room(members)) >= 0).all()
-        assert (room(members) > packed_buckets.NUMBER_BYTES * members).all()
-    assert (redis_size.appended(members) >= redis_size.packed(members) - 16).all()
+    for size in (redis_size.packed, redis_size.trimmed, redis_size.appended):
+        assert (np.diff(size(members)) >= 0).all()
+        assert (size(members) > packed_buckets.NUMBER_BYTES * members).all()
+    assert (redis_size.appended(members) >= redis_size.packed(members) - 16).all(), "appending must not save memory"
     assert (redis_size.size_class(members) >= members).all()
     assert (redis_size.size_class(members) < np.maximum(1.25 * members, members + 16)).all()
     assert (redis_size.size_class(redis_size.size_class(members)) == redis_size.size_class(members)).all()
 
 
 @given(st.integers(1, 1 << 40))
-def test_a_table_is_a_power_of_two_that_has_room(keys: int) -> None:
+def test_a_hash_table_has_the_next_power_of_two_slots(keys: int) -> None:
     slots = redis_size.slots(keys) // redis_size.SLOT
     assert slots >= keys
     assert slots & (slots - 1) == 0
     assert slots == redis_size.FEWEST_SLOTS or slots < 2 * keys
 
 
-def test_the_whole_is_the_sum_of_its_parts() -> None:
+def test_the_total_is_the_sum_of_the_parts() -> None:
     corpus = corpus_of(PLATFORM)
     for layout in redis_size.PROJECTIONS:
         size = index_size(corpus, layout)
@@ -105,26 +109,26 @@ def test_the_whole_is_the_sum_of_its_parts() -> None:
             redis_size.EMPTY + sum(tier.bytes for tier in tiers) + redis_size.slots(sum(tier.keys for tier in tiers))
         )
         assert size.total == parts
-        box = needed(corpus, layout)
-        assert box.pop("needed") == sum(box.values())
+        memory = memory_needed(corpus, layout)
+        assert memory.pop("needed") == sum(memory.values())
 
 
-def test_the_compact_layout_is_the_smaller_and_fits_the_box() -> None:
-    corpus, box = corpus_of(PLATFORM), 8 << 30
+def test_only_the_compact_layout_fits_in_memory() -> None:
+    corpus, memory = corpus_of(PLATFORM), 8 << 30
     assert index_size(corpus, "compact").total < index_size(corpus, "documented", grown=False).total
-    assert days_until_full(corpus, "documented", 10_000, box) == 0
-    days = days_until_full(corpus, "compact", 10_000, box)
+    assert days_until_full(corpus, "documented", 10_000, memory) == 0
+    days = days_until_full(corpus, "compact", 10_000, memory)
     assert days
-    assert days_until_full(corpus, "compact", 20_000, box) == pytest.approx(days / 2, abs=4)
-    assert days_until_full(corpus, "compact", 0, box) is None, "nothing is added"
-    grown = corpus.times(1 + days * 10_000 / sum(PLATFORM.values()))
-    assert needed(grown, "compact")["needed"] <= box
+    assert days_until_full(corpus, "compact", 20_000, memory) == pytest.approx(days / 2, abs=4)
+    assert days_until_full(corpus, "compact", 0, memory) is None, "without new stories, memory never fills up"
+    grown = corpus.scaled(1 + days * 10_000 / sum(PLATFORM.values()))
+    assert memory_needed(grown, "compact")["needed"] <= memory
 
 
-def test_a_lookup_reads_no_more_than_max_bucket_of_each_bucket() -> None:
+def test_a_lookup_reads_at_most_max_bucket_of_each_bucket() -> None:
     banding = Banding()
     for stories in (10_000, 100_000_000):
-        tiers = lookup(corpus_of(PLATFORM), Language.HINDI, "compact", stories)
+        tiers = reads_per_lookup(corpus_of(PLATFORM), HINDI, "compact", stories)
         for columns, reads in zip((banding.hamming + 2, banding.bands), tiers.values(), strict=True):
             assert 0 < reads.candidates < reads.numbers < banding.max_bucket * columns
 
@@ -141,28 +145,28 @@ def outcomes_of(language: Language, count: int) -> list[Fingerprinted]:
     ]
 
 
-@pytest.mark.parametrize("language", Language)
-def test_the_skew_of_drawn_prose_is_measured_on_three_hundred_stories(language: Language) -> None:
-    source = synthetic.prose(language)
-    found = measured(language, outcomes_of(language, 300))
-    assert found.sketch_skew == pytest.approx(BAND_VALUES * source.collision(), rel=0.4)
-    assert found.hash_skew == pytest.approx(BAND_VALUES * source.hash_collision(), rel=0.4)
+@pytest.mark.parametrize("language", SAMPLED)
+def test_three_hundred_stories_show_the_skew_of_prose(language: Language) -> None:
+    prose = synthetic.prose(language)
+    profile = measured(language, outcomes_of(language, 300))
+    assert profile.sketch_skew == pytest.approx(BAND_VALUES * prose.signature_collision(), rel=0.4)
+    assert profile.hash_skew == pytest.approx(BAND_VALUES * prose.simhash_collision(), rel=0.4)
 
 
 def test_copies_do_not_count_as_skew() -> None:
-    apart = outcomes_of(Language.TAMIL, 300)
-    together = [*apart, *[apart[0]] * 100]
-    assert measured(Language.TAMIL, together).sketch_skew == measured(Language.TAMIL, apart).sketch_skew
-    assert measured(Language.TAMIL, together).fullest >= 0.25, "but that their bucket is full is said"
+    originals = outcomes_of(TAMIL, 300)
+    with_copies = [*originals, *[originals[0]] * 100]
+    assert measured(TAMIL, with_copies).sketch_skew == measured(TAMIL, originals).sketch_skew
+    assert measured(TAMIL, with_copies).fullest >= 0.25, "the fullest bucket must include copies"
 
 
-def test_a_sample_tells_of_titles_ids_and_unreadable_pages() -> None:
-    made = outcomes_of(Language.ODIA, 30)
-    found = measured(Language.ODIA, [*made, *[Skipped(Story(9, Language.ODIA), Skip.MISSING)] * 10])
-    assert found.sketch_skew == TYPICAL[Language.ODIA].sketch_skew, "thirty are too few"
-    assert found.readable == 0.75
-    assert (found.row.title, found.row.author_id, found.row.etag, found.row.dates) == (12, 1, 16, 1)
-    assert found.row.highest_id == 30
+def test_a_sample_shows_titles_ids_and_unreadable_pages() -> None:
+    readable = outcomes_of(ODIA, 30)
+    profile = measured(ODIA, [*readable, *[Skipped(Story(9, ODIA), Skip.MISSING)] * 10])
+    assert profile.sketch_skew == TYPICAL[ODIA].sketch_skew, "thirty stories are too few to measure skew"
+    assert profile.readable == 0.75
+    assert (profile.row.title, profile.row.author_id, profile.row.etag, profile.row.dates) == (12, 1, 16, 1)
+    assert profile.row.highest_id == 30
 
 
 def test_the_ledger_is_as_large_as_projected(tmp_path: Path) -> None:
@@ -176,8 +180,8 @@ def test_the_ledger_is_as_large_as_projected(tmp_path: Path) -> None:
 
 
 async def test_the_embedded_index_is_as_large_as_projected(tmp_path: Path) -> None:
-    sizes = {Language.HINDI: 40_000, Language.TELUGU: 10_000}
-    index = SqliteIndex(tmp_path / "i.db", Detection().bandings)
+    sizes = {HINDI: 40_000, TELUGU: 10_000}
+    index = SqliteIndex(tmp_path / "i.db", Detection().bandings(LANGUAGES))
     await index.clear("l", "v", sizes)
     async for _ in index.build(pages_of(sizes), tmp_path):
         pass

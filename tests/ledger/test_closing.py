@@ -1,4 +1,4 @@
-"""A connection to the ledger ends in order."""
+"""Closing a connection to the ledger waits for its calls."""
 
 import asyncio
 import sqlite3
@@ -11,9 +11,7 @@ from neardup.ledger import Ledger, connect, read
 
 
 @pytest.mark.parametrize("opened", [connect, read])
-async def test_closing_waits_for_the_call_under_way(
-    opened: Callable[[Path], sqlite3.Connection], tmp_path: Path
-) -> None:
+async def test_closing_waits_for_the_current_call(opened: Callable[[Path], sqlite3.Connection], tmp_path: Path) -> None:
     """SQLite does not survive a file that is closed while it is read."""
     connect(tmp_path / "ledger.db").close()
     ledger, begun, go = Ledger(tmp_path / "ledger.db", opened), threading.Event(), threading.Event()

@@ -1,16 +1,16 @@
-"""What the ledger packs is given back as it was."""
+"""Law: unpacking a compact column returns the original text."""
 
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.languages import LANGUAGES
 from neardup.ledger import stories
-from neardup.records import LANGUAGES, Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
+from tests.support.languages import HINDI
 
-HINDI = Language.HINDI
 
-
-def test_the_languages_have_the_numbers_that_the_ledger_gave_them() -> None:
+def test_languages_keep_their_numbers_in_the_ledger() -> None:
     db = ledger_in_memory()
     assert tuple(name for (name,) in db.execute("SELECT name FROM languages ORDER BY number")) == LANGUAGES
 
@@ -25,7 +25,7 @@ TEXTS = st.one_of(
 
 
 @given(etag=TEXTS, author=TEXTS)
-def test_what_is_packed_is_given_back_to_the_letter(etag: str | None, author: str | None) -> None:
+def test_unpacking_returns_the_original_text(etag: str | None, author: str | None) -> None:
     db = ledger_in_memory()
     story = Story(1, HINDI, author_id=author, title=author)
     commit(db, Fingerprinted(story, fingerprint_of(bytes(16)), etag))
@@ -36,7 +36,7 @@ def test_what_is_packed_is_given_back_to_the_letter(etag: str | None, author: st
     db.close()
 
 
-def test_an_md5_and_an_id_take_their_bytes_alone() -> None:
+def test_md5_and_id_are_stored_compactly() -> None:
     db = ledger_in_memory()
     commit(db, Fingerprinted(Story(1, HINDI, author_id="6755373518"), fingerprint_of(bytes(16)), f'"{"0f" * 16}"'))
     assert db.execute("SELECT etag, author_id FROM stories").fetchone() == (b"\x0f" * 16, 6755373518)

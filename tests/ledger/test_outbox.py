@@ -1,4 +1,4 @@
-"""The outbox tells the index all that changes, from any moment on; a number is one version's for ever."""
+"""Laws: replaying the outbox from any point yields the stories; a number belongs to one version for ever."""
 
 import sqlite3
 from collections import Counter
@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.languages import LANGUAGES
 from neardup.ledger import changes, connect, fingerprint_arrays, runs
-from neardup.records import Banded, Change, Language, Outcome, Skip, Skipped, Story
+from neardup.records import Banded, Change, Outcome, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, stories_as_changes
-
-HINDI = Language.HINDI
+from tests.support.languages import HINDI
 
 IDS = st.integers(0, 3)
 VERSIONS = st.builds(
-    fingerprinted, IDS, st.integers(0, 3), st.sampled_from(list(Language)[:2]), signature=st.just(bytes(64))
+    fingerprinted, IDS, st.integers(0, 3), st.sampled_from(list(LANGUAGES)[:2]), signature=st.just(bytes(64))
 )
 REMOVALS = st.builds(lambda story_id: Skipped(Story(story_id, HINDI), Skip.EMPTY), IDS)
 BATCHES = st.lists(st.lists(VERSIONS | REMOVALS, unique_by=lambda outcome: outcome.story.id, max_size=4), max_size=8)
 
 
-def in_bands(bands: dict[int, Banded], told: Sequence[Change]) -> dict[int, Banded]:
+def in_bands(bands: dict[int, Banded], read: Sequence[Change]) -> dict[int, Banded]:
     """What an index that stood so holds after these changes; each must leave the bands that the last one entered."""
     bands = dict(bands)
-    for change in told:
+    for change in read:
         assert bands.get(change.story_id) == (change.old and without_signature(change.old)), change
         assert change.number == (change.seq if change.new else 0), change
         bands.pop(change.story_id, None)
@@ -40,7 +40,7 @@ def without_signature(banded: Banded) -> Banded:
 
 
 @given(batches=BATCHES, page=st.integers(1, 4), keep=st.integers(0, 12))
-def test_the_outbox_replayed_from_any_moment_on_gives_the_stories(
+def test_replaying_changes_from_any_point_yields_the_stories(
     batches: list[list[Outcome]], page: int, keep: int
 ) -> None:
     db = ledger_in_memory()
@@ -57,22 +57,22 @@ def test_the_outbox_replayed_from_any_moment_on_gives_the_stories(
     for seq, bands in moments.items():
         if seq + 1 < changes.oldest(db):
             continue
-        told: list[Change] = []
-        while (applied := told[-1].seq if told else seq) < last:
-            told += changes.after(db, applied, page)
-        assert [change.seq for change in told] == list(range(seq + 1, last + 1))
-        assert in_bands(bands, told) == moments[last]
+        read: list[Change] = []
+        while (applied := read[-1].seq if read else seq) < last:
+            read += changes.after(db, applied, page)
+        assert [change.seq for change in read] == list(range(seq + 1, last + 1))
+        assert in_bands(bands, read) == moments[last]
     db.close()
 
 
 @given(batches=BATCHES)
-def test_a_version_of_a_story_is_told_with_its_number_and_signature(batches: list[list[Outcome]]) -> None:
+def test_change_carries_number_and_signature_of_its_version(batches: list[list[Outcome]]) -> None:
     db = ledger_in_memory()
     for batch in batches:
         commit(db, *batch)
-    told = {change.number: change for change in changes.after(db, 0, 99)}
+    read = {change.number: change for change in changes.after(db, 0, 99)}
     for held in stories_as_changes(db):
-        assert (told[held.number].story_id, told[held.number].new) == (held.story_id, held.new)
+        assert (read[held.number].story_id, read[held.number].new) == (held.story_id, held.new)
     db.close()
 
 
@@ -81,7 +81,7 @@ def db(tmp_path: Path) -> sqlite3.Connection:
     return connect(tmp_path / "ledger.db")
 
 
-def test_pruned_changes_are_the_oldest(db: sqlite3.Connection) -> None:
+def test_pruning_removes_the_oldest_changes(db: sqlite3.Connection) -> None:
     for n in range(10):
         commit(db, fingerprinted(n, n))
     changes.prune(db, 3)
@@ -90,7 +90,7 @@ def test_pruned_changes_are_the_oldest(db: sqlite3.Connection) -> None:
     assert (changes.oldest(db), changes.last_seq(db)) == (11, 10)
 
 
-def test_a_version_of_a_story_has_a_number_no_other_ever_had(db: sqlite3.Connection) -> None:
+def test_version_numbers_are_never_reused(db: sqlite3.Connection) -> None:
     given = []
     for text in (1, 2, 3):
         commit(db, fingerprinted(7, text))

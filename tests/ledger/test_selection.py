@@ -1,4 +1,4 @@
-"""Laws: what is selected is what a filter over all flags in Python gives, and the cluster around a story is its own."""
+"""Laws: a selection equals filtering all flags in Python; the cluster of a story is one of all clusters."""
 
 import sqlite3
 from collections.abc import Callable
@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.clusters import clusters as clusters_of
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds, tier_of
+from neardup.languages import LANGUAGES
 from neardup.ledger import clusters, flags
 from neardup.ledger.compact_columns import packed_id
 from neardup.ledger.selection import JOINING, Selection, members_of
-from neardup.records import LANGUAGES, NUMBER_OF, Fingerprinted, Kind, Language, Skip, Skipped, Story, Verdict
+from neardup.records import Fingerprinted, Kind, Language, Signals, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory, verify_pending
+from tests.support.languages import HINDI, NUMBER_OF, ODIA, TAMIL
 
 STORIES = 8
 AUTHORS = (None, "7", "07", "asha")
@@ -35,6 +38,7 @@ class Flag:
     scores: tuple[float, float, float] | None
     flagged_at: int
     exported: bool
+    joins: bool
 
     @property
     def score(self) -> float:
@@ -43,20 +47,21 @@ class Flag:
     @property
     def badness(self) -> tuple[float, ...]:
         jaccard, one, other = self.scores or (0.0, 0.0, 0.0)
-        alike = max(one, other) if self.kind is Kind.PARTIAL else jaccard
-        return list(Kind).index(self.kind), self.hamming * (self.kind is Kind.NEAR), -alike, self.a, self.b
+        alike = {PARTIAL: max(one, other), EXACT: 1.0}.get(self.kind, jaccard)
+        return list(kinds()).index(self.kind), self.hamming * (self.kind == NEAR), -alike, self.a, self.b
 
 
 made = st.builds(
     Flag,
     ids,
     ids,
-    st.sampled_from([Language.HINDI, Language.ODIA]),
-    st.sampled_from(Kind),
+    st.sampled_from([HINDI, ODIA]),
+    st.sampled_from(kinds()),
     st.sampled_from(STATUSES),
     st.integers(0, 7),
     scores,
     st.integers(1, 5),
+    st.booleans(),
     st.booleans(),
 )
 many = st.lists(made.filter(lambda flag: flag.a < flag.b), max_size=12, unique_by=lambda flag: (flag.a, flag.b))
@@ -64,8 +69,8 @@ maybe_id = st.none() | ids
 times = st.none() | st.integers(1, 6)
 selections = st.builds(
     Selection,
-    languages=st.lists(st.sampled_from([Language.HINDI, Language.ODIA, Language.TAMIL]), max_size=2).map(tuple),
-    kinds=st.lists(st.sampled_from(Kind), max_size=2).map(tuple),
+    languages=st.lists(st.sampled_from([HINDI, ODIA, TAMIL]), max_size=2).map(tuple),
+    kinds=st.lists(st.sampled_from(kinds()), max_size=2).map(tuple),
     statuses=st.just(("open",)) | st.lists(st.sampled_from(STATUSES), max_size=3).map(tuple),
     score=st.none() | shares,
     author=st.none() | st.sampled_from(AUTHORS[1:]),
@@ -79,14 +84,17 @@ selections = st.builds(
 
 def ledger(rows: list[Flag], authors: dict[int, str | None]) -> sqlite3.Connection:
     db = ledger_in_memory()
-    listed = [Story(n, Language.HINDI, author_id=authors.get(n)) for n in range(1, STORIES + 1)]
+    listed = [Story(n, HINDI, author_id=authors.get(n)) for n in range(1, STORIES + 1)]
     commit(db, *(Fingerprinted(story, fingerprint_of(story.id.to_bytes(16)), None) for story in listed))
     for one in rows:
         db.execute(
-            "INSERT INTO flags (a, b, language, kind, status, hamming, jaccard, containment_a, containment_b,"
-            " flagged_at, exported_at, author_a, author_b, fingerprint_version)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'v')",
+            "INSERT INTO flags (severity, strength, joins_clusters, a, b, language, kind, status, hamming, jaccard,"
+            " containment_a, containment_b, flagged_at, exported_at, author_a, author_b, fingerprint_version)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'v')",
             (
+                tier_of(one.kind).severity,
+                tier_of(one.kind).strength(Signals(one.hamming, False, *(one.scores or ()))),
+                one.joins,
                 *(one.a, one.b, NUMBER_OF[one.language], one.kind, one.status, one.hamming),
                 *(one.scores or (None, None, None)),
                 *(one.flagged_at, 1 if one.exported else None),
@@ -96,11 +104,13 @@ def ledger(rows: list[Flag], authors: dict[int, str | None]) -> sqlite3.Connecti
     return db
 
 
+def joins(one: Flag) -> bool:
+    return one.joins and one.status in JOINING
+
+
 def members(rows: list[Flag], story: int) -> set[int]:
     found = {story}
-    while (
-        grown := {n for one in rows if one.status in JOINING and {one.a, one.b} & found for n in (one.a, one.b)} - found
-    ):
+    while grown := {n for one in rows if joins(one) and {one.a, one.b} & found for n in (one.a, one.b)} - found:
         found |= grown
     return found
 
@@ -123,7 +133,7 @@ def filters(rows: list[Flag], authors: dict[int, str | None], wanted: Selection)
 
 @settings(deadline=None, max_examples=300)
 @given(many, st.dictionaries(ids, st.sampled_from(AUTHORS)), selections, st.integers(0, 4), st.integers(0, 4))
-def test_what_is_selected_is_what_a_filter_gives_worst_first(
+def test_selection_equals_filtering_all_flags_in_queue_order(
     rows: list[Flag], authors: dict[int, str | None], wanted: Selection, limit: int, offset: int
 ) -> None:
     db = ledger(rows, authors)
@@ -139,14 +149,17 @@ def test_what_is_selected_is_what_a_filter_gives_worst_first(
 
 @settings(deadline=None)
 @given(many, ids)
-def test_the_cluster_around_a_story_is_the_one_among_all(rows: list[Flag], story: int) -> None:
+def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int) -> None:
     db = ledger(rows, {})
-    joining = [one for one in rows if one.status in JOINING]
+    joining = [one for one in rows if joins(one)]
     all_of_them = clusters_of([(one.a, one.b, one.score) for one in joining], {})
     assert clusters.of_flags(db) == all_of_them
     assert clusters.around(db, story) == next((one for one in all_of_them if story in one.stories), None)
     assert members_of(db, story) == members(rows, story)
-    inside = sorted((one for one in joining if one.a in members(rows, story)), key=lambda one: one.badness)
+    cluster = members(rows, story)
+    inside = sorted(
+        (one for one in rows if one.status in JOINING and {one.a, one.b} <= cluster), key=lambda one: one.badness
+    )
     assert [(row["matched_id"], row["story_id"]) for row in flags.of_cluster(db, story)] == [
         (one.a, one.b) for one in inside
     ]
@@ -155,23 +168,24 @@ def test_the_cluster_around_a_story_is_the_one_among_all(rows: list[Flag], story
 
 @settings(deadline=None)
 @given(many, ids)
-def test_a_flag_whose_story_has_gone_is_not_shown(rows: list[Flag], gone: int) -> None:
+def test_flag_of_a_removed_story_is_not_shown(rows: list[Flag], gone: int) -> None:
     db = ledger([replace(one, status="open") for one in rows], {})
-    commit(db, Skipped(Story(gone, Language.HINDI), Skip.EMPTY))
+    commit(db, Skipped(Story(gone, HINDI), Skip.EMPTY))
     everything = Selection(statuses=())
     left = [one for one in rows if gone not in (one.a, one.b)]
     assert flags.count(db, everything) == len(left) == len(list(flags.select(db, everything)))
     db.close()
 
 
-def test_languages_are_kept_by_number() -> None:
-    assert [NUMBER_OF[language] for language in LANGUAGES] == list(range(10)), "the ledger's flags hold these"
+def test_languages_are_stored_by_number() -> None:
+    numbers = [NUMBER_OF[language] for language in LANGUAGES]
+    assert numbers == list(range(len(LANGUAGES))), "the ledger's flags hold these"
 
 
-def test_a_story_told_of_another_author_is_found_by_that_one() -> None:
+def test_story_is_found_by_its_new_author() -> None:
     db = ledger_in_memory()
-    one = Fingerprinted(Story(1, Language.HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
-    other = Fingerprinted(Story(2, Language.HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
+    one = Fingerprinted(Story(1, HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
+    other = Fingerprinted(Story(2, HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
     commit(db, one, other, pairs={(1, 2)})
     verify_pending(db)
     assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 1, 0]

@@ -1,4 +1,4 @@
-"""Laws: a flag's status is the last verdict that stands on it, else open; of two who judge what both saw, one does."""
+"""Laws: the status of a flag is the active verdict on it or open; of two verdicts on one page, the first counts."""
 
 import sqlite3
 import threading
@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
+from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 
@@ -31,7 +33,7 @@ def copies(db: sqlite3.Connection) -> None:
 
 
 def judge(db: sqlite3.Connection, flag_ids: set[int], verdict: Verdict, who: str = "Asha", note: str = "") -> int:
-    return verdicts.judge(db, sorted(flag_ids), verdict, note, who, verdicts.state(db, flag_ids))
+    return verdicts.decide(db, sorted(flag_ids), verdict, note, who, verdicts.state(db, flag_ids))
 
 
 def undo(db: sqlite3.Connection, decision: int, who: str = "Asha") -> None:
@@ -44,7 +46,7 @@ def statuses(db: sqlite3.Connection) -> dict[int, str]:
 
 @settings(deadline=None)
 @given(steps)
-def test_a_status_is_the_last_verdict_that_stands_else_open(steps: list[tuple[set[int], Verdict] | int]) -> None:
+def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdict] | int]) -> None:
     db = ledger_in_memory()
     copies(db)
     model: list[tuple[int, set[int], Verdict]] = []  # the decisions that stand
@@ -66,7 +68,7 @@ def test_a_status_is_the_last_verdict_that_stands_else_open(steps: list[tuple[se
         assert statuses(db) == want, steps
         counted = Counter(status for status in want.values() if status != "open")
         rows = verdicts.precision(db)
-        assert [row["kind"] for row in rows] == [Kind.EXACT] * bool(counted)
+        assert [row["kind"] for row in rows] == [EXACT] * bool(counted)
         assert {verdict: row[verdict] for row in rows for verdict in Verdict if row[verdict]} == counted
         assert sum(row["judged"] for row in rows) == counted.total()
     db.close()
@@ -74,7 +76,7 @@ def test_a_status_is_the_last_verdict_that_stands_else_open(steps: list[tuple[se
 
 @settings(deadline=None)
 @given(st.sets(st.integers(1, FLAGS), min_size=1), st.sets(st.integers(1, FLAGS), min_size=1))
-def test_of_two_who_saw_the_same_only_the_first_judges(mine: set[int], theirs: set[int]) -> None:
+def test_second_verdict_on_an_outdated_page_is_refused(mine: set[int], theirs: set[int]) -> None:
     db = ledger_in_memory()
     copies(db)
     seen = verdicts.state(db, theirs)
@@ -82,30 +84,32 @@ def test_of_two_who_saw_the_same_only_the_first_judges(mine: set[int], theirs: s
     before = list(db.iterdump())
     if mine & theirs:
         with pytest.raises(Conflict, match=r"Asha judged repost: stories 1 and [2-5]"):
-            verdicts.judge(db, sorted(theirs), Verdict.PLAGIARISM, "", "Binu", seen)
-        assert list(db.iterdump()) == before, "who comes late writes nothing"
+            verdicts.decide(db, sorted(theirs), Verdict.PLAGIARISM, "", "Binu", seen)
+        assert list(db.iterdump()) == before, "a refused verdict writes nothing"
     else:
-        verdicts.judge(db, sorted(theirs), Verdict.PLAGIARISM, "", "Binu", seen)
+        verdicts.decide(db, sorted(theirs), Verdict.PLAGIARISM, "", "Binu", seen)
         assert {statuses(db)[n] for n in theirs} == {Verdict.PLAGIARISM}
     db.close()
 
 
-def test_two_at_once_in_two_processes_eyes(tmp_path: Path) -> None:
+def test_of_concurrent_verdicts_one_succeeds(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     copies(db := connect(path))
     for _ in range(10):
         seen = verdicts.state(db, [1, 2])
-        told: list[str] = []
+        replies: list[str] = []
         start = threading.Barrier(2)
 
-        def moderate(who: str, seen: str = seen, start: threading.Barrier = start, told: list[str] = told) -> None:
+        def moderate(
+            who: str, seen: str = seen, start: threading.Barrier = start, replies: list[str] = replies
+        ) -> None:
             mine = connect(path)
             start.wait()
             try:
-                verdicts.judge(mine, [1, 2], Verdict.TEMPLATE, who, who, seen)
-                told.append("judged")
+                verdicts.decide(mine, [1, 2], Verdict.TEMPLATE, who, who, seen)
+                replies.append("judged")
             except Conflict as conflict:
-                told.append(str(conflict))
+                replies.append(str(conflict))
             mine.close()
 
         moderators = [threading.Thread(target=moderate, args=(who,)) for who in ("Asha", "Binu")]
@@ -114,11 +118,11 @@ def test_two_at_once_in_two_processes_eyes(tmp_path: Path) -> None:
         for moderator in moderators:
             moderator.join()
         winner = verdicts.of_pair(db, 2, 1)[0]["moderator"]
-        assert min(told) == "judged" and f"{winner} judged template" in max(told), told
+        assert min(replies) == "judged" and f"{winner} judged template" in max(replies), replies
     assert len(verdicts.of_pair(db, 1, 2)) == 10
 
 
-def test_an_undoing_by_somebody_else_is_a_conflict_and_named() -> None:
+def test_conflict_names_the_moderator_who_undid() -> None:
     db = ledger_in_memory()
     copies(db)
     decision = judge(db, {1, 2}, Verdict.QUOTATION)
@@ -128,52 +132,52 @@ def test_an_undoing_by_somebody_else_is_a_conflict_and_named() -> None:
         verdicts.undo(db, decision, "Asha", seen)
 
 
-def test_a_change_by_the_machine_is_a_conflict_and_nobodys_fault() -> None:
+def test_conflict_by_the_program_names_no_moderator() -> None:
     db = ledger_in_memory()
     copies(db)
     judge(db, {1}, Verdict.QUOTATION)
     seen = verdicts.state(db, [1])
     commit(db, fingerprinted(2, 99))  # edited
     with pytest.raises(Conflict, match="these flags have changed meanwhile"):
-        verdicts.judge(db, [1], Verdict.REPOST, "", "Binu", seen)
+        verdicts.decide(db, [1], Verdict.REPOST, "", "Binu", seen)
     with pytest.raises(Conflict, match="flagged any more"):
-        verdicts.judge(db, [99], Verdict.REPOST, "", "Binu", verdicts.state(db, [99]))
+        verdicts.decide(db, [99], Verdict.REPOST, "", "Binu", verdicts.state(db, [99]))
     with pytest.raises(Conflict):
-        verdicts.judge(db, [3], Verdict.REPOST, "", "Binu", "no state at all")
+        verdicts.decide(db, [3], Verdict.REPOST, "", "Binu", "no state at all")
 
 
-def test_the_history_of_a_pair_is_told_newest_first() -> None:
+def test_history_of_a_pair_is_newest_first() -> None:
     db = ledger_in_memory()
     copies(db)
     first = judge(db, {1}, Verdict.PLAGIARISM, note="word by word")
     second = judge(db, {1, 2}, Verdict.REPOST, who="Binu")
     undo(db, second, "Chitra")
-    told = verdicts.of_pair(db, 2, 1)
-    assert [(row["verdict"], row["note"], row["moderator"], row["undone_by"]) for row in told] == [
+    history = verdicts.of_pair(db, 2, 1)
+    assert [(row["verdict"], row["note"], row["moderator"], row["undone_by"]) for row in history] == [
         ("repost", "", "Binu", "Chitra"),
         ("plagiarism", "word by word", "Asha", None),
     ]
-    assert [row["decision"] for row in told] == [second, first]
-    assert told[0]["undone_at"] >= told[0]["judged_at"] >= told[1]["judged_at"]
+    assert [row["decision"] for row in history] == [second, first]
+    assert history[0]["undone_at"] >= history[0]["decided_at"] >= history[1]["decided_at"]
     assert [row["decision"] for row in verdicts.of_pair(db, 1, 3)] == [second], "one decision, a row a pair"
 
 
-def test_precision_is_by_language_and_by_the_kind_that_was_judged() -> None:
+def test_precision_is_by_language_and_decided_kind() -> None:
     db = ledger_in_memory()
-    for place, language in enumerate(Language):
-        flag_pair(db, 10 * place + 1, 10 * place + 2, Kind.EXACT, language=language)
-        flag_pair(db, 10 * place + 1, 10 * place + 3, Kind.PARTIAL, language=language)
+    for place, language in enumerate(LANGUAGES):
+        flag_pair(db, 10 * place + 1, 10 * place + 2, EXACT, language=language)
+        flag_pair(db, 10 * place + 1, 10 * place + 3, PARTIAL, language=language)
     ids = list(statuses(db))
     judge(db, set(ids[::2]), Verdict.PLAGIARISM)
     judge(db, set(ids[1::2]), Verdict.NOT_SIMILAR)
     rows = verdicts.precision(db)
     assert [(row["language"], row["kind"]) for row in rows] == [
-        (language, kind) for language in sorted(Language) for kind in (Kind.EXACT, Kind.PARTIAL)
+        (language, kind) for language in sorted(LANGUAGES) for kind in (EXACT, PARTIAL)
     ]
     assert {(row["judged"], row["not_similar"], row["plagiarism"]) for row in rows} == {(1, 0, 1), (1, 1, 0)}
 
 
-def test_forget_removes_what_was_said() -> None:
+def test_forgetting_a_story_removes_its_verdicts() -> None:
     db = ledger_in_memory()
     copies(db)
     judge(db, {1, 2}, Verdict.PLAGIARISM)
@@ -182,7 +186,7 @@ def test_forget_removes_what_was_said() -> None:
     assert len(verdicts.of_pair(db, 1, 3)) == 1
 
 
-def test_a_decision_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decision_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     db = ledger_in_memory()
     copies(db)
     before = list(db.iterdump())
@@ -190,7 +194,7 @@ def test_a_decision_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(verdicts, "_settle", fail)
+    monkeypatch.setattr(verdicts, "_update_dependents", fail)
     with pytest.raises(RuntimeError, match="no more"):
         judge(db, {1, 2}, Verdict.PLAGIARISM)
     assert list(db.iterdump()) == before
@@ -198,8 +202,8 @@ def test_a_decision_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
-def test_the_verdicts_are_the_statuses_that_can_be_selected() -> None:
+def test_every_verdict_can_be_selected_as_status() -> None:
     db = ledger_in_memory()
     copies(db)
     judge(db, {1}, Verdict.NOT_SIMILAR)
-    assert [row["flag_id"] for row in flags.select(db)] == [2, 3, 4], "what is judged is not open"
+    assert [row["flag_id"] for row in flags.select(db)] == [2, 3, 4], "a decided flag is not open"

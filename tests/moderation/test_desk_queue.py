@@ -1,5 +1,5 @@
-"""Laws of the desk's queues: an address says which flags it holds, and reads back as it was; whatever was judged
-meanwhile, a moderator goes on to a pair that has not been seen, and at the end to none.
+"""Laws of the desk's queues: the address of a queue round-trips to its selection; whatever others decide meanwhile, a
+moderator continues with the next undecided pair, and the queue ends after the last one.
 """
 
 import sqlite3
@@ -12,33 +12,35 @@ import pytest
 from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
+from neardup.core.verify.tiers import kinds
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import flags, verdicts
 from neardup.ledger.selection import Selection
-from neardup.moderation.desk.pages import MOST_IN_TITLE, short
+from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
 from neardup.moderation.desk.query import STATUSES, number, query_of, selection_of
-from neardup.moderation.desk.queue import place
-from neardup.records import Kind, Language, Verdict
+from neardup.moderation.desk.queue import position_of
+from neardup.records import Language, Verdict
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, verify_pending
+from tests.support.languages import TEXTS
 
 one_or_none = st.none() | st.integers(0, 10**15)
 selections = st.builds(
     Selection,
-    languages=st.just(()) | st.tuples(st.sampled_from(Language)),
-    kinds=st.just(()) | st.tuples(st.sampled_from(Kind)),
+    languages=st.just(()) | st.tuples(st.sampled_from(LANGUAGES)),
+    kinds=st.just(()) | st.tuples(st.sampled_from(kinds())),
     statuses=st.sampled_from(list(STATUSES.values())),
     score=st.none() | st.floats(0, 1),
-    author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda said: said == said.strip()),
+    author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text == text.strip()),
     story=one_or_none,
     cluster=one_or_none,
 )
 
 
 @given(selections)
-def test_an_address_reads_back_as_it_was(selection: Selection) -> None:
+def test_address_round_trips_to_its_selection(selection: Selection) -> None:
     query = query_of(selection)
-    assert selection_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))) == selection
+    assert selection_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), SHIPPED) == selection
     assert query.isascii()
     assert (query == "") == (selection == Selection())
 
@@ -50,21 +52,20 @@ def test_an_address_reads_back_as_it_was(selection: Selection) -> None:
         {"score": "nan"}, {"score": "-1"}, {"score": "x"}, {"story": "-1"}, {"story": "1.0"}, {"cluster": "9" * 30},
     ],
 )  # fmt: skip
-def test_an_address_of_no_queue(query: dict[str, str]) -> None:
+def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        selection_of(query)
+        selection_of(query, SHIPPED)
 
 
-def test_what_is_left_empty_in_a_form_filters_nothing() -> None:
-    assert selection_of(dict.fromkeys(("language", "kind", "status", "score", "author", "story", "cluster"), " ")) == (
-        Selection()
-    )
+def test_empty_form_fields_filter_nothing() -> None:
+    names = "language", "kind", "status", "score", "author", "story", "cluster"
+    assert selection_of(dict.fromkeys(names, " "), SHIPPED) == Selection()
 
 
-@pytest.mark.parametrize("said", ["-1", "x", "1.0", "٣", "9" * 13, "99999999"])
-def test_a_place_is_a_number(said: str) -> None:
+@pytest.mark.parametrize("text", ["-1", "x", "1.0", "٣", "9" * 13, "99999999"])
+def test_invalid_numbers_are_rejected(text: str) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        number({"at": said}, "at")
+        number({"at": text}, "at")
 
 
 def queue(db: sqlite3.Connection) -> list[tuple[int, int]]:
@@ -72,7 +73,7 @@ def queue(db: sqlite3.Connection) -> list[tuple[int, int]]:
 
 
 def ledger(pairs: int) -> sqlite3.Connection:
-    """So many open flags, of two stories each."""
+    """A ledger with this many open flags between separate pairs of stories."""
     db = ledger_in_memory()
     for n in range(pairs):
         commit(db, fingerprinted(2 * n, n), fingerprinted(2 * n + 1, n), pairs=[(2 * n, 2 * n + 1)])
@@ -80,62 +81,63 @@ def ledger(pairs: int) -> sqlite3.Connection:
     return db
 
 
-def judge(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict = Verdict.QUOTATION) -> None:
+def decide(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict = Verdict.QUOTATION) -> None:
     flag = flags.of_pair(db, *pair)
     assert flag is not None
-    verdicts.judge(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
+    verdicts.decide(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(2, 12), st.data())
-def test_the_next_pair_is_one_that_nobody_has_judged(size: int, data: st.DataObject) -> None:
+def test_next_pair_is_the_next_undecided_one(size: int, data: st.DataObject) -> None:
     with closing(ledger(size)) as db:
         before = queue(db)
         at = data.draw(st.integers(0, size - 1))
-        mine = before[at]
-        for pair in data.draw(st.lists(st.sampled_from(before), unique=True).filter(lambda some: mine not in some)):
-            judge(db, pair)  # by others, since the page of `mine` was made
-        stands = place(db, Selection(), mine, at)
-        judge(db, mine)
+        shown_pair = before[at]
+        others = [pair for pair in before if pair != shown_pair]
+        for pair in data.draw(st.lists(st.sampled_from(others), unique=True)):
+            decide(db, pair)  # by another moderator, after the page of `shown_pair` was rendered
+        position = position_of(db, Selection(), shown_pair, at)
+        decide(db, shown_pair)
         after = queue(db)
-        want = next((pair for pair in before[at + 1 :] if pair in after), None)
-        assert stands.after == want
-        if stands.after:
-            assert place(db, Selection(), stands.after, stands.at).at == after.index(stands.after)
-            assert place(db, Selection(), mine, stands.at).after == want, "also when it is asked once more"
+        expected = next((pair for pair in before[at + 1 :] if pair in after), None)
+        assert position.after == expected
+        if position.after:
+            assert position_of(db, Selection(), position.after, position.at).at == after.index(position.after)
+            assert position_of(db, Selection(), shown_pair, position.at).after == expected, "a repeated request differs"
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 8))
-def test_a_queue_is_walked_from_end_to_end(size: int) -> None:
+def test_queue_can_be_walked_from_end_to_end(size: int) -> None:
     with closing(ledger(size)) as db:
         pairs = queue(db)
         for at, pair in enumerate(pairs):
-            stands = place(db, Selection(), pair, at)
-            assert stands.stands and stands.at == at
-            assert stands.before == (pairs[at - 1] if at else None)
-            assert stands.after == (pairs[at + 1] if at + 1 < size else None)
+            position = position_of(db, Selection(), pair, at)
+            assert position.in_queue and position.at == at
+            assert position.before == (pairs[at - 1] if at else None)
+            assert position.after == (pairs[at + 1] if at + 1 < size else None)
 
 
-def test_a_pair_of_another_queue_stands_before_what_is_there() -> None:
+def test_pair_outside_the_queue_keeps_its_position() -> None:
     with closing(ledger(3)) as db:
-        judge(db, (0, 1))
+        decide(db, (0, 1))
         every = replace(Selection(), statuses=STATUSES["every"])
-        assert place(db, every, (0, 1), 0).stands
-        assert not place(db, Selection(), (0, 1), 0).stands
-        assert place(db, Selection(), (0, 1), 0).after == (2, 3)
-        assert place(db, Selection(), (7, 8), 10_000).after is None
+        assert position_of(db, every, (0, 1), 0).in_queue
+        assert not position_of(db, Selection(), (0, 1), 0).in_queue
+        assert position_of(db, Selection(), (0, 1), 0).after == (2, 3)
+        assert position_of(db, Selection(), (7, 8), 10_000).after is None
 
 
-@pytest.mark.parametrize("language", Language)
-def test_a_long_title_is_not_cut_within_a_character(language: Language) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_long_title_is_not_cut_inside_a_character(language: Language) -> None:
     text = " ".join(TEXTS[language].split()) * 20
     for start in range(40):
         title = text[start:]
         cut = short(title)
         assert title.startswith(cut[:-1]) and cut.endswith("…")
-        assert len(cut) <= MOST_IN_TITLE + 1
+        assert len(cut) <= MAX_TITLE_LENGTH + 1
         rest = title[len(cut) - 1 :]
-        assert short(rest[:MOST_IN_TITLE]) == rest[:MOST_IN_TITLE]
-        assert unicodedata.category(rest[0])[0] != "M", "a sign is parted from its letter"
+        assert short(rest[:MAX_TITLE_LENGTH]) == rest[:MAX_TITLE_LENGTH]
+        assert unicodedata.category(rest[0])[0] != "M", "a combining mark is separated from its letter"
     assert short("क" + "्" * 10_000) != ""

@@ -1,5 +1,5 @@
-"""Laws of the review desk: nobody but this machine, or who holds the token, sees a page; no other site posts a form;
-no answer lets a browser run or embed anything; nothing that people type or stories hold is logged.
+"""Laws of the review desk: only this machine, or a client with the token, sees a page; no other site can post a form;
+no response lets a browser run or embed foreign content; and neither input nor stories are logged.
 """
 
 import re
@@ -14,44 +14,44 @@ from neardup.config.address import is_loopback
 from neardup.errors import Misuse
 from neardup.ledger import connect
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.security import MOST_BYTES
+from neardup.moderation.desk.security import MAX_BODY_BYTES
 from neardup.moderation.desk.sessions import Keys
-from neardup.moderation.desk.typed import MOST_IN_NAME, local, name_of, note_of
+from neardup.moderation.desk.user_input import MAX_NAME_LENGTH, clean_name, clean_note, local_path
 
 from tests.support.desk_client import OPEN, TOKEN, desk, form_token, origin, post
 
 
-async def test_every_answer_forbids_what_no_page_needs(tmp_path: Path) -> None:
+async def test_every_response_has_security_headers(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
         for path, status in (("/name", 200), ("/nowhere", 404), ("/static/icon.svg", 200), ("/login", 200)):
             async with client.get(path) as answer:
-                said = answer.headers
+                headers = answer.headers
                 assert answer.status == status, path
-            policy = dict(part.split(" ", 1) for part in said["Content-Security-Policy"].split("; "))
+            policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
             assert policy == {
                 "default-src": "'none'", "style-src": "'self'", "script-src": "'self'", "img-src": "'self'",
                 "form-action": "'self'", "frame-ancestors": "'none'", "base-uri": "'none'",
             }, path  # fmt: skip
-            assert said["X-Content-Type-Options"] == "nosniff", path
-            assert said["Referrer-Policy"] == "same-origin", path
-            assert said["Cache-Control"] == ("no-cache" if path.startswith("/static") else "no-store"), path
-            assert "aiohttp" not in said["Server"], path
+            assert headers["X-Content-Type-Options"] == "nosniff", path
+            assert headers["Referrer-Policy"] == "same-origin", path
+            assert headers["Cache-Control"] == ("no-cache" if path.startswith("/static") else "no-store"), path
+            assert "aiohttp" not in headers["Server"], path
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "localhost:99", "[::1]:99"])
-async def test_the_names_of_this_machine_are_answered(tmp_path: Path, name: str) -> None:
+async def test_loopback_host_names_are_accepted(tmp_path: Path, name: str) -> None:
     async with desk(tmp_path) as client, client.get("/name", headers={"Host": name}) as answer:
         assert answer.status == 200
 
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "10.0.0.1", "[::"])
-async def test_a_name_that_resolves_to_this_machine_is_not(tmp_path: Path, name: str) -> None:
+async def test_other_host_names_are_rejected(tmp_path: Path, name: str) -> None:
     async with desk(tmp_path) as client, client.get("/name", headers={"Host": name}) as answer:
         assert answer.status in (400, 421), "DNS rebinding"
         assert "Your name" not in await answer.text()
 
 
-async def test_a_form_is_taken_from_this_desk_only(tmp_path: Path) -> None:
+async def test_only_forms_of_this_desk_are_accepted(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
         here = origin(client)
         asha = {"name": "Asha"}
@@ -71,15 +71,15 @@ async def test_a_form_is_taken_from_this_desk_only(tmp_path: Path) -> None:
             assert await post(client, "/name", asha | {"token": token}) == 403, "CSRF"
 
 
-async def test_a_form_token_is_its_sessions_own(tmp_path: Path) -> None:
+async def test_form_token_belongs_to_one_session(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
-        theirs = await form_token(client)
-        assert theirs == await form_token(client), "a session keeps its token"
+        old_token = await form_token(client)
+        assert old_token == await form_token(client), "the token of a session changed"
         client.session.cookie_jar.clear()
-        assert await post(client, "/name", {"name": "Asha", "token": theirs}) == 403
+        assert await post(client, "/name", {"name": "Asha", "token": old_token}) == 403
 
 
-async def test_a_form_of_before_a_restart_is_given_back_with_what_was_typed(tmp_path: Path) -> None:
+async def test_form_from_before_a_restart_is_shown_again(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
         await form_token(client)
         form = {"token": "0" * 64, "back": "/pair/1/2", "note": "<b>कहानी</b> & more", "secret": TOKEN}
@@ -94,7 +94,7 @@ async def test_a_form_of_before_a_restart_is_given_back_with_what_was_typed(tmp_
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
-        (b"x" * (MOST_BYTES + 1), "application/x-www-form-urlencoded", 413),
+        (b"x" * (MAX_BODY_BYTES + 1), "application/x-www-form-urlencoded", 413),
         (b"name=Asha", "text/plain", 415),
         (b"name=Asha", "multipart/form-data; boundary=x", 415),
         (b"name=\xff", "application/x-www-form-urlencoded", 400),
@@ -103,21 +103,21 @@ async def test_a_form_of_before_a_restart_is_given_back_with_what_was_typed(tmp_
         (b"", "application/x-www-form-urlencoded", 403),
     ],
 )
-async def test_what_is_no_form(tmp_path: Path, body: bytes, kind: str, status: int) -> None:
+async def test_malformed_forms_are_rejected(tmp_path: Path, body: bytes, kind: str, status: int) -> None:
     async with desk(tmp_path) as client:
         await form_token(client)
         async with client.post("/name", data=body, headers=origin(client) | {"Content-Type": kind}) as answer:
             assert answer.status == status
 
 
-async def test_other_methods_are_refused(tmp_path: Path) -> None:
+async def test_other_methods_are_rejected(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
         for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
             async with client.request(method, "/name") as answer:
                 assert answer.status in (403, 405), method
 
 
-async def test_where_others_can_reach_it_the_token_is_asked_for(tmp_path: Path) -> None:
+async def test_open_desk_requires_the_token(tmp_path: Path) -> None:
     async with desk(tmp_path, OPEN, TOKEN) as client:
         for path in ("/", "/name", "/pair/1/2", "/cluster/1", "/search?q=x", "/nowhere"):
             async with client.get(path, allow_redirects=False) as answer:
@@ -125,10 +125,10 @@ async def test_where_others_can_reach_it_the_token_is_asked_for(tmp_path: Path) 
         async with client.get("/static/icon.svg") as answer:
             assert answer.status == 200
         token = await form_token(client, "/login")
-        for said in ("", TOKEN[:-1], TOKEN + "x", "ü"):
-            form = {"token": token, "secret": said}
+        for secret in ("", TOKEN[:-1], TOKEN + "x", "ü"):
+            form = {"token": token, "secret": secret}
             async with client.post("/login", data=form, headers=origin(client)) as answer:
-                assert (answer.status, "neardup_login" in answer.cookies) == (403, False), said
+                assert (answer.status, "neardup_login" in answer.cookies) == (403, False), secret
         form = {"token": token, "secret": TOKEN, "back": "/name"}
         async with client.post("/login", data=form, headers=origin(client), allow_redirects=False) as answer:
             assert (answer.status, answer.headers["Location"]) == (303, "/name")
@@ -139,7 +139,7 @@ async def test_where_others_can_reach_it_the_token_is_asked_for(tmp_path: Path) 
             assert answer.status == 200
 
 
-async def test_a_form_is_refused_without_a_login(tmp_path: Path) -> None:
+async def test_form_without_a_login_is_rejected(tmp_path: Path) -> None:
     async with desk(tmp_path, OPEN, TOKEN) as client:
         token = await form_token(client, "/login")
         form = {"token": token, "name": "Asha"}
@@ -147,99 +147,106 @@ async def test_a_form_is_refused_without_a_login(tmp_path: Path) -> None:
             assert (answer.status, "neardup_name" in answer.cookies) == (403, False)
 
 
-async def test_a_browser_that_holds_its_cookies_back_keeps_its_session(tmp_path: Path) -> None:
+async def test_link_from_another_site_does_not_replace_the_session(tmp_path: Path) -> None:
     async with desk(tmp_path) as client, client.get("/name", headers={"Sec-Fetch-Site": "cross-site"}) as answer:
         assert 'http-equiv="refresh" content="0;url=/name"' in await answer.text()
         assert "neardup_session" not in answer.cookies
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:8765", "[::]:8765", "192.168.1.2:80", "example.org:80", "127.0.0.1.x:80"])
-async def test_other_machines_are_let_in_with_a_token_only(tmp_path: Path, listen: str) -> None:
+async def test_open_address_requires_a_configured_token(tmp_path: Path, listen: str) -> None:
     with pytest.raises(Misuse, match=rf"^review\.token: {re.escape(listen)} .* NEARDUP_REVIEW__TOKEN$"):
         async with desk(tmp_path, listen):
             pass
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.255.255.254", "[::1]", "::1"])
-def test_loopback(host: str) -> None:
+def test_loopback_addresses(host: str) -> None:
     assert is_loopback(host)
 
 
 @given(st.text(), st.text(), st.integers(0, 10**10))
-def test_only_a_key_makes_a_login(session: str, token: str, now: int) -> None:
+def test_only_the_key_makes_a_login(session: str, token: str, now: int) -> None:
     keys = Keys.of(token)
     with patch("time.time", lambda: now):
         made = sessions.login(keys, session)
-        assert sessions.is_login(Keys.of(token), session, made), "a restart ends no login"
-        assert not sessions.is_login(keys, session + "x", made), "a login is one session's"
-        assert not sessions.is_login(Keys.of(token + "x"), session, made), "another token ends every login"
-        assert not sessions.is_login(keys, session, made[:-1]), "a cut signature is refused"
+        assert sessions.is_login(Keys.of(token), session, made), "a restart ended a login"
+        assert not sessions.is_login(keys, session + "x", made), "a login is valid for another session"
+        assert not sessions.is_login(Keys.of(token + "x"), session, made), "a login survived a new token"
+        assert not sessions.is_login(keys, session, made[:-1]), "a truncated signature is accepted"
     with patch("time.time", lambda: now + sessions.LOGIN_SECONDS + 1):
-        assert not sessions.is_login(keys, session, made), "a login ends"
+        assert not sessions.is_login(keys, session, made), "a login does not expire"
         _, signed_at, signature = made.rsplit(".", 2)
         with patch("time.time", lambda: now + 100):
             later = sessions.login(keys, session).rsplit(".", 2)[1]
         assert signed_at != later
-        assert not sessions.is_login(keys, session, f"{session}.{later}.{signature}"), "only a key extends a login"
+        assert not sessions.is_login(keys, session, f"{session}.{later}.{signature}"), "a login was forged"
 
 
 @given(st.text(), st.text(), st.text())
-def test_only_a_key_makes_a_form_token(session: str, other: str, said: str) -> None:
+def test_only_the_key_makes_a_form_token(session: str, other: str, text: str) -> None:
     keys = Keys.of("")
     made = sessions.form_token(keys, session)
     assert sessions.is_form_token(keys, session, made)
     assert sessions.is_form_token(keys, other, made) == (session == other)
-    assert not sessions.is_form_token(Keys.of(""), session, made), "each start has a key of its own"
-    assert sessions.is_form_token(keys, session, said) == (said == made)
+    assert not sessions.is_form_token(Keys.of(""), session, made), "two processes share a key"
+    assert sessions.is_form_token(keys, session, text) == (text == made)
 
 
 @given(st.text())
-def test_a_name_is_one_visible_line(typed: str) -> None:
-    name = name_of(typed)
-    assert name_of(name) == name
-    assert len(name) <= MOST_IN_NAME
+def test_name_is_one_visible_line(typed: str) -> None:
+    name = clean_name(typed)
+    assert clean_name(name) == name
+    assert len(name) <= MAX_NAME_LENGTH
     assert not set(name) & set("\n\r\t\0\u202e\u2066\ud800")
 
 
 @given(st.text())
-def test_a_note_keeps_its_lines_and_loses_what_cannot_be_seen(typed: str) -> None:
-    note = note_of(typed)
-    assert note_of(note) == note
+def test_note_keeps_lines_and_loses_invisible_characters(typed: str) -> None:
+    note = clean_note(typed)
+    assert clean_note(note) == note
     assert not set(note) & set("\r\0\x1b\u202e\u2066\ud800")
 
 
 def test_names_and_notes_keep_every_script() -> None:
     for name in ("आशा", "ആശ\u200d", "O'Neil", "ਗੁਰਪ੍ਰੀਤ", "ক্\u200cষ"):
-        assert name_of(f"  {name}\n") == note_of(f" {name} \r\n") == name
-    assert note_of("a\r\nb\rc") == "a\nb\nc"
+        assert clean_name(f"  {name}\n") == clean_note(f" {name} \r\n") == name
+    assert clean_note("a\r\nb\rc") == "a\nb\nc"
 
 
 @pytest.mark.parametrize(
     "address", ["//evil.example", "/\\evil.example", "http://x", "", "javascript:x", "/a b", "/\t/x"]
 )
-def test_no_form_leads_elsewhere(address: str) -> None:
-    assert local(address) == "/"
+def test_addresses_elsewhere_are_replaced(address: str) -> None:
+    assert local_path(address) == "/"
 
 
-def test_addresses_of_the_desk_are_gone_back_to() -> None:
+def test_addresses_of_the_desk_are_kept() -> None:
     for address in ("/", "/pair/1/2?language=HINDI&at=3", "/cluster/7"):
-        assert local(address) == address
+        assert local_path(address) == address
 
 
-async def test_nothing_is_logged_but_what_failed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_only_failures_are_logged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async with desk(tmp_path) as client:
         async with client.get("/search?q=SECRET"), client.get("/login?back=/SECRET"), client.get("/SECRET"):
             pass
         await post(client, "/name", {"name": "SECRET"})
         await post(client, "/login", {"secret": "SECRET"})
-    said = "".join(capfd.readouterr())
-    assert "a login was refused" in said
-    assert "SECRET" not in said
+    logged = "".join(capfd.readouterr())
+    assert "a login was refused" in logged
+    assert "SECRET" not in logged
 
 
-async def test_the_ledger_is_closed(tmp_path: Path) -> None:
+async def test_desk_closes_the_ledger(tmp_path: Path) -> None:
     async with desk(tmp_path):
         pass
     with closing(connect(tmp_path / "neardup.db")) as db:
         [mode] = db.execute("PRAGMA journal_mode = DELETE").fetchone()
     assert mode == "delete", "a connection was left open"
+
+
+async def test_style_sheets_are_served_as_css(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client:
+        for name in ("review.css", "desk.css", "fonts.css"):
+            async with client.get(f"/static/{name}") as answer:
+                assert (answer.status, answer.content_type) == (200, "text/css"), name

@@ -1,5 +1,5 @@
-"""Laws of the desk's forms: what was typed is never lost, whatever becomes of it; nobody's verdict is written over or
-undone unseen.
+"""Laws of the desk's forms: input is never lost, even if a form is rejected; a moderator never overwrites or undoes a
+verdict without having seen it.
 """
 
 import re
@@ -23,7 +23,7 @@ NOTE = "टिप्पणी <b>&"
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    """Three copies of one story, each pair flagged, and a pair of another; their pages are gone."""
+    """A ledger of three copies of one story, all flagged, and a pair of another story; their pages do not exist."""
     with closing(connect(tmp_path / "neardup.db")) as db:
         for n in (1, 2, 3):
             commit(db, fingerprinted(n, 7), pairs=[(other, n) for other in range(1, n)])
@@ -33,7 +33,8 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @asynccontextmanager
-async def seated(folder: Path) -> AsyncIterator[Client]:
+async def logged_in(folder: Path) -> AsyncIterator[Client]:
+    """A client of a desk that has entered the name Asha."""
     async with desk(folder) as client:
         form = {"token": await form_token(client), "name": "Asha"}
         async with client.post("/name", data=form, headers=origin(client), allow_redirects=False) as answer:
@@ -41,11 +42,11 @@ async def seated(folder: Path) -> AsyncIterator[Client]:
         yield client
 
 
-async def form_on(client: Client, path: str, **said: str) -> dict[str, str]:
-    """The form to judge by on a page, filled in."""
+async def form_on(client: Client, path: str, **values: str) -> dict[str, str]:
+    """The verdict form of a page, filled in with these values."""
     async with client.get(path) as answer:
         page = await answer.text()
-    return fields(page) | said
+    return fields(page) | values
 
 
 def fields(page: str, form_class: str = "judge") -> dict[str, str]:
@@ -54,39 +55,39 @@ def fields(page: str, form_class: str = "judge") -> dict[str, str]:
 
 
 async def send(client: Client, path: str, form: dict[str, str]) -> tuple[int, str, str]:
-    """The status, where it leads, and the page."""
+    """Post a form; returns the status, the redirect target, and the page."""
     async with client.post(path, data=form, headers=origin(client), allow_redirects=False) as answer:
         return answer.status, answer.headers.get("Location", ""), unescape(await answer.text())
 
 
-def judged(db: sqlite3.Connection, a: int = 1, b: int = 2) -> list[tuple[str, str, str]]:
+def verdicts_on(db: sqlite3.Connection, a: int = 1, b: int = 2) -> list[tuple[str, str, str]]:
     return [(row["verdict"], row["note"], row["moderator"]) for row in verdicts.of_pair(db, a, b)]
 
 
-def judge_as_ravi(db: sqlite3.Connection, *pair: int) -> int:
+def decide_as_ravi(db: sqlite3.Connection, *pair: int) -> int:
     flag = flags.of_pair(db, *pair)
     assert flag is not None
     ids = [flag["flag_id"]]
-    return verdicts.judge(db, ids, Verdict.QUOTATION, "by the poet", "Ravi", verdicts.state(db, ids))
+    return verdicts.decide(db, ids, Verdict.QUOTATION, "by the poet", "Ravi", verdicts.state(db, ids))
 
 
-async def test_a_verdict_is_kept_with_its_note(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    async with seated(tmp_path) as client:
+async def test_verdict_is_stored_with_its_note(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with logged_in(tmp_path) as client:
         form = await form_on(client, f"{PAIR}?kind=exact&at=0", verdict="template", note=f"  {NOTE}\r\nline 2 ")
-        status, where, _ = await send(client, f"{PAIR}/verdict", form)
-    assert (status, where) == (303, "/pair/1/3?kind=exact&at=0&done=1")
-    assert judged(ledger) == [("template", f"{NOTE}\nline 2", "Asha")]
+        status, target, _ = await send(client, f"{PAIR}/verdict", form)
+    assert (status, target) == (303, "/pair/1/3?kind=exact&at=0&done=1")
+    assert verdicts_on(ledger) == [("template", f"{NOTE}\nline 2", "Asha")]
 
 
-async def test_a_locked_ledger_loses_nothing(
+async def test_locked_ledger_loses_no_input(
     tmp_path: Path, ledger: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "BUSY_MS", 50)
-    async with seated(tmp_path) as client:
+    async with logged_in(tmp_path) as client:
         form = await form_on(client, PAIR, verdict="template", note=NOTE)
         ledger.execute("BEGIN IMMEDIATE")
         async with client.get(PAIR) as answer:
-            assert answer.status == 200, "readers do not wait for the daemon"
+            assert answer.status == 200, "reading waits for the writer of a run"
         async with client.post(f"{PAIR}/verdict", data=form, headers=origin(client)) as answer:
             page = unescape(await answer.text())
             assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
@@ -94,48 +95,46 @@ async def test_a_locked_ledger_loses_nothing(
         assert f"{NOTE}</textarea>" in page
         assert 'name="verdict" value="template"' in page
         ledger.execute("ROLLBACK")
-        assert judged(ledger) == []
+        assert verdicts_on(ledger) == []
         assert (await send(client, f"{PAIR}/verdict", form))[0] == 303
-    assert judged(ledger) == [("template", NOTE, "Asha")]
+    assert verdicts_on(ledger) == [("template", NOTE, "Asha")]
 
 
-async def test_who_was_slower_sees_what_was_decided_and_keeps_the_note(
-    tmp_path: Path, ledger: sqlite3.Connection
-) -> None:
-    async with seated(tmp_path) as client:
+async def test_conflict_shows_the_other_verdict_and_keeps_the_note(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with logged_in(tmp_path) as client:
         form = await form_on(client, f"{PAIR}?at=0", verdict="template", note=NOTE)
-        judge_as_ravi(ledger, 1, 2)
+        decide_as_ravi(ledger, 1, 2)
         status, _, page = await send(client, f"{PAIR}/verdict", form)
         assert status == 409
-        for said in ("Ravi", "quotation", "by the poet", f"{NOTE}</textarea>"):
-            assert said in page
-        assert [row[0] for row in judged(ledger)] == ["quotation"], "it stands"
-        status, where, _ = await send(client, f"{PAIR}/verdict", fields(page) | {"verdict": "template", "note": NOTE})
-        assert (status, where[:5]) == (303, "/pair")
-    assert [row[0] for row in judged(ledger)] == ["template", "quotation"]
+        for expected in ("Ravi", "quotation", "by the poet", f"{NOTE}</textarea>"):
+            assert expected in page
+        assert [row[0] for row in verdicts_on(ledger)] == ["quotation"], "the first verdict was overwritten"
+        status, target, _ = await send(client, f"{PAIR}/verdict", fields(page) | {"verdict": "template", "note": NOTE})
+        assert (status, target[:5]) == (303, "/pair")
+    assert [row[0] for row in verdicts_on(ledger)] == ["template", "quotation"]
 
 
-async def test_a_cluster_is_judged_as_it_was_seen_or_not_at_all(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    async with seated(tmp_path) as client:
+async def test_cluster_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with logged_in(tmp_path) as client:
         form = await form_on(client, f"{CLUSTER}?language=HINDI", verdict="template", note=NOTE)
-        judge_as_ravi(ledger, 2, 3)
+        decide_as_ravi(ledger, 2, 3)
         status, _, page = await send(client, f"{CLUSTER}/verdict", form)
         assert (status, f"{NOTE}</textarea>" in page) == (409, True)
-        assert judged(ledger) == []
+        assert verdicts_on(ledger) == []
         form = fields(page) | {"verdict": "template", "note": NOTE}
         commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
         verify_pending(ledger)
         status, _, page = await send(client, f"{CLUSTER}/verdict", form)
-        assert (status, judged(ledger)) == (409, []), "a story that joined meanwhile was not looked at"
-        status, where, _ = await send(client, f"{CLUSTER}/verdict", fields(page) | {"verdict": "template"})
-        assert (status, where) == (303, "/?language=HINDI&done=2")
-    assert {judged(ledger, *pair)[0][0] for pair in ((1, 2), (1, 3), (2, 3), (1, 4))} == {"template"}
-    assert judged(ledger, 8, 9) == [], "another cluster"
+        assert (status, verdicts_on(ledger)) == (409, []), "the verdict covers a story that was not on the page"
+        status, target, _ = await send(client, f"{CLUSTER}/verdict", fields(page) | {"verdict": "template"})
+        assert (status, target) == (303, "/?language=HINDI&done=2")
+    assert {verdicts_on(ledger, *pair)[0][0] for pair in ((1, 2), (1, 3), (2, 3), (1, 4))} == {"template"}
+    assert verdicts_on(ledger, 8, 9) == [], "the verdict covers another cluster"
 
 
-async def test_a_verdict_of_another_is_not_undone_unseen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    done = judge_as_ravi(ledger, 1, 2)
-    async with seated(tmp_path) as client:
+async def test_verdict_of_another_moderator_is_not_undone_unseen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    done = decide_as_ravi(ledger, 1, 2)
+    async with logged_in(tmp_path) as client:
         async with client.get(f"/?done={done}") as answer:
             page = await answer.text()
         undo = fields(page, "done")
@@ -143,47 +142,47 @@ async def test_a_verdict_of_another_is_not_undone_unseen(tmp_path: Path, ledger:
         assert (await send(client, f"{PAIR}/verdict", form))[0] == 303
         status, _, page = await send(client, f"/undo/{done}", undo)
         assert (status, "Nothing was undone" in page) == (409, True)
-        assert [row[0] for row in judged(ledger)] == ["template", "quotation"]
+        assert [row[0] for row in verdicts_on(ledger)] == ["template", "quotation"]
         assert (await send(client, "/undo/999", undo))[0] == 404
         assert (await send(client, "/undo/x", undo))[0] in (400, 404)
 
 
-async def test_forms_that_are_wrong_keep_what_was_typed(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+async def test_rejected_forms_keep_their_input(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     long = "क" * 2001
-    async with seated(tmp_path) as client:
+    async with logged_in(tmp_path) as client:
         form = await form_on(client, PAIR, verdict="template", note=NOTE)
         status, _, page = await send(client, f"{PAIR}/verdict", form | {"note": long})
         assert (status, f"{long}</textarea>" in page) == (400, True)
         assert (await send(client, f"{PAIR}/verdict", form | {"verdict": "nonsense"}))[0] == 400
         assert (await send(client, f"{PAIR}/verdict", form | {"query": "?language=klingon"}))[0] == 400
-        assert (await send(client, "/pair/1/9/verdict", form))[0] == 409, "no such flag: nothing was judged"
+        assert (await send(client, "/pair/1/9/verdict", form))[0] == 409, "a pair without a flag was decided"
         assert (await send(client, "/cluster/77/verdict", form))[0] == 409
         client.session.cookie_jar.clear(lambda cookie: cookie.key == "neardup_name")
         status, _, page = await send(client, f"{PAIR}/verdict", form)
-        assert (status, f"{NOTE}</textarea>" in page) == (403, True), "a name that was forgotten"
-    assert judged(ledger) == []
+        assert (status, f"{NOTE}</textarea>" in page) == (403, True), "a form without a name is not shown again"
+    assert verdicts_on(ledger) == []
 
 
-async def test_a_store_that_fails_is_no_reason_to_show_nothing(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    async with seated(tmp_path) as client, client.get(PAIR) as answer:
+async def test_pair_is_shown_although_the_store_fails(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with logged_in(tmp_path) as client, client.get(PAIR) as answer:
         page = await answer.text()
     assert answer.status == 200
-    assert page.count("No text to show") == 2
+    assert page.count("Text not available") == 2
     assert 'class="judge"' in page
 
 
-async def test_a_new_flag_is_shown_with_what_was_judged_beside_it(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+async def test_new_flag_is_shown_with_a_verdict_beside_it(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     flag = flags.of_pair(ledger, 1, 2)
     assert flag is not None
     ids = [flag["flag_id"]]
-    verdicts.judge(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
+    verdicts.decide(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
     commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
     verify_pending(ledger)
-    async with seated(tmp_path) as client:
+    async with logged_in(tmp_path) as client:
         async with client.get("/") as answer:
-            assert "matches a story judged template" in await answer.text()
+            assert "matches a story with the verdict template" in await answer.text()
         async with client.get("/pair/1/4") as answer:
             page = await answer.text()
     notice = page.partition('class="notice"')[2].partition("</p>")[0]
-    for said in ("template", "Ravi", "a &lt;prayer&gt;"):
-        assert said in notice
+    for expected in ("template", "Ravi", "a &lt;prayer&gt;"):
+        assert expected in notice

@@ -1,5 +1,5 @@
-"""Laws: read as a browser reads it, the page says both stories, sign for sign; whatever a story holds, it is text; each
-passage leads to its other side; and nothing on the page needs anything but itself.
+"""Laws: the page, parsed like in a browser, has the full text of both stories; stories never add markup; each passage
+links to its other side; and the page is self-contained.
 """
 
 import base64
@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.verify.clusters import clusters
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
-from neardup.moderation.templating import UNSEEN, moment, visible
-from neardup.query.evidence import WithoutText, WithText, evidence, evidence_on_record
-from neardup.records import ISO_CODES, LANGUAGES, Language
+from neardup.moderation.templating import INVISIBLE, readable_time, visible
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger
+from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from tests.support.compared_stories import THRESHOLDS, every_planted_pair, grapheme_texts, sample, with_text
+from tests.support.compared_stories import THRESHOLDS, every_planted_pair, sample, story_of, wild_texts
+from tests.support.languages import CODES, TEXTS
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -39,11 +40,10 @@ ATTACKS = [
     "العربية עברית",
     "' onclick=alert(1) \"",
 ]
-CODES = {language: code for code, language in ISO_CODES.items()}
 
 
-def page_of(a: WithText, b: WithText, drawn: Graph | None = None) -> LexborHTMLParser:
-    return LexborHTMLParser(render_evidence(evidence(a, b, THRESHOLDS), a, b, drawn))
+def page_of(a: LoadedStory, b: LoadedStory, drawn: Graph | None = None) -> LexborHTMLParser:
+    return LexborHTMLParser(render_evidence(evidence(a, b, THRESHOLDS), a, b, drawn, SHIPPED))
 
 
 def stories_of(page: LexborHTMLParser) -> list[LexborNode]:
@@ -51,27 +51,27 @@ def stories_of(page: LexborHTMLParser) -> list[LexborNode]:
     return found
 
 
-def the(page: LexborHTMLParser, selector: str) -> LexborNode:
+def only(page: LexborHTMLParser, selector: str) -> LexborNode:
     [node] = page.css(selector)
     return node
 
 
-def said(story: LexborNode) -> str:
-    """The words of a story on a page, without what the page itself says between them."""
-    for own in story.css(".jump, summary"):
-        own.decompose()
+def story_text(story: LexborNode) -> str:
+    """The text of a story on a page, without the page's own links and summaries, and without white space."""
+    for node in story.css(".jump, summary"):
+        node.decompose()
     return "".join(story.text(deep=True).split())
 
 
-def assert_whole(page: LexborHTMLParser, *stories: WithText) -> None:
+def assert_complete(page: LexborHTMLParser, *stories: LoadedStory) -> None:
     assert len(stories_of(page)) == len(stories)
     for shown, one in zip(stories_of(page), stories, strict=True):
-        assert said(shown) == "".join(visible(unicodedata.normalize("NFC", one.text)).split())
+        assert story_text(shown) == "".join(visible(unicodedata.normalize("NFC", one.text)).split())
 
 
 def assert_harmless(page: LexborHTMLParser) -> None:
     html = page.html or ""
-    assert not UNSEEN.search(html.replace("\r", "")), "a control sign is on the page"
+    assert not INVISIBLE.search(html.replace("\r", "")), "an invisible character is on the page"
     assert len(page.css("script")) == len(page.css("style")) == len(page.css("main")) == 1
     for node in page.css("*"):
         assert not {"style", "src", "onclick", "onload"} & set(node.attributes), node.html
@@ -80,7 +80,7 @@ def assert_harmless(page: LexborHTMLParser) -> None:
 
 def assert_linked(page: LexborHTMLParser) -> None:
     ids = [node.attributes["id"] for node in page.css("[id]")]
-    assert len(ids) == len(set(ids)), "two parts of one name"
+    assert len(ids) == len(set(ids)), "an id is used twice"
     for link in page.css("[href]"):
         assert (link.attributes["href"] or "")[1:] in ids, link.html
     for mark in page.css(".story mark[id]"):
@@ -90,47 +90,47 @@ def assert_linked(page: LexborHTMLParser) -> None:
 
 
 @every_planted_pair
-def test_planted_pairs_are_shown_in_their_language(pair: dict[str, Any]) -> None:
+def test_planted_pairs_have_the_language_of_their_stories(pair: dict[str, Any]) -> None:
     language = LANGUAGES[pair["a"] // 1000 - 4100]
-    a, b = (with_text(sample(pair[side]).text, id=pair[side], language=str(language)) for side in "ab")
+    a, b = (story_of(sample(pair[side]).text, id=pair[side], language=str(language)) for side in "ab")
     page = page_of(a, b)
     assert [story.attributes["lang"] for story in stories_of(page)] == [CODES[language]] * 2
     assert_linked(page)
     assert_harmless(page)
-    assert_whole(page, a, b)
-    assert "of A stands in B" in the(page, "h1").text() or pair["kind"] == "exact"
+    assert_complete(page, a, b)
+    assert "of A is also in B" in only(page, "h1").text() or pair["kind"] == "exact"
 
 
 @settings(deadline=None, max_examples=50)
-@given(grapheme_texts, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(Language))
-def test_whatever_a_story_holds_it_is_text(wild: str, attacks: list[str], language: Language) -> None:
+@given(wild_texts, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(LANGUAGES))
+def test_hostile_stories_stay_text(wild: str, attacks: list[str], language: Language) -> None:
     hostile = " ".join([wild, *attacks])
-    a = with_text(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
-    b = with_text(f"{TEXTS[language]}\n{hostile}", title=hostile, id=2)
+    a = story_of(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
+    b = story_of(f"{TEXTS[language]}\n{hostile}", title=hostile, id=2)
     [cluster] = clusters([(1, 2, 0.5), (2, 3, 1.0)], {})
     page = page_of(a, b, graph(cluster, [(1, 2, 0.5), (2, 3, 1.0)], (1, 2), {1: hostile, 3: hostile}))
     assert_harmless(page)
     assert_linked(page)
-    assert_whole(page, a, b)
+    assert_complete(page, a, b)
 
 
 @pytest.mark.parametrize("name", ["title", "author_id"])
-def test_what_the_ledger_tells_is_isolated(name: str) -> None:
-    page = page_of(with_text("one two three four", **{name: "אבג <i>"}), with_text("one two three four five", id=2))
+def test_metadata_is_isolated(name: str) -> None:
+    page = page_of(story_of("one two three four", **{name: "אבג <i>"}), story_of("one two three four five", id=2))
     assert "אבג <i>" in [node.text() for node in page.css("bdi")]
 
 
 def test_file_names_are_isolated() -> None:
-    a = WithText("one two three four", [b"one", b"two", b"three", b"four"], {}, "<א>.html")
-    page = page_of(a, with_text("one two three four", id=2))
-    assert the(page, "#title-a bdi").text() == "<א>.html"
+    a = LoadedStory("one two three four", [b"one", b"two", b"three", b"four"], {}, "<א>.html")
+    page = page_of(a, story_of("one two three four", id=2))
+    assert only(page, "#title-a bdi").text() == "<א>.html"
 
 
-def test_the_policy_allows_what_the_page_holds_and_nothing_else() -> None:
+def test_policy_allows_only_the_embedded_style_and_script() -> None:
     page = page_of(sample(4107000), sample(4107001))
-    policy = the(page, "meta[http-equiv=Content-Security-Policy]").attributes["content"] or ""
+    policy = only(page, "meta[http-equiv=Content-Security-Policy]").attributes["content"] or ""
     allowed = {
-        kind: base64.b64encode(hashlib.sha256(the(page, kind).text().encode()).digest()).decode()
+        kind: base64.b64encode(hashlib.sha256(only(page, kind).text().encode()).digest()).decode()
         for kind in ("style", "script")
     }
     assert policy == (
@@ -138,24 +138,24 @@ def test_the_policy_allows_what_the_page_holds_and_nothing_else() -> None:
     )
 
 
-def test_a_story_that_is_gone_leaves_the_rest() -> None:
-    here = with_text(sample(4107000).text, id=1, title="Here", language="ENGLISH")
-    gone = WithoutText({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
-    page = LexborHTMLParser(render_evidence(evidence_on_record(here, gone, None), here, gone, None))
+def test_page_is_complete_without_one_text() -> None:
+    here = story_of(sample(4107000).text, id=1, title="Here", language="ENGLISH")
+    gone = UnreadableStory({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
+    page = LexborHTMLParser(render_evidence(evidence_from_ledger(here, gone, None), here, gone, None, SHIPPED))
     assert_harmless(page)
     assert [node.text() for node in page.css("h2 bdi")] == ["Here", "Gone"]
-    assert "its page is gone: <x>" in the(page, ".warning").text()
+    assert "its page is gone: <x>" in only(page, ".warning").text()
     first, second = stories_of(page)
-    assert said(second) == "Notexttoshow"
-    assert said(first) == "".join(here.text.split())
+    assert story_text(second) == "Textnotavailable"
+    assert story_text(first) == "".join(here.text.split())
 
 
-def test_a_cluster_is_a_drawing_and_a_list() -> None:
+def test_cluster_is_drawn_and_listed() -> None:
     edges = [(1, 2, 0.9), (2, 3, 0.51), (3, 4, 1.0)]
     [cluster] = clusters(edges, {1: 1})
     page = page_of(
-        with_text("one two three four", id=1),
-        with_text("one two three four", id=2),
+        story_of("one two three four", id=1),
+        story_of("one two three four", id=2),
         graph(cluster, edges, (1, 2), {4: "<Four>"}),
     )
     assert [node.text() for node in page.css(".cluster text")] == ["A", "B", "3", "4"]
@@ -163,25 +163,25 @@ def test_a_cluster_is_a_drawing_and_a_list() -> None:
     assert len(page.css(".cluster line.weakest")) == len(page.css(".cluster line.shown")) == 1
     listed = [" ".join(node.text().split()) for node in page.css(".cluster ol li")]
     assert listed == ["story 1 (A)", "story 2 (B)", "story 3", "story 4 <Four>"]
-    text = re.sub(r"[ \n]+", " ", the(page, ".cluster").text())
+    text = re.sub(r"[ \n]+", " ", only(page, ".cluster").text())
     assert "The weakest flag, dashed, joins B and 3: 51\N{NO-BREAK SPACE}%." in text
     assert "It is a chain: 3 flags" in text
 
 
-def test_segments_are_not_parted_by_the_template() -> None:
+def test_template_adds_no_white_space_between_fragments() -> None:
     a, b = (
-        with_text("one two three four fiveক্‌ষ, six seven eight nine"),
-        with_text("one two three four six seven eight nine"),
+        story_of("one two three four fiveক্‌ষ, six seven eight nine"),
+        story_of("one two three four six seven eight nine"),
     )
     page = page_of(a, b)
-    for own in page.css(".jump"):
-        own.decompose()
+    for link in page.css(".jump"):
+        link.decompose()
     [line] = page.css('[data-side="a"] .story p')
     assert line.text() == unicodedata.normalize("NFC", a.text)
 
 
-def test_a_moment_is_said_for_people() -> None:
-    assert moment("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
+def test_readable_time() -> None:
+    assert readable_time("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
 
 
 @pytest.mark.parametrize(
@@ -194,14 +194,14 @@ def test_a_moment_is_said_for_people() -> None:
         ("क्\u200dष\u200c \t\n", "क्\u200dष\u200c \t\n"),
     ],
 )
-def test_what_is_not_seen_is_shown(text: str, shown: str) -> None:
+def test_invisible_characters_are_made_visible(text: str, shown: str) -> None:
     assert visible(text) == shown
     visible(text).encode()
 
 
-def test_no_heading_is_skipped() -> None:
+def test_no_heading_level_is_skipped() -> None:
     page = page_of(sample(4107001), sample(4107007))
     levels = [int((node.tag or "")[1]) for node in page.css("h1, h2, h3, h4")]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert the(page, "html").attributes["lang"] == "en"
+    assert only(page, "html").attributes["lang"] == "en"

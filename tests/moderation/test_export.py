@@ -1,5 +1,5 @@
-"""Laws: a pair stands once, with the story published earlier as its match, then the lower id, whatever order they came
-in; what is exported reads back as it was; a file is written whole or not at all.
+"""Laws: a pair is exported once, with the story published earlier (or else with the lower id) as its match, in whatever
+order the stories arrived; values read back unchanged; and a file is written atomically.
 """
 
 import sqlite3
@@ -14,21 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config.export import FORMATS, Format
-from neardup.core.fingerprint.version import TEXTS
 from neardup.errors import Fatal
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import flags, stories
 from neardup.ledger.selection import Selection
+from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.pairs import COLUMNS
-from neardup.moderation.export.placing import replaced
-from neardup.moderation.export.write import Order, write
+from neardup.moderation.export.write import ExportOptions, write
 from neardup.records import Fingerprinted, Language, Story
 from neardup.timestamps import rfc3339
 
 from tests.moderation.test_formats import of_csv, read_csv, read_jsonl
 from tests.support.builders import fingerprint_of, ledger_in_memory, matches, verify_pending
+from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, ODIA, PUNJABI, TAMIL, TEXTS
 
-CONTRACT = (
+COLUMN_CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
     "story_title matched_title story_author_id matched_author_id same_author story_published_at matched_published_at "
     "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated context"
@@ -55,47 +56,47 @@ def ledger(*listed: Story) -> sqlite3.Connection:
 
 
 def add(db: sqlite3.Connection, *listed: Story) -> None:
-    held = [row[0] for row in db.execute("SELECT id FROM stories")]
+    story_ids = [row[0] for row in db.execute("SELECT id FROM stories")]
     for story in listed:
         made = Fingerprinted(story, fingerprint_of(b"t" * 16), None)
-        pairs = [(min(story.id, n), max(story.id, n)) for n in held]
+        pairs = [(min(story.id, n), max(story.id, n)) for n in story_ids]
         stories.commit(db, stories.Batch([made], matches(pairs), 1, {}, None))
-        held.append(story.id)
+        story_ids.append(story.id)
     verify_pending(db, "v1")
 
 
 def exported(db: sqlite3.Connection, form: Format = "jsonl", *, only_new: bool = False) -> list[Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flags"
-        given_ids = write(db, path, Order(form, Selection(only_new=only_new)))
+        exported_ids = write(db, path, ExportOptions(form, Selection(only_new=only_new)), SHIPPED)
         rows = (read_csv if form == "csv" else read_jsonl)(path)
-    assert [str(row["flag_id"]) for row in rows] == [str(n) for n in given_ids]
+    assert [str(row["flag_id"]) for row in rows] == [str(n) for n in exported_ids]
     return rows
 
 
-def told(rows: Iterable[dict[str, Any]]) -> set[tuple[int, int, int | None]]:
+def exported_pairs(rows: Iterable[dict[str, Any]]) -> set[tuple[int, int, int | None]]:
     return {(row["story_id"], row["matched_id"], row["earlier_id"]) for row in rows}
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(published, min_size=2, max_size=4), st.data())
-def test_a_pair_stands_once_and_its_match_is_the_earlier_story(times: list[int | None], data: st.DataObject) -> None:
-    listed = [Story(10 + n, Language.TAMIL, published_at=at) for n, at in enumerate(times)]
+def test_pair_is_exported_once_with_the_earlier_match(times: list[int | None], data: st.DataObject) -> None:
+    listed = [Story(10 + n, TAMIL, published_at=at) for n, at in enumerate(times)]
     rank = {story.id: (story.published_at is None, story.published_at or 0, story.id) for story in listed}
     at = {story.id: story.published_at for story in listed}
-    want = {
+    expected = {
         (b, a, a if None not in (at[a], at[b]) and at[a] != at[b] else None)
         for a, b in permutations(rank, 2)
         if rank[a] < rank[b]
     }
     rows = exported(ledger(*data.draw(st.permutations(listed))))
-    assert len(rows) == len(want)
-    assert told(rows) == want
+    assert len(rows) == len(expected)
+    assert exported_pairs(rows) == expected
 
 
 @settings(deadline=None, max_examples=50)
-@given(titles, titles, st.sampled_from(Language), st.sampled_from(["csv", "jsonl"]))
-def test_titles_read_back_as_they_were(one: str | None, other: str | None, language: Language, form: Format) -> None:
+@given(titles, titles, st.sampled_from(LANGUAGES), st.sampled_from(["csv", "jsonl"]))
+def test_titles_read_back_unchanged(one: str | None, other: str | None, language: Language, form: Format) -> None:
     db = ledger(Story(1, language, title=one, author_id="a"), Story(2, language, title=other, author_id="b"))
     for row in exported(db, form):
         assert (row["language"], str(row["matched_id"]), str(row["story_id"])) == (language, "1", "2")
@@ -109,7 +110,7 @@ def test_titles_read_back_as_they_were(one: str | None, other: str | None, langu
 
 @settings(deadline=None)
 @given(st.integers(-2_208_988_800_000, 4_102_444_800_000))
-def test_a_time_reads_back_as_it_was(milliseconds: int) -> None:
+def test_times_read_back_unchanged(milliseconds: int) -> None:
     written = rfc3339(milliseconds) or ""
     assert written.endswith("Z")
     assert ("." in written) == (milliseconds % 1000 > 0)
@@ -117,22 +118,22 @@ def test_a_time_reads_back_as_it_was(milliseconds: int) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_the_columns_are_the_contracts_in_its_order(form: Format) -> None:
-    db = ledger(Story(1, Language.HINDI), Story(2, Language.HINDI))
-    assert list(COLUMNS) == CONTRACT.split()
-    assert [list(row) for row in exported(db, form)] == [CONTRACT.split()]
+def test_columns_follow_the_contract_in_order(form: Format) -> None:
+    db = ledger(Story(1, HINDI), Story(2, HINDI))
+    assert list(COLUMNS) == COLUMN_CONTRACT.split()
+    assert [list(row) for row in exported(db, form)] == [COLUMN_CONTRACT.split()]
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r"])
-def test_a_title_is_no_formula(start: str) -> None:
+def test_title_is_not_a_formula(start: str) -> None:
     title = f"{start}HYPERLINK(1)"
-    (row,) = exported(ledger(Story(1, Language.ODIA, title=title, author_id="=1"), Story(2, Language.ODIA)), "csv")
-    told = row["matched_title"].replace("\t'", "\t")  # what follows a tab may become a cell of its own
-    assert (told, row["matched_author_id"], row["story_title"]) == (f"'{title}", "'=1", "")
+    (row,) = exported(ledger(Story(1, ODIA, title=title, author_id="=1"), Story(2, ODIA)), "csv")
+    matched_title = row["matched_title"].replace("\t'", "\t")  # text after a tab may become a cell of its own
+    assert (matched_title, row["matched_author_id"], row["story_title"]) == (f"'{title}", "'=1", "")
 
 
-@pytest.mark.parametrize("language", Language)
-def test_a_whole_row(language: Language) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_all_columns_of_a_row(language: Language) -> None:
     title = f'{TEXTS[language]}, "\n'
     one = Story(1, language, title=title, author_id="7", published_at=NOON)
     other = Story(2, language, title="b", author_id="7", published_at=NOON - 1)
@@ -154,67 +155,69 @@ def test_a_whole_row(language: Language) -> None:
 @pytest.mark.parametrize(
     ("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None), ((None, None), None)]
 )
-def test_what_is_not_known_is_left_out(authors: tuple[str | None, str | None], same: bool | None) -> None:
-    db = ledger(*(Story(n, Language.ENGLISH, author_id=author) for n, author in enumerate(authors)))
+def test_unknown_values_are_empty(authors: tuple[str | None, str | None], same: bool | None) -> None:
+    db = ledger(*(Story(n, ENGLISH, author_id=author) for n, author in enumerate(authors)))
     (row,) = exported(db)
     assert (row["same_author"], row["earlier_id"], row["story_published_at"]) == (same, None, None)
     assert exported(db, "csv")[0]["same_author"] == {True: "true", False: "false", None: ""}[same]
 
 
-def test_new_gives_only_what_no_export_has_given() -> None:
-    db = ledger(*(Story(n, Language.BENGALI) for n in (1, 2)))
-    assert told(exported(db, only_new=True)) == told(exported(db)) == {(2, 1, None)}, "giving alone marks nothing"
+def test_only_new_skips_exported_flags() -> None:
+    db = ledger(*(Story(n, BENGALI) for n in (1, 2)))
+    assert exported_pairs(exported(db, only_new=True)) == exported_pairs(exported(db)) == {(2, 1, None)}, (
+        "writing marked flags"
+    )
     flags.mark_exported(db, [row["flag_id"] for row in exported(db, only_new=True)])
     assert exported(db, only_new=True) == []
-    add(db, Story(3, Language.BENGALI))
-    assert told(exported(db, only_new=True)) == {(3, 1, None), (3, 2, None)}
-    assert len(exported(db)) == 3, "without --new all are given"
+    add(db, Story(3, BENGALI))
+    assert exported_pairs(exported(db, only_new=True)) == {(3, 1, None), (3, 2, None)}
+    assert len(exported(db)) == 3, "without only_new a flag is missing"
     stories.forget(db, 2)
-    assert told(exported(db)) == {(3, 1, None)}, "what is forgotten is not exported"
+    assert exported_pairs(exported(db)) == {(3, 1, None)}, "a forgotten story was exported"
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, form: Format) -> None:
-    db = ledger(*(Story(n, Language.PUNJABI, title="ਕਹਾਣੀ\r\n") for n in range(20)))
+def test_file_is_written_atomically(tmp_path: Path, form: Format) -> None:
+    db = ledger(*(Story(n, PUNJABI, title="ਕਹਾਣੀ\r\n") for n in range(20)))
     path = tmp_path / "new" / "flags"
 
-    def put() -> list[int]:
-        return replaced(path, lambda file: write(db, file, Order(form)))
+    def export() -> list[int]:
+        return write_atomically(path, lambda file: write(db, file, ExportOptions(form), SHIPPED))
 
-    assert len(put()) == 190
+    assert len(export()) == 190
     assert path.stat().st_mode & 0o777 == 0o644
     before = path.read_bytes()
-    db.execute("UPDATE flags SET flagged_at = 9223372036854775807 WHERE flag_id = 150")  # no calendar has that day
+    db.execute("UPDATE flags SET flagged_at = 9223372036854775807 WHERE flag_id = 150")  # out of range for a date
     with pytest.raises((ValueError, OverflowError)):
-        put()
+        export()
     assert path.read_bytes() == before
-    assert [left.name for left in path.parent.iterdir()] == ["flags"], "what was begun is cleared away"
+    assert [file.name for file in path.parent.iterdir()] == ["flags"], "a temporary file was left"
 
 
-def test_a_file_that_cannot_be_written_is_fatal(tmp_path: Path) -> None:
+def test_unwritable_file_is_fatal(tmp_path: Path) -> None:
     (tmp_path / "flags.csv" / "x").mkdir(parents=True)
     (tmp_path / "file").touch()
     for path in (tmp_path / "flags.csv", tmp_path / "file" / "flags.csv"):
         with pytest.raises(Fatal, match=r"cannot write .*flags\.csv: "):
-            replaced(path, lambda file: file.touch())
+            write_atomically(path, lambda file: file.touch())
 
 
-def test_a_page_gives_only_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.moderation.export.write.MOST_PAIRS_SHOWN", 4)
-    db = ledger(*(Story(n, Language.MALAYALAM) for n in range(5)))
-    assert len(write(db, tmp_path / "flags", Order("csv"))) == 10
-    given_ids = write(db, tmp_path / "flags.html", Order("html"))
+def test_page_exports_only_the_pairs_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.moderation.export.write.MAX_PAIRS_SHOWN", 4)
+    db = ledger(*(Story(n, MALAYALAM) for n in range(5)))
+    assert len(write(db, tmp_path / "flags", ExportOptions("csv"), SHIPPED)) == 10
+    exported_ids = write(db, tmp_path / "flags.html", ExportOptions("html"), SHIPPED)
     text = (tmp_path / "flags.html").read_text(encoding="utf-8")
-    assert (len(given_ids), text.count("<article")) == (4, 4), "the others are not marked as given"
+    assert (len(exported_ids), text.count("<article")) == (4, 4), "pairs that are not shown count as exported"
     assert "The worst 4 of 10" in text
 
 
-def test_what_is_not_joined_is_in_no_cluster() -> None:
-    db = ledger(*(Story(n, Language.GUJARATI) for n in (1, 2, 3)))
+def test_withdrawn_and_not_similar_flags_join_no_cluster() -> None:
+    db = ledger(*(Story(n, GUJARATI) for n in (1, 2, 3)))
     db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = 1 AND b = 3")
     db.execute("UPDATE flags SET status = 'not_similar' WHERE b = 3")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flags"
-        write(db, path, Order("jsonl", Selection(statuses=())))
+        write(db, path, ExportOptions("jsonl", Selection(statuses=())), SHIPPED)
         rows = read_jsonl(path)
     assert {(row["story_id"], row["cluster_id"], row["cluster_size"]) for row in rows} == {(2, 1, 2), (3, None, None)}

@@ -1,4 +1,4 @@
-"""Laws: each format gives back the same pairs, by the readers of others; and whatever a title holds, it is a title."""
+"""Laws: each format, read by other libraries, returns the same pairs; and a hostile title stays plain text."""
 
 import csv
 import json
@@ -15,15 +15,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.config.export import FORMATS, Format, format_of, target_of
-from neardup.core.fingerprint.version import TEXTS
+from neardup.core.verify.tiers import kinds
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.files import write_csv, write_jsonl
 from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.page import write_page
-from neardup.moderation.export.pairs import COLUMNS, IDS, TIMES, Pair
-from neardup.moderation.export.workbook import ROWS, write_xlsx
+from neardup.moderation.export.pairs import COLUMNS, IDS, TIMES, ExportRow
+from neardup.moderation.export.workbook import MAX_ROWS, write_xlsx
 from neardup.moderation.templating import visible
-from neardup.records import ISO_CODES, Kind, Language
+from neardup.records import Language
 from neardup.timestamps import rfc3339
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 from pyarrow import parquet  # type: ignore[import-untyped]
@@ -31,21 +32,21 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.moderation.test_guard import would_run
 from tests.support.hostile_titles import TITLES
+from tests.support.languages import CODES, TEXTS
 
-CODE_OF = {language.value: code for code, language in ISO_CODES.items()}
 titles = st.none() | st.text(st.characters(codec="utf-8"), min_size=1) | st.sampled_from(TITLES)
 ids = st.integers(0, 2**63 - 1)
 share = st.floats(0, 1)
-moments = st.none() | st.integers(-2_208_988_800_000, 4_102_444_800_000).map(rfc3339)
+times = st.none() | st.integers(-2_208_988_800_000, 4_102_444_800_000).map(rfc3339)
 pairs_of = st.fixed_dictionaries(
     dict.fromkeys(COLUMNS, st.none())
     | dict.fromkeys(("flag_id", "story_id", "matched_id"), ids)
     | dict.fromkeys(("earlier_id", "cluster_id"), st.none() | ids)
     | dict.fromkeys(("jaccard", "containment", "matched_containment"), share)
-    | dict.fromkeys(TIMES, moments)
+    | dict.fromkeys(TIMES, times)
     | {
-        "kind": st.sampled_from([kind.value for kind in Kind]),
-        "language": st.sampled_from([language.value for language in Language]),
+        "kind": st.sampled_from(kinds()),
+        "language": st.sampled_from(LANGUAGES),
         "hamming": st.integers(0, 128),
         "longest_run_words": st.none() | st.integers(0, 10**6),
         "story_title": titles,
@@ -59,7 +60,7 @@ pairs_of = st.fixed_dictionaries(
 )
 
 
-def pair(**known: object) -> Pair:
+def pair(**known: object) -> ExportRow:
     required = {"flag_id": 1, "kind": "exact", "language": "HINDI", "story_id": 2, "matched_id": 1, "hamming": 0}
     return dict.fromkeys(COLUMNS) | required | {"estimated": False, "status": "open"} | known
 
@@ -67,10 +68,10 @@ def pair(**known: object) -> Pair:
 ATTACKING = [pair(story_title=title, matched_title=title, story_author_id=title) for title in TITLES]
 
 
-def page(path: Path, pairs: Iterable[Pair], chosen: int = 0) -> None:
+def page(path: Path, pairs: Iterable[ExportRow], chosen: int = 0) -> None:
     rows = list(pairs)
     tally = Counter((row["language"], row["kind"]) for row in rows)
-    write_page(path, rows, tally, chosen or len(rows), {})
+    write_page(path, rows, tally, chosen or len(rows), {}, registry=SHIPPED)
 
 
 def read_csv(path: Path) -> list[dict[str, Any]]:
@@ -91,7 +92,7 @@ def read_xlsx(path: Path) -> list[list[Any]]:
 
 
 def of_xlsx(text: str) -> str:
-    """What a cell can hold of a text, as written by XlsxWriter."""
+    """The part of a text that XlsxWriter writes to a cell."""
     text = f" {text}" if text.startswith("<r>") else text
     return text.translate({0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD}).encode("utf-16-le")[:65534].decode("utf-16-le", "ignore")
 
@@ -105,7 +106,7 @@ def of_csv(value: object) -> str:
 @settings(deadline=None)
 @given(st.lists(pairs_of, max_size=5))
 @example(ATTACKING)
-def test_each_format_gives_the_same_pairs(pairs: list[Pair]) -> None:
+def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
     pairs = [{column: one[column] for column in COLUMNS} for one in pairs]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pairs"
@@ -138,20 +139,22 @@ def test_each_format_gives_the_same_pairs(pairs: list[Pair]) -> None:
 @settings(deadline=None)
 @given(st.lists(pairs_of, max_size=5))
 @example(ATTACKING)
-def test_no_cell_of_a_csv_file_runs_however_it_is_cut(pairs: list[Pair]) -> None:
+def test_no_csv_cell_runs_as_a_formula(pairs: list[ExportRow]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.csv"
         write_csv(path, pairs)
         for row in read_csv(path):
             assert not any(map(would_run, row.values())), row
-        for cell in re.split("[;\t\r\n]", path.read_bytes().decode()):  # by Excel where a comma is the decimal mark
+        for cell in re.split(
+            "[;\t\r\n]", path.read_bytes().decode()
+        ):  # as Excel splits it where the decimal mark is a comma
             assert not would_run(cell), ascii(cell)
 
 
 @settings(deadline=None)
 @given(st.lists(pairs_of, min_size=1, max_size=5))
 @example(ATTACKING)
-def test_a_page_holds_titles_and_nothing_of_theirs(pairs: list[Pair]) -> None:
+def test_titles_add_no_markup_to_the_page(pairs: list[ExportRow]) -> None:
     plain = [one | dict.fromkeys(("story_title", "matched_title", "story_author_id"), "t") for one in pairs]
     titled = [one | {n: one[n] or "t" for n in ("story_title", "matched_title", "story_author_id")} for one in pairs]
     with TemporaryDirectory() as folder:
@@ -159,10 +162,10 @@ def test_a_page_holds_titles_and_nothing_of_theirs(pairs: list[Pair]) -> None:
         page(path, plain)
         wanted = _elements(path)
         page(path, titled)
-        assert _elements(path) == wanted, "a title has made an element, or an attribute"
+        assert _elements(path) == wanted, "a title added an element or an attribute"
         tree = LexborHTMLParser(path.read_text(encoding="utf-8"))
-    told = [node.text() for node in tree.css("h3 bdi")]
-    assert told == [visible(one[side] or "(no title)") for one in titled for side in ("matched_title", "story_title")]
+    shown = [node.text() for node in tree.css("h3 bdi")]
+    assert shown == [visible(one[side] or "(no title)") for one in titled for side in ("matched_title", "story_title")]
 
 
 def _elements(path: Path) -> list[tuple[str | None, list[str]]]:
@@ -171,22 +174,22 @@ def _elements(path: Path) -> list[tuple[str | None, list[str]]]:
     return [(node.tag, sorted(node.attributes)) for node in tree.root.traverse()]
 
 
-@pytest.mark.parametrize("language", Language)
-def test_a_page_needs_nothing_but_itself_and_names_languages(tmp_path: Path, language: Language) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_page_is_self_contained_and_names_languages(tmp_path: Path, language: Language) -> None:
     path = tmp_path / "pairs.html"
     page(path, [pair(language=language, story_title=TEXTS[language], matched_title="<script>")])
     text = path.read_text(encoding="utf-8")
-    assert not re.findall(r"""<script|(?:src|action|url)\s*[=(]|href=(?!"#)|@import""", text), "it asks for something"
+    assert not re.findall(r"""<script|(?:src|action|url)\s*[=(]|href=(?!"#)|@import""", text), "it makes a request"
     tree = LexborHTMLParser(text)
     [policy] = [node.attributes["content"] or "" for node in tree.css("meta[http-equiv=Content-Security-Policy]")]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
-    assert [node.attributes["lang"] for node in tree.css("h3 bdi")] == [CODE_OF[language]] * 2
+    assert [node.attributes["lang"] for node in tree.css("h3 bdi")] == [CODES[language]] * 2
     assert [node.text() for node in tree.css("h3 bdi")] == ["<script>", TEXTS[language]]
     assert tree.css_first(f"#language-{language}") is not None
 
 
-def test_a_page_says_the_figures_in_words(tmp_path: Path) -> None:
+def test_page_shows_the_figures_in_words(tmp_path: Path) -> None:
     path = tmp_path / "pairs.html"
     one = pair(
         kind="partial", hamming=17, jaccard=0.11, containment=0.81, matched_containment=0.119, longest_run_words=214,
@@ -197,54 +200,55 @@ def test_a_page_says_the_figures_in_words(tmp_path: Path) -> None:
     [article] = LexborHTMLParser(path.read_text(encoding="utf-8")).css("article")
     text = " ".join(article.text().split())
     for words in (
-        "Partial copy: a large part of one stands in the other", "12 % of A's word pairs stand in B; 81 % of B's in A",
-        "Jaccard similarity: 0.11", "The longest run of the same words has 214", "17 of 128 bits differ",
+        "Partial copy: a large part of one is contained in the other",
+        "12 % of A's word pairs are also in B; 81 % of B's in A",
+        "Jaccard similarity: 0.11", "The longest shared run has 214 words", "17 of 128 bits differ",
         "A was published 3 days before B", "Two different authors wrote them", "In a cluster of 3 stories around 1",
-        "not similar", "Matches stories judged template",
+        "not similar", "Matches stories with the verdict template",
     ):  # fmt: skip
         assert words in text, f"{words!r} is not in {text!r}"
 
 
-def test_a_page_that_does_not_show_all_says_so(tmp_path: Path) -> None:
-    said = "The worst 1 of 50,000: choose fewer, or another format", "There is none."
-    for pairs, chosen, told in (
+def test_page_says_if_it_does_not_show_all_pairs(tmp_path: Path) -> None:
+    sentences = "The worst 1 of 50,000: select fewer, or use another format", "There are no flagged pairs."
+    for pairs, chosen, expected in (
         ([pair()], 1, (False, False)),
         ([pair()], 50_000, (True, False)),
         ([], 0, (False, True)),
     ):
         page(tmp_path / "pairs.html", pairs, chosen)
         text = (tmp_path / "pairs.html").read_text(encoding="utf-8")
-        assert tuple(words in text for words in said) == told
+        assert tuple(sentence in text for sentence in sentences) == expected
 
 
-def test_a_byte_order_mark_is_there_when_asked_for(tmp_path: Path) -> None:
+def test_byte_order_mark_is_optional(tmp_path: Path) -> None:
     for bom in (False, True):
         write_csv(tmp_path / "pairs.csv", [pair(story_title="கதை")], bom=bom)
         assert (tmp_path / "pairs.csv").read_bytes().startswith(b"\xef\xbb\xbf") is bom
         assert read_csv(tmp_path / "pairs.csv")[0]["story_title"] == "கதை"
 
 
-def test_a_sheet_can_be_read_and_filtered(tmp_path: Path) -> None:
+def test_sheet_has_a_frozen_header_and_a_filter(tmp_path: Path) -> None:
     write_xlsx(tmp_path / "pairs.xlsx", [pair(), pair()])
     sheet = openpyxl.load_workbook(tmp_path / "pairs.xlsx").active
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == (
         "A2",
         f"A1:{openpyxl.utils.get_column_letter(len(COLUMNS))}3",
     )
-    assert ROWS == 2**20 - 1
+    assert MAX_ROWS == 2**20 - 1
 
 
 @pytest.mark.parametrize(("target", "want"), [
     *((f"a/b.{name}", name) for name in FORMATS), ("s3://b/k/FLAGS.XLSX", "xlsx"), ("a.htm", "html"),
     ("a.ndjson", "jsonl"), ("a.csv.gz", None), ("csv", None), ("s3://b.csv/k", None),
 ])  # fmt: skip
-def test_a_format_is_told_by_the_ending(target: str, want: Format | None) -> None:
+def test_format_follows_from_the_file_name(target: str, want: Format | None) -> None:
     named = target_of(target)
     assert named is not None
     assert format_of(named) == want
 
 
-def test_what_names_no_object_is_refused() -> None:
+def test_invalid_s3_urls_are_rejected() -> None:
     for target in ("s3://", "s3://bucket", "s3://bucket/", "s3:///key", "s3://b/k/", "s3://b/k?x#y"):
         with pytest.raises(ValueError, match="not s3://BUCKET/KEY"):
             target_of(target)

@@ -1,5 +1,5 @@
-"""Laws: of a cluster as many stories are drawn as there is room for, the pair, the original and the weakest flag's ends
-always; every flag between them is, each story in its own place.
+"""Laws: a cluster is drawn with at most MAX_DRAWN stories, always including the pair, the original and the ends of the
+weakest flag, and with every flag between drawn stories; no two stories overlap.
 """
 
 import math
@@ -7,7 +7,7 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from neardup.core.verify.clusters import Edge, clusters
-from neardup.moderation.evidence.graph import MOST_DRAWN, SIZE, graph
+from neardup.moderation.evidence.graph import MAX_DRAWN, SIZE, graph
 
 edges = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 40), st.floats(0.3, 1)).filter(lambda edge: edge[0] < edge[1]),
@@ -19,15 +19,15 @@ times = st.dictionaries(st.integers(0, 40), st.integers(0, 5))
 
 
 @given(edges, times, st.data())
-def test_what_matters_is_drawn(found: list[Edge], published: dict[int, int], data: st.DataObject) -> None:
+def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[int, int], data: st.DataObject) -> None:
     cluster = clusters(found, published)[0]
     inside = [edge for edge in found if edge[0] in cluster.stories]
     pair = data.draw(st.sampled_from(inside))[:2]
     drawn = graph(cluster, inside, pair, {pair[0]: "A title"})
     stories = [member.story_id for member in drawn.members]
-    assert stories == [story for story in cluster.stories if story in stories], "in the order of publication"
+    assert stories == [story for story in cluster.stories if story in stories], "not in order of publication"
     assert {*pair, cluster.stories[0], *cluster.weakest[:2]} <= set(stories)
-    assert len(stories) == min(len(cluster.stories), MOST_DRAWN)
+    assert len(stories) == min(len(cluster.stories), MAX_DRAWN)
     assert len(stories) + drawn.left_out == drawn.stories == len(cluster.stories)
     assert [member.number for member in drawn.members] == [cluster.stories.index(story) + 1 for story in stories]
     assert {member.letter: member.story_id for member in drawn.members if member.letter} == {"A": pair[0], "B": pair[1]}
@@ -40,7 +40,7 @@ def test_what_matters_is_drawn(found: list[Edge], published: dict[int, int], dat
 
 
 @given(edges)
-def test_no_story_is_drawn_over_another_or_beyond_the_edge(found: list[Edge]) -> None:
+def test_stories_overlap_neither_each_other_nor_the_edge(found: list[Edge]) -> None:
     [cluster, *_] = clusters(found, {})
     assume(len(cluster.stories) > 2)
     drawn = graph(cluster, [edge for edge in found if edge[0] in cluster.stories], cluster.weakest[:2], {})
@@ -51,17 +51,17 @@ def test_no_story_is_drawn_over_another_or_beyond_the_edge(found: list[Edge]) ->
             assert math.dist((one.x, one.y), (other.x, other.y)) > 2 * radius
 
 
-def test_it_is_the_same_whatever_the_order_of_the_flags() -> None:
+def test_order_of_the_flags_does_not_matter() -> None:
     found = [(1, 2, 0.9), (2, 3, 0.5), (1, 3, 0.7)]
     [cluster] = clusters(found, {})
     assert graph(cluster, found, (1, 2), {}) == graph(cluster, found[::-1], (1, 2), {})
 
 
-def test_of_a_large_cluster_what_matters_is_drawn_wherever_it_stands() -> None:
+def test_large_cluster_keeps_pair_original_and_weakest_flag() -> None:
     chain = [(n, n + 1, 0.9) for n in range(60)]
     chain[40] = (40, 41, 0.5)
     [cluster] = clusters(chain, {n: n for n in range(61)})
     drawn = graph(cluster, chain, (58, 59), {})
     stories = [member.story_id for member in drawn.members]
-    assert stories == [*range(MOST_DRAWN - 4), 40, 41, 58, 59]
-    assert drawn.left_out == 61 - MOST_DRAWN
+    assert stories == [*range(MAX_DRAWN - 4), 40, 41, 58, 59]
+    assert drawn.left_out == 61 - MAX_DRAWN

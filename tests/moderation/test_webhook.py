@@ -1,4 +1,4 @@
-"""The summary of a run, posted: its words, what is tried again, and what an error shows."""
+"""The webhook: the posted summary, retries, and errors that keep the URL secret."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,10 +33,10 @@ def warnings() -> Iterator[list[Any]]:
         yield logged
 
 
-async def test_what_is_posted() -> None:
-    async with webhook_server(200) as (url, told):
+async def test_summary_of_a_run_is_posted() -> None:
+    async with webhook_server(200) as (url, received):
         await notify_webhook(section(url), "daily", "done", FACTS)
-    assert told == [
+    assert received == [
         {
             "text": "neardup daily done: 12,000 listed, 1,207 flagged (exact 3, near 1,204), file /var/flags.csv",
             "command": "daily",
@@ -48,37 +48,37 @@ async def test_what_is_posted() -> None:
 
 
 @pytest.mark.parametrize("busy", [500, 503, 429])
-async def test_a_busy_one_is_asked_again(busy: int, warnings: list[Any]) -> None:
+async def test_busy_webhook_is_retried(busy: int, warnings: list[Any]) -> None:
     with stamina.set_testing(True, attempts=3):
-        async with webhook_server(busy, busy, 204) as (url, told):
+        async with webhook_server(busy, busy, 204) as (url, received):
             await notify_webhook(section(url), "daily", "done", FACTS)
-    assert len(told) == 3
-    assert [one["event"] for one in warnings].count("trying again") == 2
+    assert len(received) == 3
+    assert [entry["event"] for entry in warnings].count("trying again") == 2
 
 
-async def test_an_export_that_failed_is_said_and_no_file_named() -> None:
+async def test_failed_export_is_reported_without_a_file() -> None:
     failed = FACTS | {"warnings": {"export": "cannot write /var/flags.csv: Not a directory"}}
-    async with webhook_server(200) as (url, told):
+    async with webhook_server(200) as (url, received):
         await notify_webhook(section(url), "daily", "done", failed)
-    assert told[0]["file"] is None
-    assert told[0]["text"].endswith("near 1,204), export failed: cannot write /var/flags.csv: Not a directory")
+    assert received[0]["file"] is None
+    assert received[0]["text"].endswith("near 1,204), export failed: cannot write /var/flags.csv: Not a directory")
 
 
 @pytest.mark.parametrize(("answer", "times"), [(404, 1), (302, 1), (503, 2)])
-async def test_a_refusal_is_raised_without_the_url(answer: int, times: int, warnings: list[Any]) -> None:
+async def test_refusal_is_raised_without_the_url(answer: int, times: int, warnings: list[Any]) -> None:
     with stamina.set_testing(True, attempts=2):
-        async with webhook_server(*[answer] * 9) as (url, told):
+        async with webhook_server(*[answer] * 9) as (url, received):
             with pytest.raises(NeardupError, match=f"export.webhook answers {answer}") as refusal:
                 await notify_webhook(section(url), "daily", "done", FACTS)
-    assert len(told) == times
+    assert len(received) == times
     assert SECRET not in str([refusal.value, warnings]), "the URL may be a secret"
 
 
-async def test_silence_is_raised_without_the_url(warnings: list[Any]) -> None:
-    with stamina.set_testing(True, attempts=1), pytest.raises(Transient, match="does not answer: ") as silence:
+async def test_missing_answer_is_raised_without_the_url(warnings: list[Any]) -> None:
+    with stamina.set_testing(True, attempts=1), pytest.raises(Transient, match="does not answer: ") as failure:
         await notify_webhook(section(f"http://127.0.0.1:{free_port()}/{SECRET}"), "daily", "done", FACTS)
-    assert SECRET not in str([silence.value, warnings])
+    assert SECRET not in str([failure.value, warnings])
 
 
-async def test_no_webhook_is_no_error() -> None:
+async def test_nothing_is_posted_without_a_webhook() -> None:
     await notify_webhook(section(""), "daily", "done", FACTS)

@@ -1,4 +1,4 @@
-"""Law: whatever a request meets, it ends among others as alone."""
+"""Law: a request ends among concurrent requests as it does alone, whatever fault it encounters."""
 
 import re
 import socket
@@ -20,7 +20,7 @@ from tests.support.builders import fetch_page
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.one_body_server import BODY, Server, content_of, with_keys
 
-MANY = 9  # as often as libcurl could ask again by itself, and more
+REPEATS = 9  # more than the attempts that libcurl could make by itself
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,9 @@ def proxy(server: Server) -> Iterator[Proxy]:
 FAULTS = [fault for fault in Fault if fault is not Fault.WRONG_ETAG]
 
 
-def outcome(take: Callable[[], Page | None]) -> object:
+def outcome(fetch: Callable[[], Page | None]) -> object:
     try:
-        return take()
+        return fetch()
     except NeardupError as error:
         return type(error), str(error), vars(error)
 
@@ -50,37 +50,37 @@ def outcome(take: Callable[[], Page | None]) -> object:
 @given(st.lists(st.sampled_from(FAULTS), min_size=1, max_size=20))
 @example([Fault.SILENT])
 @example([*FAULTS, *FAULTS])
-def test_whatever_a_request_meets_it_ends_among_others_as_alone(proxy: Proxy, faults: list[Fault]) -> None:
-    planned = {f"/stories/html/{n}.html": [fault] * MANY for n, fault in enumerate(faults)}
+def test_a_request_ends_among_others_as_it_does_alone(proxy: Proxy, faults: list[Fault]) -> None:
+    planned = {f"/stories/html/{n}.html": [fault] * REPEATS for n, fault in enumerate(faults)}
     pages = Pages(content_of(proxy.endpoint))
-    ours, other = socket.socketpair()
-    with ours, other:
-        transfers, gets = Transfers(ours.fileno()), dict[Get | File, int]()
+    control, peer = socket.socketpair()
+    with control, peer:
+        transfers, gets = Transfers(control.fileno()), dict[Get | File, int]()
         proxy.plan(planned)
         for n in range(len(faults)):
             gets[get := pages.begin(f"{n}.html")] = n
             transfers.begin(get)
-        among, here = dict[int, object](), 0
+        concurrent, received = dict[int, object](), 0
         while transfers.under_way:
-            assert not transfers.go_on(wait=True), "nobody has said anything on the socket beside"
-            held = transfers.held
-            while ended := transfers.next():
-                held -= ended.size
-                here += ended.size
-                assert transfers.held == held, "what is given back was held, and is held no more"
-                among[gets[ended]] = outcome(partial(pages.taken, ended))
-        assert transfers.held == 0
-        assert here >= len(BODY) * faults.count(Fault.NONE)
+            assert not transfers.advance(wait=True), "nothing was sent on the control socket"
+            unpopped = transfers.body_bytes
+            while ended := transfers.pop_finished():
+                unpopped -= ended.body_bytes
+                received += ended.body_bytes
+                assert transfers.body_bytes == unpopped, "a popped GET still counts"
+                concurrent[gets[ended]] = outcome(partial(pages.page_of, ended))
+        assert transfers.body_bytes == 0
+        assert received >= len(BODY) * faults.count(Fault.NONE)
         transfers.begin(pages.begin("silent.html"))
-        other.send(b"!")
-        while not transfers.go_on(wait=True):
-            """The request's connection comes first."""
+        peer.send(b"!")
+        while not transfers.advance(wait=True):
+            """Its own connection may become ready first."""
     proxy.plan(planned)
     alone = {n: outcome(partial(fetch_page, pages, f"{n}.html")) for n in range(len(faults))}
     for n, fault in enumerate(faults):
-        assert kind(among[n]) == kind(alone[n]), (fault, among[n], alone[n])
+        assert without_numbers(concurrent[n]) == without_numbers(alone[n]), (fault, concurrent[n], alone[n])
 
 
-def kind(outcome: object) -> object:
-    """But for the milliseconds in libcurl's words."""
+def without_numbers(outcome: object) -> str:
+    """An outcome without the milliseconds in libcurl's messages."""
     return re.sub(r"\d+", "", repr(outcome))

@@ -1,4 +1,4 @@
-"""Pages that are files: what no page can be is gone, at once; what has not changed is not read."""
+"""Laws of pages in files: a path that is no file is gone, and an unchanged file is not read again."""
 
 import os
 from pathlib import Path
@@ -16,17 +16,17 @@ from tests.support.builders import fetch_page
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "pages"
-    made.mkdir()
-    (tmp_path / "secret.html").write_text("not for you")
-    return made
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (tmp_path / "secret.html").write_text("outside the folder")
+    return pages
 
 
 def pages_of(folder: Path, max_bytes: int = 100) -> Pages:
     return Pages(Content(url=f"file:{folder}", max_bytes=max_bytes))
 
 
-def test_a_file_is_read_until_it_changes_no_more(folder: Path) -> None:
+def test_a_file_is_read_again_only_after_a_change(folder: Path) -> None:
     (folder / "1.html").write_bytes(b"one")
     pages = pages_of(folder)
     first = fetch_page(pages, "1.html")
@@ -38,7 +38,7 @@ def test_a_file_is_read_until_it_changes_no_more(folder: Path) -> None:
     assert again is not None and again.body == b"two, and longer"
 
 
-def test_what_is_no_file_is_gone(folder: Path) -> None:
+def test_a_path_that_is_no_regular_file_is_gone(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "inside").mkdir()
     for path in ("none", "pipe", "inside", "inside/", "none/1.html", "n" * 300, "", "a\0b", "\ud800"):
@@ -50,20 +50,20 @@ def test_what_is_no_file_is_gone(folder: Path) -> None:
 def test_no_path_leads_out_of_the_folder(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
     folder = tmp_path_factory.getbasetemp() / "outside" / "pages"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder.parent / "secret.html").write_text("not for you")
-    for tried in (path, f"/{path}", f"{folder.parent}/{path}"):
+    (folder.parent / "secret.html").write_text("outside the folder")
+    for candidate in (path, f"/{path}", f"{folder.parent}/{path}"):
         with pytest.raises(Gone):
-            fetch_page(pages_of(folder), tried)
+            fetch_page(pages_of(folder), candidate)
 
 
-def test_a_large_file_is_not_read_and_a_locked_one_is_forbidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_refused_and_a_locked_one_forbidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "1.html").write_bytes(bytes(100))
     document = fetch_page(pages_of(folder, 100), "1.html")
     assert document is not None and document.body == bytes(100)
     with pytest.raises(TooLarge):
         fetch_page(pages_of(folder, 99), "1.html")
     (folder / "1.html").chmod(0)
-    if os.access(folder / "1.html", os.R_OK):  # as root may
+    if os.access(folder / "1.html", os.R_OK):  # root may read any file
 
         def refused(*_: object, **__: object) -> int:
             raise PermissionError(13, "Permission denied", "1.html")
@@ -73,12 +73,12 @@ def test_a_large_file_is_not_read_and_a_locked_one_is_forbidden(folder: Path, mo
         fetch_page(pages_of(folder), "1.html")
 
 
-def test_what_cannot_be_read_for_now_is_tried_again(folder: Path) -> None:
+def test_other_errors_are_transient(folder: Path) -> None:
     (folder / "loop").symlink_to("loop")
     with pytest.raises(Transient, match="symbolic links"):
         fetch_page(pages_of(folder), "loop")
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_fatal(tmp_path: Path) -> None:
     with pytest.raises(Fatal, match="no folder"):
         pages_of(tmp_path / "none")

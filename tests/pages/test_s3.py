@@ -1,4 +1,4 @@
-"""Requests for objects: signed as S3 wants them, where they are, over TLS that is checked."""
+"""Laws of requests to S3: they are signed correctly, go to the right address, and verify its certificate."""
 
 import hashlib
 import ssl
@@ -28,12 +28,12 @@ from tests.support.servers import REGION
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with with_keys() as made:
-        yield made
+    with with_keys() as server:
+        yield server
 
 
 def signature(path: str, headers: dict[str, str], host: str) -> str:
-    """What botocore would sign a GET with, that has these headers."""
+    """The signature that botocore computes for a GET with these headers."""
     fields = dict(part.strip().split("=", 1) for part in headers["authorization"].partition(" ")[2].split(","))
     signed = {name: headers[name] for name in fields["SignedHeaders"].split(";")}
     request = AWSRequest("GET", f"http://{host}{path}", headers=signed)
@@ -42,7 +42,6 @@ def signature(path: str, headers: dict[str, str], host: str) -> str:
     return str(auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request))
 
 
-# a slash in front is dropped
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/"), min_size=1).filter(
     lambda name: name not in (".", "..")
 )
@@ -55,42 +54,46 @@ etags = st.none() | st.text("abc0123-", min_size=1).map(lambda etag: f'"{etag}"'
 @example("1//", None)
 def test_every_request_is_signed_as_botocore_signs_it(server: Server, path: str, etag: str | None) -> None:
     fetch_page(pages_of(server), path, etag)
-    asked, headers = server.requests.pop()
+    requested, headers = server.requests.pop()
     assert headers.get("if-none-match") == etag
     assert headers["x-amz-security-token"] == TOKEN
     assert headers["x-amz-content-sha256"] == hashlib.sha256(b"").hexdigest()
-    said = headers["authorization"]
-    assert said.startswith(f"AWS4-HMAC-SHA256 Credential={KEY}/{headers['x-amz-date'][:8]}/{REGION}/s3/aws4_request,")
-    assert {"host", "x-amz-date", "x-amz-security-token"} < set(
-        said.partition("SignedHeaders=")[2].split(",")[0].split(";")
+    authorization = headers["authorization"]
+    assert authorization.startswith(
+        f"AWS4-HMAC-SHA256 Credential={KEY}/{headers['x-amz-date'][:8]}/{REGION}/s3/aws4_request,"
     )
-    assert said.endswith(f"Signature={signature(asked, headers, f'localhost:{server.port}')}"), asked
+    assert {"host", "x-amz-date", "x-amz-security-token"} < set(
+        authorization.partition("SignedHeaders=")[2].split(",")[0].split(";")
+    )
+    assert authorization.endswith(f"Signature={signature(requested, headers, f'localhost:{server.port}')}"), requested
 
 
-def test_a_bucket_is_asked_for_where_it_is(server: Server) -> None:
-    def asked(*, endpoint: str | None, path_style: bool) -> str:
+def test_the_address_follows_endpoint_region_and_style(server: Server) -> None:
+    def address(*, endpoint: str | None, path_style: bool) -> str:
         content = Content(url="s3://stories/html/", endpoint=endpoint, region="ap-south-1", path_style=path_style)
         get = Pages(content).begin("1.html")
         assert isinstance(get, Get)
         return str(get.curl.getinfo(pycurl.EFFECTIVE_URL))
 
-    assert asked(endpoint=None, path_style=False) == "https://stories.s3.ap-south-1.amazonaws.com/html/1.html"
-    assert asked(endpoint=None, path_style=True) == "https://s3.ap-south-1.amazonaws.com/stories/html/1.html"
-    assert asked(endpoint="http://box:9/", path_style=True) == "http://box:9/stories/html/1.html"
-    assert asked(endpoint="http://box:9", path_style=False) == "http://stories.box:9/html/1.html"
+    assert address(endpoint=None, path_style=False) == "https://stories.s3.ap-south-1.amazonaws.com/html/1.html"
+    assert address(endpoint=None, path_style=True) == "https://s3.ap-south-1.amazonaws.com/stories/html/1.html"
+    assert address(endpoint="http://box:9/", path_style=True) == "http://box:9/stories/html/1.html"
+    assert address(endpoint="http://box:9", path_style=False) == "http://stories.box:9/html/1.html"
 
 
-def test_keys_that_cannot_be_renewed_are_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_renewal_of_keys_is_transient(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     pages, refused = pages_of(server), ClientError({"Error": {"Code": "Throttling", "Message": "m"}}, "AssumeRole")
-    monkeypatch.setattr(pages._place, "_credentials", Mock(get_frozen_credentials=Mock(side_effect=refused)))
+    monkeypatch.setattr(pages._store, "_credentials", Mock(get_frozen_credentials=Mock(side_effect=refused)))
     with pytest.raises(Transient, match="Throttling"):
         pages.begin("1.html")
-    monkeypatch.setenv("AWS_PROFILE", "nobody")
-    with pytest.raises(Fatal, match="nobody"):
+    monkeypatch.setenv("AWS_PROFILE", "missing")
+    with pytest.raises(Fatal, match="missing"):
         pages_of(server)
 
 
-def test_the_region_is_configured_or_the_environment_s(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_region_comes_from_the_configuration_or_the_environment(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def signed_for(region: str | None) -> str:
         content = content_of(f"http://localhost:{server.port}").model_copy(update={"region": region})
         fetch_page(Pages(content), "1.html")
@@ -103,45 +106,45 @@ def test_the_region_is_configured_or_the_environment_s(server: Server, monkeypat
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:9000", "file:///etc", "ftp://box", "http://me:secret@box"])
-def test_an_endpoint_is_one_of_http(endpoint: str) -> None:
+def test_only_http_endpoints_without_credentials_are_accepted(endpoint: str) -> None:
     with pytest.raises(ValueError, match="endpoint"):
         content_of(endpoint)
 
 
-def test_no_header_is_taken_from_what_came_before_the_answer(server: Server) -> None:
+def test_headers_of_interim_responses_are_ignored(server: Server) -> None:
     document = fetch_page(pages_of(server), "after-a-hint")
     assert document == Page(BODY, None, '"e"')
     server.requests.clear()
 
 
-def test_an_etag_is_given_back_as_it_came(server: Server) -> None:
+def test_an_etag_is_sent_back_unchanged(server: Server) -> None:
     assert fetch_page(pages_of(server), "1.html", '"é"') is not None
     assert server.requests.pop()[1]["if-none-match"] == '"é"'
     assert fetch_page(pages_of(server), "/1.html") is not None
-    assert server.requests.pop()[0] == "/stories/html/1.html", "a slash too many in a listing"
+    assert server.requests.pop()[0] == "/stories/html/1.html", "a leading slash must be dropped"
 
 
 @pytest.mark.parametrize("path", ["..", "../other/1.html", "HINDI/../../1.html", "./1.html", "\ud800.html"])
 def test_no_path_leads_out_of_the_bucket(server: Server, path: str) -> None:
     with pytest.raises(Gone):
         fetch_page(pages_of(server), path)
-    assert not server.requests, "libcurl would have shortened it"
+    assert not server.requests, "libcurl would have resolved the dots"
 
 
-def test_a_request_takes_nothing_over_from_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_keeps_no_header_of_the_previous_one(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = pages_of(server)
     fetch_page(pages, "1.html", '"e"')
     monkeypatch.delenv("AWS_SESSION_TOKEN")
-    for those, etags in ((pages, [None]), (pages_of(server), ['"e"', None, '"f"'])):
+    for reused, etags in ((pages, [None]), (pages_of(server), ['"e"', None, '"f"'])):
         for etag in etags:
-            fetch_page(those, "1.html", etag)
+            fetch_page(reused, "1.html", etag)
             assert server.requests[-1][1].get("if-none-match") == etag
     assert "x-amz-security-token" not in server.requests.pop()[1]
     server.requests.clear()
 
 
 @pytest.mark.parametrize("path", ["with-its-length", "in-chunks"])
-def test_a_large_object_is_not_taken(server: Server, path: str) -> None:
+def test_an_object_over_the_limit_is_refused(server: Server, path: str) -> None:
     assert fetch_page(pages_of(server, max_bytes=len(BODY)), path) == Page(BODY, None, '"e"')
     with pytest.raises(TooLarge):
         fetch_page(pages_of(server, max_bytes=len(BODY) - 1), path)

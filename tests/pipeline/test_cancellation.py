@@ -1,5 +1,6 @@
-"""Law: at whatever await point a call is cancelled, the ledger holds whole batches, the index is never ahead of it, all
-connections can be used, and the next run ends where an undisturbed one does.
+"""Law: whatever await point a call is cancelled at, the next run ends as an undisturbed run does.
+
+The ledger holds whole batches only, the index is never ahead of it, and all connections remain usable.
 """
 
 import asyncio
@@ -15,32 +16,34 @@ from neardup.core.candidates.banding import Banding
 from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, stories
 from neardup.pipeline.index_sync import catch_up
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 
 from tests.support.await_points import AwaitPoints
 from tests.support.builders import fingerprint_of
 from tests.support.faults.consistency import index_faults
+from tests.support.languages import CODES, HINDI
 
 INDEXES = ("sqlite", "documented", "compact")
-BANDINGS = dict.fromkeys(Language, Banding())
-SIZES = (4, 3, 2)  # of the batches; each holds copies of stories of its own and of the batch before
+BANDINGS = dict.fromkeys(LANGUAGES, Banding())
+BATCH_SIZES = (4, 3, 2)  # each batch holds copies of its own stories and of those in the batch before
 Batch = list[Fingerprinted]
 Work = Callable[[Ledger, Index], Coroutine[Any, Any, None]]
 
 
 def batch(first: int, size: int) -> Batch:
     return [
-        Fingerprinted(Story(n, Language.HINDI), fingerprint_of((n % 3).to_bytes(16), bytes([n % 3]) * 64), None)
+        Fingerprinted(Story(n, HINDI), fingerprint_of((n % 3).to_bytes(16), bytes([n % 3]) * 64), None)
         for n in range(first, first + size)
     ]
 
 
-BATCHES = [batch(sum(SIZES[:n]), size) for n, size in enumerate(SIZES)]
+BATCHES = [batch(sum(BATCH_SIZES[:n]), size) for n, size in enumerate(BATCH_SIZES)]
 
 
 async def write(ledger: Ledger, index: Index) -> None:
@@ -56,14 +59,14 @@ async def write(ledger: Ledger, index: Index) -> None:
         index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
-        standing=dict,
+        live_facts=dict,
         checkpoint=lambda _: None,
         committed=lambda: None,
     ) as writer:
         for outcomes in BATCHES:
-            have = [one.story.id in known for one in outcomes if isinstance(one.story, Story)]
-            assert all(have) or not any(have), "the ledger holds a part of a batch"
-            if not all(have):
+            recorded = [one.story.id in known for one in outcomes if isinstance(one.story, Story)]
+            assert all(recorded) or not any(recorded), "the ledger holds a part of a batch"
+            if not all(recorded):
                 await writer.write(outcomes, await writer.look_up(outcomes), 0)
 
 
@@ -83,15 +86,15 @@ async def look_up(ledger: Ledger, index: Index) -> None:
     assert all(len(found.ids) + len(found.numbers) for found in (await index.lookup(held))[1])
 
 
-class Scene:
-    """A ledger and an index of their own."""
+class Scenario:
+    """A new ledger and a new index."""
 
     def __init__(self, kind: str, folder: Path, redis_url: str) -> None:
         folder.mkdir()
         self.kind, self.url, self.path = kind, redis_url, folder / "neardup.db"
 
     async def play(self, work: Work, cancel_at: int, *, committed: bool) -> tuple[bool, set[tuple[int, int]]]:
-        """Whether the work was cancelled, and the pairs that were nominated when the next run had ended."""
+        """Returns whether the work was cancelled, and the pairs nominated by the end of the next run."""
         ledger, index = Ledger(self.path), await self._open()
         try:
             await catch_up(index, ledger, "v")
@@ -112,19 +115,19 @@ class Scene:
             return SqliteIndex(self.path, BANDINGS)
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
-        return await open_redis(self.url, BANDINGS, "compact" if self.kind == "compact" else "documented")
+        return await open_redis(self.url, BANDINGS, CODES, "compact" if self.kind == "compact" else "documented")
 
 
 @pytest.mark.parametrize("kind", INDEXES)
 @pytest.mark.parametrize(("work", "committed"), [(write, False), (apply, True), (look_up, True)])
-def test_work_cancelled_at_any_await_point_is_finished_by_the_next_run(
+def test_the_next_run_finishes_work_cancelled_at_any_await_point(
     work: Work, committed: bool, kind: str, tmp_path: Path, redis_url: str
 ) -> None:
-    _, undisturbed = asyncio.run(Scene(kind, tmp_path / "undisturbed", redis_url).play(work, 0, committed=committed))
+    _, undisturbed = asyncio.run(Scenario(kind, tmp_path / "undisturbed", redis_url).play(work, 0, committed=committed))
     for point in count(1):
-        scene = Scene(kind, tmp_path / f"{point}", redis_url)
-        cancelled, pairs = asyncio.run(scene.play(work, point, committed=committed))
+        scenario = Scenario(kind, tmp_path / f"{point}", redis_url)
+        cancelled, pairs = asyncio.run(scenario.play(work, point, committed=committed))
         assert pairs == undisturbed, f"cancelled at await point {point}"
         if not cancelled:
             break
-    assert point > 3, f"only {point - 1} await points: nothing was cut short midway"
+    assert point > 3, f"only {point - 1} await points: nothing was cancelled midway"

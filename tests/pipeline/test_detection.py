@@ -1,8 +1,7 @@
-"""Word order, batch splits, arrival order, an index that lags and look-ups ahead of the writer change no flag: they
-are what brute force flags.
+"""Law: the flags are those of brute force, however stories are ordered and batched.
 
-Stories go through the real writer, verifier, ledger and index, as fingerprints made for the purpose; their
-texts are gone, so that signatures decide.
+An index that lags, and lookups ahead of the writer, change no flag either.  Generated fingerprints go through the real
+writer, verifier, ledger and index; the texts are missing, so signatures decide.
 """
 
 import asyncio
@@ -18,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.core.verify.scores import estimate, kind_of
+from neardup.core.verify.scores import estimate
+from neardup.core.verify.tiers import EXACT, kind_of
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, flags, runs
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
@@ -32,45 +33,46 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of
+from tests.support.languages import HINDI, ODIA
 
 Pairs = set[tuple[int, int, str, int]]
 Text = tuple[int, list[int], list[int] | None]
 
-# Few seeds, few flipped bits and some changed rows, so that copies are common.
+# Few seeds, few flipped bits and few changed rows make copies common.
 bits = st.one_of(st.lists(st.integers(0, 127), max_size=5, unique=True), st.just(list(range(20))))
 rows = st.one_of(st.none(), st.lists(st.integers(0, ROWS - 1), max_size=60, unique=True))
 texts = st.tuples(st.integers(0, 1), bits, rows)
-languages = st.sampled_from([Language.HINDI, Language.ODIA])
+languages = st.sampled_from([HINDI, ODIA])
 aheads = st.integers(0, 2)
 listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, max_size=12)
 
 
 class NoTexts:
-    """An object store from which every page is gone."""
+    """An object store without any pages."""
 
     async def read(self, sides: Iterable[tuple[Language, Side]]) -> dict[bytes, None]:
         return {side.text_hash: None for _, side in sides}
 
 
-class Late(SqliteIndex):
-    """An index that applies what it is told no sooner than it is asked how far it is, or told more."""
+class LaggingIndex(SqliteIndex):
+    """An index that applies changes only when it gets the next ones, or is asked for its position."""
 
     def __init__(self, path: Path, bandings: Bandings) -> None:
         super().__init__(path, bandings)
-        self._told: Callable[[], Awaitable[None]] | None = None
+        self._pending: Callable[[], Awaitable[None]] | None = None
 
     async def position(self) -> IndexPosition:
-        await self._apply_told()
+        await self._apply_pending()
         return await super().position()
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
-        await self._apply_told()
-        self._told = partial(super().apply, changes, applied, since)
+        await self._apply_pending()
+        self._pending = partial(super().apply, changes, applied, since)
 
-    async def _apply_told(self) -> None:
-        told, self._told = self._told, None
-        if told:
-            await told()
+    async def _apply_pending(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending:
+            await pending()
 
 
 def fingerprint(text: Text) -> Fingerprint:
@@ -91,10 +93,10 @@ def outcome(story_id: int, language: Language, text: Text, published: int) -> Fi
 async def flagged(
     folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
 ) -> Pairs:
-    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings)
+    ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings(LANGUAGES))
     await refuse_mismatch(index, ledger, "v")
     await catch_up(index, ledger, "v")
-    verifier = Verifier(ledger, detection, "v", NoTexts(), lambda news: None)  # type: ignore[arg-type]
+    verifier = Verifier(ledger, detection, "v", NoTexts(), lambda new_flags: None)  # type: ignore[arg-type]
     run_id = await ledger.do(runs.begin, "backfill")
     async with Writer(
         ledger,
@@ -103,18 +105,18 @@ async def flagged(
         "v",
         index_wait=IndexWait(ledger),
         run_id=run_id,
-        standing=dict,
+        live_facts=dict,
         counts=Counts(),
         checkpoint=lambda position: None,
         committed=verifier.wake,
     ) as writer:
-        looked: list[LookedUp | None] = []
+        lookups: list[LookedUp | None] = []
         for n, batch in enumerate(batches):
-            looked += [await writer.look_up(later) for later in batches[len(looked) : n + 1 + ahead]]
-            await writer.write(batch, looked[n], 0)
+            lookups += [await writer.look_up(later) for later in batches[len(lookups) : n + 1 + ahead]]
+            await writer.write(batch, lookups[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
-    assert await ledger.do(changes.last_seq) == (await index.position()).applied, "the index is in step"
+    assert await ledger.do(changes.last_seq) == (await index.position()).applied, "the index lacks changes"
     await index.close()
     ledger.close()
     return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}
@@ -136,13 +138,13 @@ def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
     one, other = x.fingerprint, y.fingerprint
     differing = (int.from_bytes(one.simhash) ^ int.from_bytes(other.simhash)).bit_count()
     if one.text_hash == other.text_hash:
-        return Kind.EXACT, differing
+        return EXACT, differing
     signed = one.signature is not None and other.signature is not None
     same = [a == b for a, b in zip(one.signature or b"", other.signature or b"", strict=False)] if signed else []
     nominated = sum(map(all, zip(same[::2], same[1::2], strict=True))) >= 2 and sum(same) >= 10
     if differing > 3 and not nominated:
         return None, differing
-    return kind_of(differing, estimate(Candidate(x.story.language, side(x), side(y))), Detection()), differing
+    return kind_of(estimate(Candidate(x.story.language, side(x), side(y)), differing), Detection()), differing
 
 
 def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
@@ -153,14 +155,14 @@ def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
         kind, differing = kind_by_hand(x, y)
         if kind is not None:
             early, late = sorted((x.story, y.story), key=lambda s: (s.published_at or float("inf"), s.id))
-            found.add((late.id, early.id, kind.value, differing))
+            found.add((late.id, early.id, kind, differing))
     return found
 
 
-@pytest.mark.parametrize("kind", [SqliteIndex, Late])
+@pytest.mark.parametrize("kind", [SqliteIndex, LaggingIndex])
 @given(rows=listed, data=st.data())
 @settings(deadline=None, max_examples=60)
-def test_any_order_and_any_batches_flag_what_brute_force_flags(
+def test_flags_are_those_of_brute_force_in_any_order_and_batches(
     kind: type[SqliteIndex], rows: list[tuple[Language, Text, int]], data: st.DataObject
 ) -> None:
     outcomes = [outcome(n, *row) for n, row in enumerate(rows)]
@@ -170,7 +172,7 @@ def test_any_order_and_any_batches_flag_what_brute_force_flags(
     assert run(batches, kind, data.draw(aheads)) == brute_force(outcomes)
 
 
-@pytest.mark.parametrize("kind", [SqliteIndex, Late])
+@pytest.mark.parametrize("kind", [SqliteIndex, LaggingIndex])
 @given(versions=st.lists(listed, min_size=2, max_size=4), ahead=aheads)
 @settings(deadline=None, max_examples=40)
 def test_after_edits_only_the_last_versions_count(
@@ -181,25 +183,27 @@ def test_after_edits_only_the_last_versions_count(
     assert run(batches, kind, ahead) == brute_force(list(last.values()))
 
 
-def test_a_template_copied_many_times_is_capped_and_said() -> None:
-    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(120)]
+def test_a_template_copied_many_times_is_capped() -> None:
+    same = [outcome(n, HINDI, (1, [], []), 1) for n in range(120)]
     found = run([list(same[:60]), list(same[60:])])
-    assert {n for pair in found for n in pair[:2]} == set(range(120)), "no copy goes unseen"
-    assert len(found) == 51 * 50 / 2 + 120 - 51, "once fifty-one are full, another copy costs one flag"
+    assert {n for pair in found for n in pair[:2]} == set(range(120)), "a copy has no flag"
+    assert len(found) == 51 * 50 / 2 + 120 - 51, (
+        "once fifty-one stories have all their matches, each further copy adds one flag"
+    )
 
 
 def capped() -> float:
     return REGISTRY.get_sample_value("neardup_capped_buckets_total", {"language": "HINDI"}) or 0.0
 
 
-def test_a_hot_bucket_is_cut_counted_and_named_and_its_stories_are_still_judged() -> None:
-    same = [outcome(n, Language.HINDI, (1, [], []), 1) for n in range(40)]
+def test_a_heavy_bucket_is_capped_and_reported_but_its_stories_are_verified() -> None:
+    same = [outcome(n, HINDI, (1, [], []), 1) for n in range(40)]
     before = capped()
     with capture_logs() as logs:
         found = run([list(same[:30]), list(same[30:31]), list(same[31:])], max_bucket=7)
-    assert {n for pair in found for n in pair[:2]} == set(range(40)), "no story goes unseen"
+    assert {n for pair in found for n in pair[:2]} == set(range(40)), "a story has no flag"
     assert capped() > before
-    [told] = [line for line in logs if line["event"] == "max_bucket reached"]
-    assert (told["language"], told["times"]) == ("HINDI", capped() - before), "a line a language and run"
-    assert told["times"] >= 37, "five blocks of the SimHash, 32 bands of the signature"
-    assert (told["fullest"].split(":")[0], told["members"] > 7) == ("HINDI", True)
+    [line] = [entry for entry in logs if entry["event"] == "max_bucket reached"]
+    assert (line["language"], line["times"]) == ("HINDI", capped() - before), "one line per language and run"
+    assert line["times"] >= 37, "five blocks of the SimHash, 32 bands of the signature"
+    assert (line["fullest"].split(":")[0], line["members"] > 7) == ("HINDI", True)

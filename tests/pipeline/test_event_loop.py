@@ -1,6 +1,6 @@
-"""Law: a run makes no blocking call in the thread of its event loop, but for those that ALLOWED names.
+"""Law: a run makes no blocking call in the thread of its event loop, except those below the functions in ALLOWED.
 
-The reader processes and the threads of ledger and index have no event loop, so that what they do is not looked at.
+Calls in reader processes and in the threads of ledger and index are not checked, because they have no event loop.
 """
 
 import asyncio
@@ -14,20 +14,19 @@ from neardup.config import load
 from tests.support.command import embedded
 from tests.support.samples import PLANTED
 
-ALLOWED = {  # file and function below which blocking calls are allowed, and why
+ALLOWED = {  # file and function that may make blocking calls, and why
     ("neardup/config/loading.py", "load"): "read once, before anything else",
     ("neardup/app.py", "open_app"): "opens and closes files before and after all runs",
-    ("neardup/app.py", "open_readers"): "one stat a run",
-    ("neardup/ledger/lock.py", "only_one"): "a small file, written once a run",
-    ("neardup/pipeline/index_sync.py", "rebuild"): "makes and removes scratch files; nothing else runs meanwhile",
-    ("neardup/pages/in_flight.py", "__init__"): "a small file, read once a run",
-    ("neardup/pages/in_flight.py", "close"): "a small file, removed once a run",
-    ("neardup/pages/reader_pool.py", "_started"): "a fork takes a millisecond",
-    ("neardup/pages/reader_pool.py", "close"): "waits for reader processes to end, when no page is read any more",
-    ("neardup/pages/watchdog.py", "resident"): "/proc is no disk",
-    ("neardup/source/manifest.py", "__call__"): "a local file, of which the next buffer is read",
+    ("neardup/app.py", "open_readers"): "one stat per run",
+    ("neardup/ledger/lock.py", "only_one"): "a small file, written once per run",
+    ("neardup/pipeline/index_sync.py", "rebuild"): "creates and removes scratch files while nothing else runs",
+    ("neardup/pages/in_flight.py", "__init__"): "a small file, read once per run",
+    ("neardup/pages/in_flight.py", "close"): "a small file, removed once per run",
+    ("neardup/pages/reader_pool.py", "_start_group"): "a fork takes a millisecond",
+    ("neardup/pages/watchdog.py", "resident_bytes"): "/proc is not a disk",
+    ("neardup/source/manifest.py", "__call__"): "reads the next buffer of a local file",
     ("redis/utils.py", "get_lib_version"): "a stat for each new connection",
-    ("neardup/pipeline/gauges.py", "refresh_gauges"): "one statvfs a minute",
+    ("neardup/pipeline/gauges.py", "refresh_gauges"): "one statvfs per minute",
 }
 
 

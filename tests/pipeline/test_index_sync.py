@@ -1,4 +1,4 @@
-"""Whatever an index has lost, it is in step with the ledger again after `catch_up`, and never without a word."""
+"""Law: whatever an index has lost, `catch_up` brings it in step with the ledger, and logs that data was lost."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,27 +12,28 @@ from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
+from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, runs, stories
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, rebuild, refuse_mismatch
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of, stories_as_changes
+from tests.support.languages import CODES, HINDI
 
-BANDINGS = dict.fromkeys(Language, Banding())
+BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]
 
 
 async def opened(kind: str, folder: Path, redis_url: str) -> Index:
     if kind == "sqlite":
         return SqliteIndex(folder / "l.db", BANDINGS)
-    return await open_redis(redis_url, BANDINGS, "compact" if kind == "compact" else "documented")
+    return await open_redis(redis_url, BANDINGS, CODES, "compact" if kind == "compact" else "documented")
 
 
 async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
     outcomes = [
-        Fingerprinted(Story(n, Language.HINDI), fingerprint_of(text.to_bytes(16), bytes([text]) * 64), None)
-        for n, text in texts
+        Fingerprinted(Story(n, HINDI), fingerprint_of(text.to_bytes(16), bytes([text]) * 64), None) for n, text in texts
     ]
     await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
 
@@ -78,7 +79,7 @@ def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: 
         with capture_logs() as logs:
             await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
-        assert bool(logs) == (scene is not behind), f"data that was lost is told of, a lag is not: {logs}"
+        assert bool(logs) == (scene is not behind), f"lost data must be logged, and a lag must not: {logs}"
         await index.close()
         ledger.close()
 
@@ -86,9 +87,7 @@ def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: 
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
-def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
-    kind: str, tmp_path: Path, redis_url: str
-) -> None:
+def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(kind: str, tmp_path: Path, redis_url: str) -> None:
     async def play() -> None:
         ledger = Ledger(tmp_path / "l.db")
         index = await opened(kind, tmp_path, redis_url)
@@ -98,9 +97,9 @@ def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
         with pytest.raises(KeyboardInterrupt):
             await rebuild(index, ledger, "v", interrupt)
         assert (await index.position()).applied is None
-        told: list[int] = []
-        assert await rebuild(index, ledger, "v", told.append) == 3
-        assert told == sorted(told) and told[-1] == 3
+        progress: list[int] = []
+        assert await rebuild(index, ledger, "v", progress.append) == 3
+        assert progress == sorted(progress) and progress[-1] == 3
         await assert_in_step(ledger, index)
         await index.close()
         ledger.close()
@@ -112,9 +111,9 @@ def test_a_rebuild_that_was_cut_short_leaves_no_mark_and_is_begun_again(
     assert not list(tmp_path.glob("*-rebuild-*")), "scratch files are left behind"
 
 
-def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
+def test_a_redis_restored_from_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
@@ -134,23 +133,23 @@ def test_a_redis_that_went_back_to_an_older_snapshot_is_replayed(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("theirs", "said"), [(("another", "v"), "another ledger"), ((None, "other"), "neardup reindex")]
+    ("owner", "message"), [(("another", "v"), "another ledger"), ((None, "other"), "neardup reindex")]
 )
-def test_a_strangers_index_is_refused(tmp_path: Path, theirs: tuple[str | None, str], said: str) -> None:
+def test_the_index_of_another_ledger_is_refused(tmp_path: Path, owner: tuple[str | None, str], message: str) -> None:
     async def play() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
-        await index.clear(theirs[0] or await ledger_id(ledger), theirs[1])
+        await index.clear(owner[0] or await ledger_id(ledger), owner[1])
         try:
             await refuse_mismatch(index, ledger, "v")
         finally:
             await index.close()
             ledger.close()
 
-    with pytest.raises(Fatal, match=said):
+    with pytest.raises(Fatal, match=message):
         asyncio.run(play())
 
 
-def test_catching_up_spares_a_strangers_index(tmp_path: Path) -> None:
+def test_catch_up_leaves_the_index_of_another_ledger_unchanged(tmp_path: Path) -> None:
     async def play() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await index.clear("another", "v")
@@ -158,7 +157,7 @@ def test_catching_up_spares_a_strangers_index(tmp_path: Path) -> None:
         try:
             with pytest.raises(Fatal, match="another ledger"):
                 await catch_up(index, ledger, "v")
-            assert (await index.position()).applied == 7, "nothing was written to it"
+            assert (await index.position()).applied == 7, "the index was changed"
         finally:
             await index.close()
             ledger.close()
@@ -166,28 +165,28 @@ def test_catching_up_spares_a_strangers_index(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_a_refingerprinting_cut_short_is_not_begun_again(tmp_path: Path) -> None:
+def test_an_interrupted_refingerprinting_is_resumed(tmp_path: Path) -> None:
     async def play() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1))
         await catch_up(index, ledger, "v")
-        await ledger.do(stories.restart, "v", "whole pages")  # and killed before the index was cleared
+        await ledger.do(stories.restart, "v", "whole pages")  # as if killed before the index was cleared
         await forget_fingerprints(index, ledger, "v", "whole pages")
         await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
         await commit(ledger, (1, 1))
         await forget_fingerprints(index, ledger, "v", "whole pages")
-        assert 1 in await ledger.do(stories.known_many, [1]), "it goes on where it was"
+        assert 1 in await ledger.do(stories.known_many, [1]), "the fingerprint made before the interruption was deleted"
         await forget_fingerprints(index, ledger, "v", "their <article>")
-        assert await ledger.do(stories.known_many, [1]) == {}, "texts are taken from pages in another way"
+        assert await ledger.do(stories.known_many, [1]) == {}, "fingerprints of other extraction settings were kept"
         await index.close()
         ledger.close()
 
     asyncio.run(play())
 
 
-def test_what_a_rebuild_that_was_killed_left_is_removed(tmp_path: Path) -> None:
+def test_scratch_files_of_a_killed_rebuild_are_removed(tmp_path: Path) -> None:
     async def play() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "i.db", BANDINGS)
         for name in ("l.db-rebuild-1", "other.db-rebuild-1"):
@@ -202,7 +201,7 @@ def test_what_a_rebuild_that_was_killed_left_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("*-rebuild-*")] == ["other.db-rebuild-1"]
 
 
-def test_fingerprints_of_another_version_are_refused_and_the_way_out_is_named(tmp_path: Path) -> None:
+def test_another_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
     async def play() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await ledger.do(runs.put, "fingerprint_version", "older")

@@ -1,4 +1,4 @@
-"""One life cycle for run and sweep: what is on record after each way in which work or a hook can end."""
+"""The life cycle of runs and sweeps: what is recorded after each way in which work or a hook can end."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ class Job:
         self._work = work
 
     async def prepare(self) -> None:
-        """Nothing is to be prepared."""
+        """Prepare nothing."""
 
     async def work(self, _: int, /) -> bool:
         self.summary.counts.fingerprinted = 7
@@ -44,7 +44,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-async def live(
+async def run_job(
     ledger: Ledger, work: Work, *hooks: Hook, stop: asyncio.Event | None = None, shutdown_seconds: float = 60
 ) -> Summary:
     return await carry_out(Job(work), ledger, stop or asyncio.Event(), shutdown_seconds=shutdown_seconds, hooks=hooks)
@@ -88,33 +88,37 @@ def failures() -> float:
     ],
 )
 async def test_a_failing_hook_is_one_warning_on_a_done_run(ledger: Ledger, error: Exception, why: str) -> None:
-    seen: list[tuple[str, str, dict[str, str]]] = []
+    recorded: list[tuple[str, str, dict[str, str]]] = []
 
-    async def look(summary: Summary) -> None:
+    async def observe(summary: Summary) -> None:
         run = await latest(ledger)
-        seen.append((run["status"], summary.status, dict(summary.warnings)))
+        recorded.append((run["status"], summary.status, dict(summary.warnings)))
 
     before = failures()
     with capture_logs() as lines:
-        summary = await live(ledger, done, Hook("first", look), Hook("export", failing(error)), Hook("last", look))
+        summary = await run_job(
+            ledger, done, Hook("first", observe), Hook("export", failing(error)), Hook("last", observe)
+        )
     assert (summary.status, summary.warnings) == ("done", {"export": why})
-    assert seen == [("done", "done", {}), ("done", "done", {"export": why})], "hooks come after the record"
+    assert recorded == [("done", "done", {}), ("done", "done", {"export": why})], (
+        "hooks must be called after the outcome is recorded"
+    )
     assert [line["hook"] for line in lines if line["log_level"] == "warning"] == ["export"]
     run = await latest(ledger)
     assert (run["status"], run["error"], run["counts"]["fingerprinted"]) == ("done", None, 7)
     assert run["counts"]["warnings"] == {"export": why}
-    assert await ledger.do(runs.watermark) == MARK, "the watermark is as without the hook"
+    assert await ledger.do(runs.watermark) == MARK, "a failed hook must not change the watermark"
     assert failures() == before
 
 
-async def test_without_a_failure_no_warning_is_on_record(ledger: Ledger) -> None:
-    summary = await live(ledger, done, Hook("export", nothing))
+async def test_successful_hooks_record_no_warning(ledger: Ledger) -> None:
+    summary = await run_job(ledger, done, Hook("export", nothing))
     assert summary.warnings == {}
     assert "warnings" not in (await latest(ledger))["counts"]
 
 
 @pytest.mark.parametrize("error", [Fatal("no such store"), ValueError("a defect"), asyncio.CancelledError()])
-async def test_failed_work_is_on_record_and_no_hook_called(ledger: Ledger, error: BaseException) -> None:
+async def test_failed_work_is_recorded_and_calls_no_hook(ledger: Ledger, error: BaseException) -> None:
     called: list[Summary] = []
 
     async def call(summary: Summary) -> None:
@@ -125,19 +129,19 @@ async def test_failed_work_is_on_record_and_no_hook_called(ledger: Ledger, error
 
     before = failures()
     with pytest.raises(type(error)) as raised:
-        await live(ledger, fail, Hook("export", call))
+        await run_job(ledger, fail, Hook("export", call))
     assert raised.value is error
     run = await latest(ledger)
     assert (run["status"], run["counts"]["fingerprinted"]) == ("failed", 7)
     assert run["error"] == (str(error) if isinstance(error, Fatal) else repr(error))
-    assert getattr(error, "run", run["run_id"]) == run["run_id"], "the error names its run"
+    assert getattr(error, "run", run["run_id"]) == run["run_id"], "the error must name its run"
     assert (called, await ledger.do(runs.watermark)) == ([], None)
     assert (failures(), RUNNING.labels("daily")._value.get()) == (before + 1, 0)
     with lock.only_one(ledger.path, "daily"):
-        pass  # which raises where the lock is not given back
+        pass  # raises if the lock was not released
 
 
-async def test_of_failed_stages_the_first_error_is_raised(ledger: Ledger) -> None:
+async def test_the_first_error_of_failed_stages_is_raised(ledger: Ledger) -> None:
     async def full() -> None:
         raise Fatal("the disk is full")
 
@@ -149,19 +153,19 @@ async def test_of_failed_stages_the_first_error_is_raised(ledger: Ledger) -> Non
         return True
 
     with pytest.raises(Fatal, match="the disk is full"):
-        await live(ledger, fail)
+        await run_job(ledger, fail)
     assert (await latest(ledger))["error"] == "the disk is full"
 
 
 async def test_work_is_stopped_when_its_grace_period_is_over(ledger: Ledger) -> None:
     stop = asyncio.Event()
     stop.set()
-    summary = await live(ledger, forever, stop=stop, shutdown_seconds=0.01)
+    summary = await run_job(ledger, forever, stop=stop, shutdown_seconds=0.01)
     assert summary.status == (await latest(ledger))["status"] == "stopped"
     assert await ledger.do(runs.watermark) is None
 
 
-async def test_a_stop_leaves_out_all_but_vital_hooks(ledger: Ledger) -> None:
+async def test_after_a_stop_only_vital_hooks_are_called(ledger: Ledger) -> None:
     called: list[str] = []
 
     def hook(name: str, *, vital: bool) -> Hook:
@@ -172,7 +176,7 @@ async def test_a_stop_leaves_out_all_but_vital_hooks(ledger: Ledger) -> None:
 
     stop = asyncio.Event()
     stop.set()
-    await live(ledger, done, hook("export", vital=True), hook("webhook", vital=False), stop=stop)
+    await run_job(ledger, done, hook("export", vital=True), hook("webhook", vital=False), stop=stop)
     assert called == ["export"]
 
 
@@ -184,8 +188,8 @@ async def test_a_stop_does_not_wait_for_a_slow_hook(ledger: Ledger, monkeypatch:
         stop.set()
         await forever()
 
-    summary = await live(ledger, done, Hook("export", slow), stop=stop)
-    assert summary.status == "done", "the run was done before"
+    summary = await run_job(ledger, done, Hook("export", slow), stop=stop)
+    assert summary.status == "done", "the run had ended before the hook"
     assert list(summary.warnings) == ["export"]
     assert await ledger.do(runs.watermark) == MARK
 
@@ -197,27 +201,27 @@ async def test_a_run_cancelled_in_a_hook_stays_done(ledger: Ledger) -> None:
         begun.set()
         await forever()
 
-    living = asyncio.create_task(live(ledger, done, Hook("export", slow)))
+    running = asyncio.create_task(run_job(ledger, done, Hook("export", slow)))
     await begun.wait()
-    living.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await living
+        await running
     assert (await latest(ledger))["status"] == "done"
     assert await ledger.do(runs.watermark) == MARK
 
 
-async def test_a_run_cancelled_in_its_work_is_failed(ledger: Ledger) -> None:
+async def test_a_run_cancelled_in_its_work_has_failed(ledger: Ledger) -> None:
     begun = asyncio.Event()
 
     async def work() -> bool:
         begun.set()
         return await forever()
 
-    living = asyncio.create_task(live(ledger, work))
+    running = asyncio.create_task(run_job(ledger, work))
     await begun.wait()
-    living.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await living
+        await running
     assert (await latest(ledger))["status"] == "failed"
     assert await ledger.do(runs.watermark) is None
 
@@ -231,18 +235,18 @@ async def test_a_run_cancelled_in_its_last_commit_stays_done(ledger: Ledger, mon
         finish(*args, **kwargs)
 
     monkeypatch.setattr(runs, "finish", slow)
-    living = asyncio.create_task(live(ledger, done))
+    running = asyncio.create_task(run_job(ledger, done))
     await begun.wait()
-    living.cancel()
+    running.cancel()
     proceed.set()
     with pytest.raises(asyncio.CancelledError):
-        await living
+        await running
     run = await latest(ledger)
-    assert (run["status"], run["error"]) == ("done", None), "the commit could not be cancelled, so it counts"
+    assert (run["status"], run["error"]) == ("done", None), "a commit cannot be cancelled, so the run is done"
     assert await ledger.do(runs.watermark) == MARK
 
 
-async def test_a_held_lock_leaves_no_record(ledger: Ledger) -> None:
+async def test_a_run_that_cannot_get_the_lock_is_not_recorded(ledger: Ledger) -> None:
     with lock.only_one(ledger.path, "reindex"), pytest.raises(Transient, match="neardup reindex"):
-        await live(ledger, done)
+        await run_job(ledger, done)
     assert await ledger.do(runs.latest, 1) == []

@@ -1,5 +1,7 @@
-"""Laws: every job accepted is written exactly once, in batches and queues that keep their bounds; stopping ends the
-source and loses nothing; an error ends the run; two jobs of one key never meet, and keep the listing's order.
+"""Laws: every accepted job is written exactly once, and batches and queues keep their bounds.
+
+Stopping ends the source and loses nothing; an error ends the run; jobs with the same key are processed one after the
+other, in the order of the listing.
 """
 
 import asyncio
@@ -11,11 +13,11 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.pipeline.stages import BATCHES, Pipeline
+from neardup.pipeline.stages import MAX_BATCHES, Pipeline
 
 TIMEOUT_SECONDS = 5
 STAGES = ["source", "work", "look up", "write"]
-unhurried = settings(deadline=None)
+no_deadline = settings(deadline=None)
 few = st.integers(1, 5)
 delays = st.lists(st.integers(0, 7), min_size=1, max_size=6)
 shapes = st.fixed_dictionaries({"workers": few, "depth": few, "batch": few, "delays": delays})
@@ -27,16 +29,16 @@ class Row(NamedTuple):
 
 
 async def turns(n: int) -> None:
-    """Let the others have their turns; no time passes."""
+    """Let the other tasks run for n turns of the event loop, without waiting."""
     for _ in range(n):
         await asyncio.sleep(0)
 
 
 @dataclass
 class Factory:
-    """Stages in memory that remember what they did, at a pace that `delays` sets.
+    """Stages in memory that record what they did; `delays` and `pace` slow them down by turns of the event loop.
 
-    `at` is called by the stage of that name with the number of the row or batch it has in hand.
+    Each stage calls its function in `at` with the number of the row or batch that it is processing.
     """
 
     listing: Sequence[Row]
@@ -49,10 +51,10 @@ class Factory:
     pace: dict[str, int] = field(default_factory=dict)
     at: dict[str, Callable[[int], object]] = field(default_factory=dict)
     accepted: list[Row] = field(default_factory=list)
-    under_way: Counter[str] = field(default_factory=Counter)
+    in_progress: Counter[str] = field(default_factory=Counter)
     batches: list[list[Row]] = field(default_factory=list)
-    resumes: list[int] = field(default_factory=list)
-    most: Counter[str] = field(default_factory=Counter)
+    resume_positions: list[int] = field(default_factory=list)
+    peaks: Counter[str] = field(default_factory=Counter)
     closed: bool = False
     looked_up: int = 0
 
@@ -77,7 +79,7 @@ class Factory:
     async def step(self, stage: str, n: int) -> None:
         self.at.get(stage, int)(n)
         sizes = {"jobs": self.pipeline.jobs.qsize(), "outcomes": self.pipeline.outcomes.qsize()}
-        self.most |= Counter(sizes | {"held": len(self.accepted) - len(self.written)})
+        self.peaks |= Counter(sizes | {"held": len(self.accepted) - len(self.written)})
         await turns(self.delays[n % len(self.delays)] + self.pace.get(stage, 0))
 
     async def source(self) -> AsyncIterator[Row]:
@@ -92,24 +94,24 @@ class Factory:
             self.closed = True
 
     async def work(self, job: Row) -> tuple[Row, Row]:
-        self.under_way[job.key] += 1
-        assert self.under_way[job.key] == 1, f"{job.key} is under way twice"
+        self.in_progress[job.key] += 1
+        assert self.in_progress[job.key] == 1, f"{job.key} is in progress twice"
         await self.step("work", job.position // 10)
         return job, job
 
     async def look_up(self, outcomes: Sequence[Row]) -> list[Row]:
         self.looked_up += 1
-        assert self.looked_up - len(self.batches) <= BATCHES, "batches are bounded"
+        assert self.looked_up - len(self.batches) <= MAX_BATCHES, "too many batches are looked up"
         await self.step("look up", self.looked_up - 1)
         return list(outcomes)
 
     async def write(self, outcomes: Sequence[Row], looked: list[Row], resume: int) -> None:
-        assert looked == outcomes, "what was found goes with its batch"
+        assert looked == outcomes, "the results belong to another batch"
         await self.step("write", len(self.batches))
         await self.gate.wait()
         self.batches.append(list(outcomes))
-        self.resumes.append(resume)
-        self.under_way.subtract(job.key for job in outcomes)
+        self.resume_positions.append(resume)
+        self.in_progress.subtract(job.key for job in outcomes)
 
     async def run(self) -> bool:
         async with asyncio.timeout(TIMEOUT_SECONDS):
@@ -120,110 +122,114 @@ def rows(keys: Sequence[object]) -> list[Row]:
     return [Row(str(key), n * 10) for n, key in enumerate(keys)]
 
 
-@unhurried
+@no_deadline
 @given(st.integers(0, 40), shapes)
 async def test_every_job_is_written_exactly_once_within_the_bounds(n: int, shape: dict[str, Any]) -> None:
-    made = Factory(rows(range(n)), **shape)
-    assert await made.run(), "the source came to its own end"
-    assert sorted(made.written, key=lambda row: row.position) == made.listing
-    assert all(1 <= len(one) <= made.batch for one in made.batches)
-    assert max(made.most["jobs"], made.most["outcomes"]) <= made.depth
-    assert made.most["held"] <= 2 * made.depth + made.workers + BATCHES * made.batch + 1
-    assert made.closed
+    factory = Factory(rows(range(n)), **shape)
+    assert await factory.run(), "the source did not end by itself"
+    assert sorted(factory.written, key=lambda row: row.position) == factory.listing
+    assert all(1 <= len(one) <= factory.batch for one in factory.batches)
+    assert max(factory.peaks["jobs"], factory.peaks["outcomes"]) <= factory.depth
+    assert factory.peaks["held"] <= 2 * factory.depth + factory.workers + MAX_BATCHES * factory.batch + 1
+    assert factory.closed
 
 
-@unhurried
+@no_deadline
 @given(st.lists(st.sampled_from("abc"), max_size=30), shapes)
-async def test_jobs_of_one_key_never_meet_and_keep_their_order(keys: list[str], shape: dict[str, Any]) -> None:
-    made = Factory(rows(keys), **shape)
-    assert await made.run()
+async def test_jobs_with_the_same_key_are_written_in_order(keys: list[str], shape: dict[str, Any]) -> None:
+    factory = Factory(rows(keys), **shape)
+    assert await factory.run()
     for key in "abc":
-        assert [row for row in made.written if row.key == key] == [row for row in made.listing if row.key == key]
-    assert all(len({row.key for row in one}) == len(one) for one in made.batches), "a batch holds no key twice"
+        assert [row for row in factory.written if row.key == key] == [row for row in factory.listing if row.key == key]
+    assert all(len({row.key for row in one}) == len(one) for one in factory.batches), "a batch holds no key twice"
 
 
-@unhurried
+@no_deadline
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=30), shapes)
-async def test_the_position_to_resume_from_is_past_no_unwritten_job(keys: list[str], shape: dict[str, Any]) -> None:
-    made = Factory(rows(keys), **shape)
-    assert await made.run()
-    assert made.resumes == sorted(made.resumes)
-    for n, resume in enumerate(made.resumes):
-        later = [row.position for one in made.batches[n + 1 :] for row in one]
+async def test_the_resume_position_never_skips_an_unwritten_job(keys: list[str], shape: dict[str, Any]) -> None:
+    factory = Factory(rows(keys), **shape)
+    assert await factory.run()
+    assert factory.resume_positions == sorted(factory.resume_positions)
+    for n, resume in enumerate(factory.resume_positions):
+        later = [row.position for one in factory.batches[n + 1 :] for row in one]
         assert resume <= min(later, default=resume), "a crash here would lose a row"
-    assert [row.position for row in made.listing[-1:]] == made.resumes[-1:], "the end resumes at the last row"
+    assert [row.position for row in factory.listing[-1:]] == factory.resume_positions[-1:], (
+        "the last resume position must be the last row"
+    )
 
 
-@unhurried
+@no_deadline
 @given(st.integers(0, 40), st.integers(0, 40), st.sampled_from(STAGES), shapes)
 async def test_stopping_ends_the_source_and_loses_nothing(n: int, at: int, where: str, shape: dict[str, Any]) -> None:
-    made = Factory(rows(range(n)), **shape, endless=True)
-    made.at[where] = lambda now: made.stop.set() if now >= at else None
-    running = asyncio.create_task(made.run())
+    factory = Factory(rows(range(n)), **shape, endless=True)
+    factory.at[where] = lambda now: factory.stop.set() if now >= at else None
+    running = asyncio.create_task(factory.run())
     await turns(1000)
-    made.stop.set()  # where it was not yet: the source has nothing more to give
-    assert await running is False, "the source did not come to its own end"
-    assert made.closed
-    assert sorted(made.written, key=lambda row: row.position) == made.accepted[: len(made.written)]
-    left = made.accepted[len(made.written) :]
-    assert len(left) <= 1, "more is left than the row that was on its way into the queue"
-    assert max(made.resumes, default=0) <= min((row.position for row in left), default=10 * n)
+    factory.stop.set()  # in case it was not set yet: the source yields no more rows
+    assert await running is False, "the source must not end by itself"
+    assert factory.closed
+    assert sorted(factory.written, key=lambda row: row.position) == factory.accepted[: len(factory.written)]
+    left = factory.accepted[len(factory.written) :]
+    assert len(left) <= 1, "more than the one row on its way into the queue is left"
+    assert max(factory.resume_positions, default=0) <= min((row.position for row in left), default=10 * n)
 
 
 @pytest.mark.parametrize("where", STAGES)
 @pytest.mark.parametrize("at", [0, 7])
-async def test_an_error_of_a_stage_leaves_run_and_nothing_hangs(where: str, at: int) -> None:
-    made = Factory(rows(range(60)), endless=True, at={where: lambda now: 1 // (now - at)})
+async def test_an_error_in_a_stage_ends_the_run(where: str, at: int) -> None:
+    factory = Factory(rows(range(60)), endless=True, at={where: lambda now: 1 // (now - at)})
     before = asyncio.all_tasks()
     with pytest.raises(ExceptionGroup) as raised:
-        await made.run()
+        await factory.run()
     assert raised.group_contains(ZeroDivisionError)
-    assert asyncio.all_tasks() == before, "a stage lives on"
-    assert made.closed
-    assert len(made.written) == len(set(made.written))
+    assert asyncio.all_tasks() == before, "a stage is still running"
+    assert factory.closed
+    assert len(factory.written) == len(set(factory.written))
 
 
 async def test_a_stalled_writer_stops_the_source() -> None:
-    made = Factory(rows(range(500)), workers=3, depth=2, batch=4)
-    made.gate.clear()
-    running = asyncio.create_task(made.run())
+    factory = Factory(rows(range(500)), workers=3, depth=2, batch=4)
+    factory.gate.clear()
+    running = asyncio.create_task(factory.run())
     await turns(5000)
-    held = len(made.accepted)
-    assert held <= 2 * made.depth + made.workers + BATCHES * made.batch + 1
-    assert (made.pipeline.jobs.full(), made.pipeline.outcomes.full()) == (True, True)
+    held = len(factory.accepted)
+    assert held <= 2 * factory.depth + factory.workers + MAX_BATCHES * factory.batch + 1
+    assert (factory.pipeline.jobs.full(), factory.pipeline.outcomes.full()) == (True, True)
     await turns(5000)
-    assert len(made.accepted) == held, "the source moves while the writer does not"
-    made.gate.set()
+    assert len(factory.accepted) == held, "the source continues although the writer is blocked"
+    factory.gate.set()
     assert await running
-    assert max(map(len, made.batches)) > 1, "a batch grows when the writer lags"
-    assert len(made.written) == 500
+    assert max(map(len, factory.batches)) > 1, "batches must grow when the writer is slow"
+    assert len(factory.written) == 500
 
 
-async def test_the_writer_lingers_for_a_batch_to_fill_but_for_nothing_that_waits_for_it() -> None:
-    made = Factory(rows(range(10)), workers=3, depth=10, batch=4, linger=60)
-    assert await made.run()
-    assert [len(one) for one in made.batches] == [4, 4, 2], "the last is written when nothing more can come"
-    made = Factory(rows("abcabc"), workers=3, depth=10, batch=10, linger=60)
-    assert await made.run()
-    assert [len(one) for one in made.batches] == [3, 3], "the second of a key waits for the first to be written"
+async def test_a_batch_waits_to_fill_unless_a_job_waits_for_it() -> None:
+    factory = Factory(rows(range(10)), workers=3, depth=10, batch=4, linger=60)
+    assert await factory.run()
+    assert [len(one) for one in factory.batches] == [4, 4, 2], (
+        "the last batch must be written when the source has ended"
+    )
+    factory = Factory(rows("abcabc"), workers=3, depth=10, batch=10, linger=60)
+    assert await factory.run()
+    assert [len(one) for one in factory.batches] == [3, 3], "a job must wait until the one with its key is written"
 
 
-async def test_the_stage_that_limits_is_named() -> None:
+async def test_the_limiting_stage_is_named() -> None:
     slow = 50
     for stage, delays in {"source": {"source": slow}, "workers": {"work": slow}, "writer": {"write": slow}}.items():
-        made = Factory(rows(range(100)), pace=delays)
-        assert await made.run()
-        assert made.pipeline.limiting == stage
+        factory = Factory(rows(range(100)), pace=delays)
+        assert await factory.run()
+        assert factory.pipeline.limiting == stage
 
 
 async def test_a_cancelled_run_ends_with_all_its_tasks() -> None:
-    made = Factory(rows(range(50)), endless=True)
-    made.gate.clear()
+    factory = Factory(rows(range(50)), endless=True)
+    factory.gate.clear()
     before = asyncio.all_tasks()
-    running = asyncio.create_task(made.run())
+    running = asyncio.create_task(factory.run())
     await turns(500)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert asyncio.all_tasks() == before, "a stage lives on"
-    assert made.written == []
+    assert asyncio.all_tasks() == before, "a stage is still running"
+    assert factory.written == []

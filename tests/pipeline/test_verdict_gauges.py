@@ -1,29 +1,31 @@
-"""What /metrics tells of verdicts."""
+"""The gauges of verdicts in /metrics."""
 
+from neardup.core.verify.tiers import PARTIAL
 from neardup.pipeline.gauges import _set_verdict_gauges
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Verdict
 from neardup.telemetry.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
 
 from tests.support.builders import flag_pair, ledger_in_memory
+from tests.support.languages import ODIA
 from tests.support.verdicts import add_copies, give_verdict, undo
 
 
-def test_the_metrics_tell_of_verdicts_and_forget_what_is_undone() -> None:
+def test_gauges_count_verdicts_and_drop_undone_ones() -> None:
     db = ledger_in_memory()
     add_copies(db, 1, 2, 3)
     give_verdict(db, {(1, 2), (1, 3), (2, 3)}, Verdict.TEMPLATE)
     add_copies(db, 4)
-    flag_pair(db, 8, 9, Kind.PARTIAL, language=Language.ODIA)
+    flag_pair(db, 8, 9, PARTIAL, language=ODIA)
     decision = give_verdict(db, {(8, 9)}, Verdict.NOT_SIMILAR)
     _set_verdict_gauges(db)
-    told = {
+    samples = {
         (sample.name, *sample.labels.values()): sample.value
         for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT)
         for metric in gauge.collect()
         for sample in metric.samples
         if sample.value or sample.name == "neardup_precision"
     }
-    assert told == {
+    assert samples == {
         ("neardup_verdicts", "HINDI", "exact", "template"): 3,
         ("neardup_verdicts", "ODIA", "partial", "not_similar"): 1,
         ("neardup_precision", "HINDI", "exact"): 1,

@@ -1,4 +1,4 @@
-"""Every listed story ends in exactly one outcome with a named reason, whatever its page is."""
+"""Every listed story has exactly one outcome with a named reason, whatever its page contains."""
 
 import gzip
 import os
@@ -11,13 +11,14 @@ from neardup.errors import Transient
 from neardup.pages.results import PageResult
 from neardup.pages.store import Pages
 from neardup.pipeline.worker import Worker
-from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Language, Outcome, Skip, Skipped, Story
+from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Outcome, Skip, Skipped, Story
 
 from tests.support.builders import fetch_page, worker_of
+from tests.support.languages import HINDI, MARATHI, TAMIL
 from tests.support.paths import SAMPLES
 from tests.support.servers import REGION, Aws
 
-STORY = Story(1, Language.HINDI, "page.html", updated_at=1000)
+STORY = Story(1, HINDI, "page.html", updated_at=1000)
 PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था।"
 PAGE = f"<html><head><meta charset=utf-8></head><body><p>{PROSE}</p></body></html>"
 
@@ -44,11 +45,13 @@ async def outcome(
         (b"PK\x03\x04" + os.urandom(5000), Skip.NOT_TEXT),
     ],
 )
-async def test_a_page_without_a_story_is_skipped_by_name(tmp_path: Path, page: bytes | None, reason: Skip) -> None:
+async def test_a_page_without_a_story_is_skipped_with_a_reason(
+    tmp_path: Path, page: bytes | None, reason: Skip
+) -> None:
     assert await outcome(tmp_path, page) == Skipped(STORY, reason)
 
 
-async def test_a_page_without_the_configured_body_is_skipped_by_name(tmp_path: Path) -> None:
+async def test_a_page_without_the_configured_body_is_skipped(tmp_path: Path) -> None:
     assert await outcome(tmp_path, PAGE.encode(), body=".story") == Skipped(STORY, Skip.NO_BODY)
 
 
@@ -78,7 +81,7 @@ async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
     assert made == DeadLettered(STORY, Dead.CRASHED, "ZeroDivisionError: oh")
 
 
-async def test_a_ledger_that_does_not_answer_is_not_the_story_s_fault(tmp_path: Path) -> None:
+async def test_an_error_of_the_ledger_ends_the_run(tmp_path: Path) -> None:
     def locked(_: int) -> Known | None:
         raise Transient("the ledger is locked")
 
@@ -88,7 +91,7 @@ async def test_a_ledger_that_does_not_answer_is_not_the_story_s_fault(tmp_path: 
 
 def known_of(made: Fingerprinted, **changes: object) -> Known:
     facts = {
-        "language": Language.HINDI,
+        "language": HINDI,
         "text_hash": made.fingerprint.text_hash,
         "etag": made.etag,
         "updated_at": 1000,
@@ -96,25 +99,29 @@ def known_of(made: Fingerprinted, **changes: object) -> Known:
     return Known(**(facts | changes))  # type: ignore[arg-type]
 
 
-async def test_what_is_known_costs_the_least_it_can(tmp_path: Path) -> None:
+async def test_an_unchanged_story_is_skipped_as_early_as_possible(tmp_path: Path) -> None:
     made = await outcome(tmp_path, PAGE.encode())
     assert isinstance(made, Fingerprinted)
-    later = Story(1, Language.HINDI, "page.html", updated_at=2000)
+    later = Story(1, HINDI, "page.html", updated_at=2000)
     (tmp_path / "page.html").rename(tmp_path / "gone.html")
     same_time = await outcome(tmp_path, None, known_of(made))
-    assert same_time == Skipped(STORY, Skip.UNCHANGED), "known by its time: no request at all"
+    assert same_time == Skipped(STORY, Skip.UNCHANGED), "an unchanged time must need no request"
     older = await outcome(tmp_path, None, known_of(made, updated_at=5000))
     assert older == Skipped(STORY, Skip.SUPERSEDED)
     (tmp_path / "gone.html").rename(tmp_path / "page.html")
-    assert await outcome(tmp_path, None, known_of(made), later) == Skipped(later, Skip.UNCHANGED), "by its ETag"
+    assert await outcome(tmp_path, None, known_of(made), later) == Skipped(later, Skip.UNCHANGED), (
+        "an unchanged ETag must skip the story"
+    )
     by_text = await outcome(tmp_path, PAGE.replace("<p>", "<p class=x>").encode(), known_of(made), later)
-    assert isinstance(by_text, Skipped) and by_text.reason == Skip.UNCHANGED and by_text.etag, "by its text"
+    assert isinstance(by_text, Skipped) and by_text.reason == Skip.UNCHANGED and by_text.etag, (
+        "an unchanged text must skip the story"
+    )
 
 
-async def test_a_change_of_language_is_no_unchanged_story(tmp_path: Path) -> None:
+async def test_a_story_whose_language_changed_is_fingerprinted(tmp_path: Path) -> None:
     made = await outcome(tmp_path, PAGE.encode())
     assert isinstance(made, Fingerprinted)
-    again = await outcome(tmp_path, None, known_of(made, language=Language.MARATHI))
+    again = await outcome(tmp_path, None, known_of(made, language=MARATHI))
     assert isinstance(again, Fingerprinted)
 
 
@@ -124,7 +131,7 @@ def s3_content(aws: Aws) -> Content:
     return Content(url="s3://stories/html", endpoint=aws.endpoint, region=REGION, path_style=True, max_bytes=1_000_000)
 
 
-async def test_s3_gives_what_files_give(s3_content: Content, aws: Aws) -> None:
+async def test_pages_from_s3_and_files_have_equal_fingerprints(s3_content: Content, aws: Aws) -> None:
     page = next((SAMPLES / "stories" / "TAMIL").glob("*.html")).read_bytes()
     put = aws.client("s3").put_object
     put(Bucket="stories", Key="html/plain.html", Body=page)
@@ -133,7 +140,7 @@ async def test_s3_gives_what_files_give(s3_content: Content, aws: Aws) -> None:
     worker = worker_of(s3_content, Extraction("article .story, div.post-body", (".share",)))
 
     async def made(name: str) -> Outcome:
-        return (await worker.process(Story(1, Language.TAMIL, f"{name}.html")))[1]
+        return (await worker.process(Story(1, TAMIL, f"{name}.html")))[1]
 
     plain, zipped = await made("plain"), await made("zipped")
     assert isinstance(plain, Fingerprinted) and isinstance(zipped, Fingerprinted), (plain, zipped)
@@ -144,7 +151,7 @@ async def test_s3_gives_what_files_give(s3_content: Content, aws: Aws) -> None:
     assert isinstance(missing, Skipped) and missing.reason == Skip.MISSING
 
 
-async def test_a_conditional_get_costs_no_body(s3_content: Content, aws: Aws) -> None:
+async def test_a_conditional_get_of_an_unchanged_page_has_no_body(s3_content: Content, aws: Aws) -> None:
     aws.client("s3").put_object(Bucket="stories", Key="html/page.html", Body=PAGE.encode())
     pages = Pages(s3_content)
     first = fetch_page(pages, "page.html")

@@ -1,5 +1,5 @@
-"""Laws: each passage reads the same in both stories, stands where it is said to, and begins and ends between what a
-reader sees as characters; on a terminal all of it fits, and nothing of it is taken for markup or a command.
+"""Laws: each passage has the same words in both stories, is at the given position, and is cut only between graphemes;
+on a terminal the evidence fits any width, and no text is interpreted as markup or as a control sequence.
 """
 
 import io
@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
+from neardup.core.verify.tiers import PARTIAL, SIMILAR
+from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
-from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, Side, WithText, evidence
-from neardup.records import Kind, Language
+from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, Side, evidence
+from neardup.records import Language
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -22,16 +23,17 @@ from tests.support.compared_stories import (
     THRESHOLDS,
     every_language,
     every_planted_pair,
-    grapheme_texts,
     sample,
-    with_text,
+    story_of,
+    wild_texts,
 )
 from tests.support.graphemes import boundaries
+from tests.support.languages import ODIA, TAMIL, TEXTS
 
 PAIR: tuple[Side, Side] = ("a", "b")
 
 
-def assert_evidence(facts: Evidence, stories: tuple[WithText, WithText]) -> None:
+def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -> None:
     covered = sum(passage.words for passage in facts.passages)
     for side, story in zip(PAIR, stories, strict=True):
         assert facts.shares[side] == covered / len(story.words)
@@ -48,12 +50,12 @@ def assert_evidence(facts: Evidence, stories: tuple[WithText, WithText]) -> None
                 start + len(found.before + found.text),
                 start + len(excerpt),
             }
-            assert edges <= boundaries(whole.text), f"{found.text!r} is torn"
+            assert edges <= boundaries(whole.text), f"{found.text!r} cuts a grapheme"
             assert b" ".join(story.words[first:end]) in b" ".join(tokens(found.text))
 
 
 @every_planted_pair
-def test_the_passages_of_planted_copies_read_the_same_in_both(pair: dict[str, Any]) -> None:
+def test_passages_of_planted_copies_are_equal_in_both_stories(pair: dict[str, Any]) -> None:
     a, b = sample(pair["a"]), sample(pair["b"])
     facts = evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
@@ -70,22 +72,22 @@ def test_the_passages_of_planted_copies_read_the_same_in_both(pair: dict[str, An
 
 
 @settings(deadline=None)
-@given(grapheme_texts, grapheme_texts, grapheme_texts, st.sampled_from(Language))
-def test_a_passage_among_anything_is_found_and_torn_nowhere(
-    before: str, after: str, beside: str, language: Language
-) -> None:
+@given(wild_texts, wild_texts, wild_texts, st.sampled_from(LANGUAGES))
+def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside: str, language: Language) -> None:
     copied = f"{beside}{TEXTS[language]}{beside}"
-    a, b = with_text(f"{before}{copied}{after} x"), with_text(f"{after}{copied}{before} y")
+    a, b = story_of(f"{before}{copied}{after} x"), story_of(f"{after}{copied}{before} y")
     facts = evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
-    assert facts.passages[0].words >= len(tokens(TEXTS[language])) - 2, "whatever grew on at its ends"
+    assert facts.passages[0].words >= len(tokens(TEXTS[language])) - 2, (
+        "only its first and last word may merge with the context"
+    )
 
 
 @every_language
-def test_a_word_replaced_parts_a_passage(language: Language) -> None:
+def test_a_replaced_word_splits_a_passage(language: Language) -> None:
     words = TEXTS[language].split() * 3
     other = [*words[:6], "another", *words[7:]]
-    facts = evidence(with_text(" ".join(words)), with_text(" ".join(other)), THRESHOLDS)
+    facts = evidence(story_of(" ".join(words)), story_of(" ".join(other)), THRESHOLDS)
     assert len(facts.passages) == 2
     assert facts.share_a is not None and 0.8 < facts.share_a < 1
 
@@ -98,21 +100,21 @@ def test_unrelated_stories_share_nothing() -> None:
 @pytest.mark.parametrize(
     ("times", "earlier"), [((1, 2), "a"), ((2000, 1999), "b"), ((5, 5), None), ((None, 5), None), ((5, None), None)]
 )
-def test_who_was_first_is_said_where_it_is_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
-    a, b = (with_text(TEXTS[Language.ODIA], published_at=time) for time in times)
+def test_the_earlier_story_is_named_if_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
+    a, b = (story_of(TEXTS[ODIA], published_at=time) for time in times)
     assert evidence(a, b, THRESHOLDS).earlier == earlier
 
 
 @pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
-def test_whether_one_author_wrote_both(authors: tuple[str | None, str | None], same: bool | None) -> None:
-    a, b = (with_text(TEXTS[Language.TAMIL], author_id=author) for author in authors)
+def test_a_common_author_is_recognised(authors: tuple[str | None, str | None], same: bool | None) -> None:
+    a, b = (story_of(TEXTS[TAMIL], author_id=author) for author in authors)
     assert evidence(a, b, THRESHOLDS).same_author is same
 
 
-def test_the_kind_is_by_the_given_limits() -> None:
+def test_the_kind_follows_the_given_thresholds() -> None:
     a, b = sample(4103000), sample(4103005)
-    assert evidence(a, b, THRESHOLDS).kind == Kind.SIMILAR
-    assert evidence(a, b, Thresholds(jaccard=0.9)).kind == Kind.PARTIAL
+    assert evidence(a, b, THRESHOLDS).kind == SIMILAR
+    assert evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
     assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind is None
 
 
@@ -125,43 +127,43 @@ def shown(facts: Evidence, width: int = 120, *, terminal: bool = False) -> str:
 
 @every_planted_pair
 @pytest.mark.parametrize("width", [20, 80, 200])
-def test_it_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int) -> None:
+def test_evidence_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int) -> None:
     facts = evidence(sample(pair["a"]), sample(pair["b"]), THRESHOLDS)
     text = shown(facts, width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert "\x1b" not in text
     assert text.count("«") == text.count("»") == 2 * min(len(facts.passages), SHOWN_PASSAGES)
-    assert shown(facts, width, terminal=True).count("\x1b[") > text.count("«"), "copied words stand out by colour"
+    assert shown(facts, width, terminal=True).count("\x1b[") > text.count("«"), "copied words must be coloured"
 
 
-def test_words_of_stories_are_neither_markup_nor_commands() -> None:
+def test_stories_are_neither_markup_nor_control_sequences() -> None:
     text = "zero [bold red]one[/] two \x1b[2J three :smile: \u202e four \x07five"
-    a = with_text(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
-    text = shown(evidence(a, with_text(text, id=2), THRESHOLDS))
+    a = story_of(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
+    text = shown(evidence(a, story_of(text, id=2), THRESHOLDS))
     for words in ("[b]A[/b]", "author [i]7", "[bold red]one[/]", ":smile:"):
         assert words in text
     for control in "\x1b\x07\u202e":
         assert control not in text
 
 
-def test_few_passages_are_shown_and_the_rest_is_counted() -> None:
+def test_passages_beyond_the_shown_ones_are_counted() -> None:
     copied = [
         [f"w{n}x{place}" for place in range(MIN_PASSAGE + (n < SHOWN_PASSAGES))] for n in range(SHOWN_PASSAGES + 3)
     ]
     a = " ".join(f"{' '.join(words)} a{n}" for n, words in enumerate(copied))
     b = " ".join(f"{' '.join(words)} b{n}" for n, words in enumerate(copied))
-    facts = evidence(with_text(a), with_text(b), THRESHOLDS)
+    facts = evidence(story_of(a), story_of(b), THRESHOLDS)
     assert len(facts.passages) == len(copied)
     text = shown(facts)
     assert text.count("from word") == SHOWN_PASSAGES
     assert f"and 3 more, of {3 * MIN_PASSAGE} words together" in text
 
 
-def test_of_a_long_passage_the_beginning_and_the_end_are_shown() -> None:
+def test_a_long_passage_is_shortened_in_the_middle() -> None:
     text = " ".join(f"w{n}" for n in range(1000))
-    seen = shown(evidence(with_text(text), with_text(f"{text} more"), THRESHOLDS))
+    seen = shown(evidence(story_of(text), story_of(f"{text} more"), THRESHOLDS))
     assert "1. 1,000 words, from word 1 of A and word 1 of B" in seen
     assert "[…]" in seen
     assert "w999»" in seen
     assert "w500" not in seen
-    assert "100 % of A's words stand in B, 99 % of B's in A" in seen, "99.9 is not all of it"
+    assert "100 % of A's words are also in B, 99 % of B's in A" in seen, "99.9 is not all of it"

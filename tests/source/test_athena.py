@@ -10,6 +10,7 @@ from contextlib import aclosing
 import pytest
 from neardup.config import Content, Source
 from neardup.errors import Fatal, Misuse, Transient
+from neardup.languages import SHIPPED
 from neardup.records import Checkpoint, Listed, Story
 from neardup.s3_objects import open_range_reader
 from neardup.source import athena as athena_module
@@ -43,7 +44,7 @@ def source(aws: Aws) -> Callable[[], tuple[Athena, list[Checkpoint]]]:
         async def began(checkpoint: Checkpoint) -> None:
             begun.append(checkpoint)
 
-        return Athena(SOURCE, REGION, lambda url: open_range_reader(url, content), began), begun
+        return Athena(SOURCE, REGION, SHIPPED, lambda url: open_range_reader(url, content), began), begun
 
     return make
 

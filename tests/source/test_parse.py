@@ -9,11 +9,13 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
-from neardup.records import ISO_CODES, BadRow, Dead, Language, Story
+from neardup.languages import LANGUAGES, SHIPPED
+from neardup.records import BadRow, Dead, Language, Story
 from neardup.source.parse import MAX_ID, listed, parse_time
 from neardup.source.rows import Row
 from neardup.timestamps import rfc3339
+
+from tests.support.languages import CODES, HINDI, TEXTS
 
 COLUMNS = ["id", "language", "path", "author_id", "title", "published_at", "updated_at"]
 GOOD: dict[str, object] = {"id": "17", "language": "HINDI"}
@@ -27,12 +29,12 @@ times = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=zones
 
 def read(**changes: object) -> Story | BadRow:
     values = GOOD | changes
-    return listed(Row(5, values, json.dumps(values)))
+    return listed(Row(5, values, json.dumps(values)), SHIPPED)
 
 
 @given(st.dictionaries(st.sampled_from(COLUMNS), values), st.text(st.characters(codec="utf-8")), st.none() | st.text())
 def test_any_row_is_a_story_or_a_bad_row(row: dict[str, object], raw: str, error: str | None) -> None:
-    made = listed(Row(5, row, raw, error))
+    made = listed(Row(5, row, raw, error), SHIPPED)
     assert made.position == 5
     if isinstance(made, Story):
         assert 0 <= made.id <= MAX_ID
@@ -46,7 +48,7 @@ def test_any_row_is_a_story_or_a_bad_row(row: dict[str, object], raw: str, error
 @example("title", "\ud83d")
 def test_every_listed_value_can_be_stored(column: str, value: str) -> None:
     """Neither SQLite nor a file accepts a lone surrogate."""
-    made = listed(Row(0, json.loads(json.dumps(GOOD | {column: value})), ""))
+    made = listed(Row(0, json.loads(json.dumps(GOOD | {column: value})), ""), SHIPPED)
     held = made.error if isinstance(made, BadRow) else f"{made.path} {made.author_id} {made.title}"
     assert not any("\ud800" <= c <= "\udfff" for c in held), ascii(held)
 
@@ -55,17 +57,17 @@ def test_every_listed_value_can_be_stored(column: str, value: str) -> None:
 @example("title", "a\0b\x1b[2J")
 def test_text_shown_to_people_fits_every_file_format(column: str, value: str) -> None:
     """XML, and so a spreadsheet, allows few control characters; a terminal executes them."""
-    made = listed(Row(0, GOOD | {column: value}, ""))
+    made = listed(Row(0, GOOD | {column: value}, ""), SHIPPED)
     assert isinstance(made, Story)
     for character in getattr(made, column) or "":
         assert character in "\t\n\r" or unicodedata.category(character) not in {"Cc", "Cs"}, ascii(value)
         assert character not in "\ufffe\uffff"
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_title_in_any_script_is_unchanged(language: Language) -> None:
     title = f"{TEXTS[language]}\u200d\u200c\t\r\n\u202e{TEXTS[language]}"
-    assert read(title=title) == Story(17, Language.HINDI, title=title, position=5)
+    assert read(title=title) == Story(17, HINDI, title=title, position=5)
 
 
 @given(times)
@@ -99,11 +101,11 @@ def test_a_bad_row_names_its_reason(changes: dict[str, object], reason: Dead) ->
 
 
 def test_an_unparsable_row_is_a_bad_row() -> None:
-    bad = listed(Row(9, {}, "1,HINDI", "2 values for 3 columns"))
+    bad = listed(Row(9, {}, "1,HINDI", "2 values for 3 columns"), SHIPPED)
     assert isinstance(bad, BadRow)
     assert (bad.reason, bad.position) == (Dead.BAD_ROW, 9)
     assert bad.error == "2 values for 3 columns, in the row '1,HINDI'"
-    assert bad.key != listed(Row(9, {}, "2,HINDI", "2 values for 3 columns")).key
+    assert bad.key != listed(Row(9, {}, "2,HINDI", "2 values for 3 columns"), SHIPPED).key
 
 
 @pytest.mark.parametrize("number", ["17", " 17 ", 17, "0017"])
@@ -113,9 +115,9 @@ def test_an_id_is_an_integer(number: object) -> None:
     assert read(id=0).key == "0"
 
 
-@pytest.mark.parametrize(("code", "language"), ISO_CODES.items())
+@pytest.mark.parametrize(("language", "code"), CODES.items())
 def test_a_language_is_its_name_or_its_code_in_any_case(code: str, language: Language) -> None:
-    for name in (language.value, language.lower(), language.title(), code, code.upper(), f" {code} "):
+    for name in (language, language.lower(), language.title(), code, code.upper(), f" {code} "):
         made = read(language=name, title=TEXTS[language])
         assert isinstance(made, Story), made
         assert (made.language, made.title) == (language, TEXTS[language])
@@ -133,7 +135,5 @@ def test_a_time_is_milliseconds_since_1970(at: str, milliseconds: int) -> None:
 
 
 def test_an_empty_cell_is_none_and_a_relative_path_stays() -> None:
-    assert read(path="", author_id=" ", title=None, published_at="", updated_at="  ") == Story(
-        17, Language.HINDI, position=5
-    )
-    assert read(path="hi/17..html", author_id=7) == Story(17, Language.HINDI, "hi/17..html", "7", position=5)
+    assert read(path="", author_id=" ", title=None, published_at="", updated_at="  ") == Story(17, HINDI, position=5)
+    assert read(path="hi/17..html", author_id=7) == Story(17, HINDI, "hi/17..html", "7", position=5)

@@ -12,11 +12,11 @@ from typing import Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.errors import Misuse
 from neardup.source import rows
 from neardup.source.rows import Row, csv_rows, jsonl_rows
 
+from tests.support.languages import TEXTS
 from tests.support.paths import SAMPLES
 
 HEADER = ["id", "language", "title"]

@@ -11,33 +11,36 @@ import numpy as np
 from neardup.config import Content, Thresholds
 from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.html import Extraction
-from neardup.core.verify.scores import judge
+from neardup.core.verify.scores import assess
+from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
-from neardup.ledger import candidates, flags, stories
+from neardup.languages import LANGUAGES
+from neardup.ledger import candidates, flags, schema, stories
 from neardup.ledger.candidates import Matches
-from neardup.ledger.schema import MIGRATIONS
 from neardup.pages.curl_multi import Transfers
 from neardup.pages.results import NotModified, PageResult, failure_of
 from neardup.pages.store import Pages, path_of
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Worker
 from neardup.records import (
-    LANGUAGES,
+    Assessment,
     Banded,
     Change,
-    Finding,
     Fingerprint,
     Fingerprinted,
     Kind,
     Known,
     Language,
     Outcome,
-    Scores,
+    Signals,
     Story,
 )
 from neardup.retry import retried
 
+from tests.support.languages import HINDI
+
 WHOLE_PAGE = Extraction()
+NO_SIGNALS = Signals(0)
 
 
 def fingerprint_of(value: bytes, signature: bytes | None = None, words: int = 100) -> Fingerprint:
@@ -53,7 +56,7 @@ def signature_band_values(signature: bytes | None, bands: int) -> list[int]:
 def fingerprinted(
     story_id: int,
     text: int,
-    language: Language = Language.HINDI,
+    language: Language = HINDI,
     updated_at: int = 1,
     signature: bytes | None = None,
 ) -> Fingerprinted:
@@ -63,14 +66,14 @@ def fingerprinted(
 
 
 def fetch_page(pages: Pages, path: str, etag: str | None = None) -> Page | None:
-    """Fetch one page; None if its ETag is still `etag`.  Raises the errors of `Pages.begin` and `Pages.taken`."""
+    """Fetch one page; None if its ETag is still `etag`.  Raises the errors of `Pages.begin` and `Pages.page_of`."""
     wake_up, sender = socket.socketpair()
     with wake_up, sender:
         transfers = Transfers(wake_up.fileno())
         transfers.begin(pages.begin(path, etag))
-        while (get := transfers.next()) is None:
-            transfers.go_on(wait=True)
-        return pages.taken(get)
+        while (get := transfers.pop_finished()) is None:
+            transfers.advance(wait=True)
+        return pages.page_of(get)
 
 
 def worker_of(
@@ -101,7 +104,7 @@ def stories_as_changes(db: sqlite3.Connection) -> list[Change]:
 def verify_pending(db: sqlite3.Connection, version: str = "v") -> None:
     """Verify every pending candidate by its hashes and signatures, without its texts."""
     pending = candidates.pending(db, BEFORE_ALL, 10_000)
-    flags.decide(db, [(pair, judge(pair, None, None, Thresholds())) for pair in pending], version)
+    flags.record(db, [(pair, assess(pair, None, None, Thresholds())) for pair in pending], version)
 
 
 def matches(pairs: Iterable[tuple[int, int]], most: int = 50) -> list[Matches]:
@@ -113,8 +116,7 @@ def matches(pairs: Iterable[tuple[int, int]], most: int = 50) -> list[Matches]:
 def ledger_in_memory() -> sqlite3.Connection:
     """An empty ledger."""
     db = sqlite3.connect(":memory:", isolation_level=None)
-    for statement in ";\n".join(MIGRATIONS).split(";\n"):
-        db.execute(statement)
+    schema.create(db)
     return db
 
 
@@ -122,20 +124,16 @@ def flag_pair(
     db: sqlite3.Connection,
     one: int,
     other: int,
-    kind: Kind = Kind.SIMILAR,
+    kind: Kind = SIMILAR,
     *,
-    language: Language = Language.HINDI,
-    scores: Scores | None = None,
-    bits: int = 0,
+    language: Language = HINDI,
+    signals: Signals = NO_SIGNALS,
 ) -> None:
-    """Flag two stories as a pair of this kind; stories that the ledger lacks are added first.
-
-    The texts count as compared if there are `scores`.
-    """
+    """Flag two stories, created where they are missing, as a pair of this kind with these signals."""
     missing = {one, other} - stories.known_many(db, [one, other]).keys()
     commit(db, *(fingerprinted(story_id, story_id, language) for story_id in missing), pairs={(one, other)})
     [pair] = candidates.pending(db, BEFORE_ALL, 2)
-    flags.decide(db, [(pair, Finding(kind, bits, scores))], "v")
+    flags.record(db, [(pair, Assessment(kind, signals))], "v")
 
 
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:

@@ -3,28 +3,27 @@
 import pytest
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
-from neardup.query.evidence import WithText
-from neardup.records import Language
+from neardup.query.evidence import LoadedStory
 
 from tests.support.graphemes import GRAPHEME_PARTS
+from tests.support.languages import SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
 from tests.support.samples import TRUTH
 
 STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
 THRESHOLDS = Thresholds()
-every_language = pytest.mark.parametrize("language", Language)
+every_language = pytest.mark.parametrize("language", SAMPLED)
 every_planted_pair = pytest.mark.parametrize("pair", TRUTH, ids=lambda pair: f"{pair['kind']}-{pair['a']}-{pair['b']}")
 _pieces = [*GRAPHEME_PARTS, *(word for text in TEXTS.values() for word in text.split())]
-grapheme_texts = st.lists(st.sampled_from(_pieces), max_size=8).map("".join)
+wild_texts = st.lists(st.sampled_from(_pieces), max_size=8).map("".join)
 
 
-def with_text(text: str, **known: object) -> WithText:
-    return WithText(text, tokens(text), known)
+def story_of(text: str, **known: object) -> LoadedStory:
+    return LoadedStory(text, tokens(text), known)
 
 
-def sample(story_id: int) -> WithText:
+def sample(story_id: int) -> LoadedStory:
     [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
-    return with_text(page_text(page.read_bytes(), None, STORY))
+    return story_of(page_text(page.read_bytes(), None, STORY))

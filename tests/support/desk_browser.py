@@ -129,7 +129,7 @@ def signed_in(browser: Browser, desk: Desk, shots: Path, name: str = "Asha", **o
     try:
         page.goto(f"{desk.address}/name?back={quote('/')}")
         page.get_by_label("Your name").fill(name)
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         page.wait_for_url(f"{desk.address}/")
         yield moderator
         assert not moderator.problems, moderator.problems

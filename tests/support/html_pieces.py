@@ -1,6 +1,6 @@
 """Pieces of HTML pages: tags, words, broken markup and noise characters."""
 
-from neardup.core.fingerprint.version import TEXTS
+from tests.support.languages import TEXTS
 
 INVISIBLE = (
     "head, script, style, template, noscript, iframe, object, svg, select, textarea, button, audio, canvas, datalist,"

@@ -15,7 +15,10 @@ from neardup.index.protocol import Bandings, Bucket, Index, IndexPosition, Looku
 from neardup.index.redis import LAYOUTS, Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
-from neardup.records import NUMBER_OF, Banded, Change, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Banded, Change, Language
+
+from tests.support.languages import CODES, HINDI, NAMES, NUMBER_OF
 
 SERVERS = ("redis", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))
@@ -36,7 +39,7 @@ class Bench:
         self.kind, self._where, self._folder = kind, where, folder
         self.current: dict[int, int] = {}
         self._fake = fakeredis.FakeServer()
-        self._bandings: Bandings = dict.fromkeys(Language, Banding())
+        self._bandings: Bandings = dict.fromkeys(LANGUAGES, Banding())
         self.index = self._open(self._bandings)
         self.clear()
 
@@ -47,19 +50,22 @@ class Bench:
 
     @property
     def banding(self) -> Banding:
-        return self._bandings[Language.HINDI]
+        return self._bandings[HINDI]
 
     def _open(self, bandings: Bandings) -> FullIndex:
         if self.kind == "sqlite":
             return SqliteIndex(self._folder / "ledger.db", bandings)
         layout: Layout = "compact" if self.kind.startswith("compact") else "documented"
         if self.kind.endswith("fakeredis"):
-            return LAYOUTS[layout](fakeredis.FakeAsyncRedis(server=self._fake), bandings, cluster=False)
-        return self.runner.run(open_redis(self._where, bandings, layout))
+            return LAYOUTS[layout](fakeredis.FakeAsyncRedis(server=self._fake), bandings, CODES, cluster=False)
+        return self.runner.run(open_redis(self._where, bandings, CODES, layout))
 
     def reopen(self, banding: Banding, others: Bandings | None = None) -> None:
         """Open the same data under other settings, `others` for some languages."""
-        bandings = dict.fromkeys(Language, banding) | dict(others or {})
+        self.reopen_with(dict.fromkeys(LANGUAGES, banding) | dict(others or {}))
+
+    def reopen_with(self, bandings: Bandings) -> None:
+        """Open the same data with exactly these languages and settings."""
         if bandings != self._bandings:
             self.runner.run(self.index.close())
             self.index, self._bandings = self._open(bandings), bandings
@@ -72,15 +78,19 @@ class Bench:
         self.current.clear()
         self.runner.run(self.index.clear("ledger-1", "version-1", sizes or {}))
 
+    def admit(self, version: str) -> None:
+        self.runner.run(self.index.admit(version))
+
     def build(self, stories: Sequence[tuple[int, int, Banded]], page: int) -> int:
         """Build from stories (number, id, fingerprints), `page` at a time; returns the number of stories built."""
 
         async def pages() -> AsyncIterator[FingerprintArrays]:
             for start in range(0, len(stories), page):
-                yield FingerprintArrays.of(
+                rows = (
                     (number, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
                     for number, story_id, one in stories[start : start + page]
                 )
+                yield FingerprintArrays.of(rows, NAMES)
 
         async def build() -> int:
             with TemporaryDirectory(dir=self._folder) as scratch:
@@ -116,6 +126,6 @@ class Bench:
         return self.runner.run(self.index.bucket_sizes(sample))
 
 
-def insert(story_id: int, simhash: bytes, language: Language = Language.HINDI, number: int | None = None) -> Change:
+def insert(story_id: int, simhash: bytes, language: Language = HINDI, number: int | None = None) -> Change:
     """The insert of a story without a signature; its number is its id unless another is given."""
     return Change(0, story_id, None, Banded(language, simhash), story_id if number is None else number)

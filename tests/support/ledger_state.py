@@ -12,8 +12,8 @@ def state(neardup: Neardup) -> dict[str, list[tuple[object, ...]]]:
     queries = {
         "stories": "SELECT id, language, text_hash, simhash, signature, shingles FROM stories ORDER BY id",
         "flags": f"SELECT a, b, kind, status, {scores} FROM flags ORDER BY a, b",
-        "near misses": f"SELECT a, b, {scores} FROM candidates WHERE judged_at IS NOT NULL ORDER BY a, b",
-        "pending": "SELECT a, b FROM candidates WHERE judged_at IS NULL",
+        "near misses": f"SELECT a, b, {scores} FROM candidates WHERE verified_at IS NOT NULL ORDER BY a, b",
+        "pending": "SELECT a, b FROM candidates WHERE verified_at IS NULL",
     }
     with closing(sqlite3.connect(neardup.ledger)) as db:
         tables = {name: db.execute(query).fetchall() for name, query in queries.items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def run_module(name: str, *arguments: object) -> Any:
-    """Run `python -m name arguments`; returns the JSON on the last line of its output."""
+    """Run `python -m name arguments`; the JSON on the last line of its output."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
     env = {**inherited, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1"}
     command = [sys.executable, "-m", name, *map(str, arguments)]
@@ -19,7 +19,7 @@ def run_module(name: str, *arguments: object) -> Any:
 
 
 def machine() -> str:
-    """The processor, the number of cores and the Python version, for reports."""
+    """The CPU, the number of cores and the Python version of this machine."""
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     model = models[0].partition(":")[2].strip() if models else platform.machine()
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"

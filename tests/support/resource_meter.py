@@ -10,15 +10,14 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-WATCH_SECONDS = 0.5  # reading the memory of all processes takes a few milliseconds
+SAMPLE_SECONDS = 0.5  # reading the memory takes a few milliseconds
 
 
 @dataclass(slots=True)
 class Measured:
-    """The measurements of one run; times in seconds, memory in MiB.
+    """One run of a flow; times in seconds, without the start-up of the process, but with that of its children.
 
-    Times include the start-up of child processes, but not that of the process itself.  Memory is the peak of the
-    process and its children together; shared pages count once.
+    `peak_mb` is the peak memory of the process and its children in MiB, with shared pages counted once.
     """
 
     stories: int
@@ -31,35 +30,35 @@ class Measured:
 
 @asynccontextmanager
 async def metered(measured: Measured) -> AsyncIterator[None]:
-    """Measure the wall time, the CPU time of all threads and children, and the peak memory of the enclosed work."""
+    """Fill in the wall time, CPU time and peak memory of the enclosed work, including all threads and children."""
     with ThreadPoolExecutor(1) as thread:
-        ended = threading.Event()
-        peak = thread.submit(_peak_of_all, ended)
-        began, cpu_before = time.perf_counter(), cpu_seconds()
+        stop = threading.Event()
+        peak = thread.submit(_peak_until, stop)
+        wall_start, cpu_start = time.perf_counter(), cpu_seconds()
         try:
             yield
         finally:
-            ended.set()
-        measured.seconds = time.perf_counter() - began
-        measured.cpu = cpu_seconds() - cpu_before
+            stop.set()
+        measured.seconds = time.perf_counter() - wall_start
+        measured.cpu = cpu_seconds() - cpu_start
         measured.peak_mb = peak.result()
 
 
-def _peak_of_all(ended: threading.Event) -> float:
-    """Sample the memory of this process and its children until `ended` is set; returns the peak in MiB."""
+def _peak_until(stop: threading.Event) -> float:
+    """The peak memory of this process and its children in MiB, sampled until `stop` is set."""
     peak = 0.0
-    while not ended.wait(WATCH_SECONDS):
+    while not stop.wait(SAMPLE_SECONDS):
         peak = max(peak, pss_mb_of_all(os.getpid()))
     return peak
 
 
 def pss_mb_of_all(pid: int) -> float:
-    """The current memory of a process and its children in MiB; pages that they share count once."""
+    """The current memory of a process and its children in MiB, with shared pages counted once."""
     return sum(map(_pss_mb, (str(pid), *descendants(pid))))
 
 
 def descendants(pid: int) -> Iterator[str]:
-    """The ids of all descendants of a process."""
+    """The ids of a process's children, their children, and so on."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
             for child in children.read_text(encoding="ascii").split():
@@ -68,7 +67,7 @@ def descendants(pid: int) -> Iterator[str]:
 
 
 def _pss_mb(pid: str) -> float:
-    """The proportional set size of a process in MiB; 0 if the process has ended."""
+    """The proportional set size (shared pages divided among their processes) in MiB; 0 for a process that ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):
@@ -77,13 +76,13 @@ def _pss_mb(pid: str) -> float:
 
 
 def cpu_seconds() -> float:
-    """The user and system time of this process and of its ended children so far."""
+    """User and system time so far of this process and of its children that have ended."""
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def peak_rss_mb() -> float:
-    """The peak resident memory of this program in MiB; ru_maxrss may include the parent's, from before exec."""
+    """The peak memory of this process in MiB.  ru_maxrss will not do: it survives exec, so it may be the parent's."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024

@@ -1,7 +1,7 @@
 """A small object store in its own process: path-style S3 GET and HEAD over HTTP, from memory.
 
-`python -m tests.support.s3_server FOLDER BUCKET` serves FOLDER's files as /BUCKET/<path>, prints
-its port, and runs until it is terminated.  Signatures are not checked.
+`python -m tests.support.s3_server FOLDER BUCKET` serves FOLDER's files as /BUCKET/<path>, prints its port, and runs
+until it is terminated.  It does not check signatures.
 """
 
 import asyncio
@@ -31,29 +31,29 @@ REASONS = {
     405: "Method Not Allowed",
     416: "Range Not Satisfiable",
 }
-Answer = tuple[bytes, bytes]  # head, body
+Response = tuple[bytes, bytes]  # head, body
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredObject:
     """An object's bytes and its quoted ETag."""
 
     body: bytes
     etag: str
 
 
-def load(folder: Path, bucket: str) -> dict[str, Stored]:
+def load(folder: Path, bucket: str) -> dict[str, StoredObject]:
     """All files below `folder` by their URL paths."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {f"/{bucket}/{path.relative_to(folder).as_posix()}": _stored(path.read_bytes()) for path in files}
 
 
-def _stored(body: bytes) -> Stored:
-    return Stored(body, f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
+def _stored(body: bytes) -> StoredObject:
+    return StoredObject(body, f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
 
 
-def answer(objects: Mapping[str, Stored], request: bytes) -> Answer:
-    """The head and the body of the answer to a request, given the head of the request."""
+def respond(objects: Mapping[str, StoredObject], request: bytes) -> Response:
+    """The head of a request -> the head and the body of the response."""
     line, *fields = request.decode("latin-1").split("\r\n")
     method, target, _ = line.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
@@ -66,30 +66,30 @@ def answer(objects: Mapping[str, Stored], request: bytes) -> Answer:
     return head, b"" if method == "HEAD" else body
 
 
-def _read(found: Stored, headers: Mapping[str, str]) -> Answer:
+def _read(found: StoredObject, headers: Mapping[str, str]) -> Response:
     common = f"ETag: {found.etag}\r\nLast-Modified: {LAST_MODIFIED}\r\nAccept-Ranges: bytes\r\n"
     if headers.get("if-none-match") in (found.etag, "*"):
         return _head(304, common), b""
     common += "Content-Type: text/html\r\n"
-    byte_range = RANGE.fullmatch(headers.get("range", ""))
-    if byte_range is None:
+    requested = RANGE.fullmatch(headers.get("range", ""))
+    if requested is None:
         return _head(200, f"{common}Content-Length: {len(found.body)}\r\n"), found.body
     size = len(found.body)
-    start, end = _span(byte_range[1], byte_range[2], size)
+    start, end = _byte_range(requested[1], requested[2], size)
     if start >= end:
         return _error(416, "InvalidRange")
     common += f"Content-Range: bytes {start}-{end - 1}/{size}\r\nContent-Length: {end - start}\r\n"
     return _head(206, common), found.body[start:end]
 
 
-def _span(first: str, last: str, size: int) -> tuple[int, int]:
-    """The start and the exclusive end of a Range `first-last`, `first-` or `-length`."""
+def _byte_range(first: str, last: str, size: int) -> tuple[int, int]:
+    """`first-last`, `first-` or `-length` of a Range header -> start and exclusive end."""
     if not first:
         return max(size - int(last or 0), 0), size
     return int(first), min(int(last) + 1, size) if last else size
 
 
-def _error(status: int, code: str) -> Answer:
+def _error(status: int, code: str) -> Response:
     body = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code></Error>'.encode()
     return _head(status, f"Content-Type: application/xml\r\nContent-Length: {len(body)}\r\n"), body
 
@@ -101,7 +101,7 @@ def _head(status: int, fields: str) -> bytes:
 class Connection(asyncio.Protocol):
     """The keep-alive connection of one client."""
 
-    def __init__(self, objects: Mapping[str, Stored]) -> None:
+    def __init__(self, objects: Mapping[str, StoredObject]) -> None:
         self._objects = objects
         self._unread = b""
 
@@ -111,11 +111,11 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *requests, self._unread = (self._unread + data).split(BLANK_LINE)
         for request in requests:
-            self._transport.writelines(answer(self._objects, request))
+            self._transport.writelines(respond(self._objects, request))
 
 
-async def serve(objects: Mapping[str, Stored]) -> None:
-    """Serve on a free port of the loopback interface, and print it."""
+async def serve(objects: Mapping[str, StoredObject]) -> None:
+    """Serve on a free port of the loopback interface, and print the port."""
     server = await asyncio.get_running_loop().create_server(lambda: Connection(objects), "127.0.0.1", 0)
     click.echo(server.sockets[0].getsockname()[1])
     await server.serve_forever()
@@ -123,7 +123,7 @@ async def serve(objects: Mapping[str, Stored]) -> None:
 
 @contextmanager
 def object_server(folder: Path, bucket: str) -> Iterator[str]:
-    """Run the server as a process; yields its endpoint."""
+    """Run the server in a process of its own; yields its endpoint."""
     command = [sys.executable, "-m", __spec__.name, str(folder), bucket]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         try:

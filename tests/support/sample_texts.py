@@ -1,11 +1,12 @@
-"""Texts of the sample stories, and the page text around them."""
+"""Texts of the sample stories, and the material that edits of them draw on."""
 
 import random
 
 from neardup.core.text.html import Extraction, visible_text
-from neardup.insights.evaluate.around import Around, bare
+from neardup.insights.evaluate.other_stories import OtherStories, strip_signs
 from neardup.records import Language
 
+from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES
 
 
@@ -18,23 +19,26 @@ def texts_of(language: Language) -> list[str]:
     return sorted(texts, key=len, reverse=True)
 
 
-STORIES = {language: texts_of(language) for language in Language}
+STORIES = {language: texts_of(language) for language in SAMPLED}
 
 
-def around(language: Language) -> Around:
-    """The page text around the second story; the longest story is the host."""
+def around(language: Language) -> OtherStories:
+    """The `OtherStories` of the second-longest story; the longest is the host."""
     words = [text.split() for text in STORIES[language]]
     others = [words[0], *words[2:]]
-    common = frozenset(bare(word).casefold() for word in words[2]) & {bare(word).casefold() for word in words[3]}
-    return Around(language, others, words[0], words[0] + words[2], common)
+    common = frozenset(strip_signs(word).casefold() for word in words[2]) & {
+        strip_signs(word).casefold() for word in words[3]
+    }
+    return OtherStories(language, others, words[0], words[0] + words[2], common)
 
 
-AROUND = {language: around(language) for language in Language}
+AROUND = {language: around(language) for language in SAMPLED}
 
 
 def story(language: Language) -> str:
+    """The second-longest sample story."""
     return STORIES[language][1]
 
 
-def chance(seed: int = 1) -> random.Random:
+def rng(seed: int = 1) -> random.Random:
     return random.Random(seed)

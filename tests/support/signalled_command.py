@@ -36,7 +36,7 @@ def run(number: int, at: int, arguments: list[str]) -> None:
 
         yield watch
 
-    console.watching = watching
+    console.show_progress = watching
     try:
         main(arguments)
     finally:

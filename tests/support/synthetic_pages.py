@@ -1,20 +1,21 @@
-"""Pages of synthetic stories, with bucket sizes as uneven as those of prose."""
+"""Pages of synthetic stories, with bucket sizes as skewed as those of prose."""
 
 from collections.abc import AsyncIterator, Mapping
 
 import numpy as np
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.records import NUMBER_OF, Language
+from neardup.records import Language
 
 from tests.support import synthetic
+from tests.support.languages import NAMES, NUMBER_OF
 from tests.support.synthetic_stories import FIRST_ID, ID_STEP
 
 
 async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintArrays]:
-    """Pages of as many stories of each language as `sizes` says, numbered from 1."""
+    """Pages of `sizes[language]` stories of each language, numbered from 1."""
     number = 1
     for language, count in sizes.items():
-        for part in synthetic.drawn(np.random.default_rng(1), synthetic.prose(language), count):
+        for part in synthetic.draw_chunks(np.random.default_rng(1), synthetic.prose(language), count):
             numbers = np.arange(number, number := number + len(part))
             yield FingerprintArrays(
                 numbers.astype(np.uint32),
@@ -23,4 +24,5 @@ async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintAr
                 np.ascontiguousarray(part.simhashes).view(np.uint64),
                 part.signatures,
                 np.ones(len(part), np.bool_),
+                NAMES,
             )

@@ -7,9 +7,11 @@ import click
 import numpy as np
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.redis.commands import batches
+from neardup.languages import LANGUAGES
 from neardup.ledger import changes, stories
-from neardup.records import LANGUAGES, Banded, Fingerprint, Fingerprinted, Language, Outcome, Story
+from neardup.records import Banded, Fingerprint, Fingerprinted, Outcome, Story
 
+from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
 from tests.support.resource_meter import cpu_seconds
 from tests.support.synthetic import HASH_BYTES
 
@@ -39,31 +41,34 @@ WORDS = [
 ]
 MICRO = 1e6
 PLATFORM = {
-    Language.HINDI: 4_170_000,
-    Language.MALAYALAM: 2_060_000,
-    Language.BENGALI: 1_850_000,
-    Language.MARATHI: 1_850_000,
-    Language.TAMIL: 1_820_000,
-    Language.TELUGU: 1_540_000,
-    Language.GUJARATI: 1_120_000,
-    Language.ENGLISH: 710_000,
-    Language.ODIA: 410_000,
-    Language.PUNJABI: 270_000,
+    HINDI: 4_170_000,
+    MALAYALAM: 2_060_000,
+    BENGALI: 1_850_000,
+    MARATHI: 1_850_000,
+    TAMIL: 1_820_000,
+    TELUGU: 1_540_000,
+    GUJARATI: 1_120_000,
+    ENGLISH: 710_000,
+    ODIA: 410_000,
+    PUNJABI: 270_000,
 }
 
 
-def draw(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
-    """Synthetic stories with these ids and distinct texts."""
+def random_stories(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
+    """Synthetic stories with these ids, of random languages and with random fingerprints."""
     rng = np.random.default_rng(seed)
     hashes = rng.integers(0, 256, (len(ids), HASH_BYTES + ROWS), np.uint8)
-    spoken = rng.integers(0, len(LANGUAGES), len(ids)).tolist()
-    pairs = zip(spoken, hashes, strict=True)
-    return told(rng, ids, [Banded(LANGUAGES[n], drawn[:16].tobytes(), drawn[16:].tobytes()) for n, drawn in pairs])
+    languages = rng.integers(0, len(LANGUAGES), len(ids)).tolist()
+    fingerprints = [
+        Banded(LANGUAGES[language], row[:HASH_BYTES].tobytes(), row[HASH_BYTES:].tobytes())
+        for language, row in zip(languages, hashes, strict=True)
+    ]
+    return stories_of(rng, ids, fingerprints)
 
 
-def told(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Banded]) -> list[Fingerprinted]:
-    """Synthetic stories with these ids and fingerprints; author, title and times are drawn at random."""
-    hashes = iter(rng.integers(0, 256, (len(ids), 2 * HASH_BYTES), np.uint8))
+def stories_of(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Banded]) -> list[Fingerprinted]:
+    """Synthetic stories with these ids and fingerprints; author, title and times are random."""
+    hashes = rng.integers(0, 256, (len(ids), 2 * HASH_BYTES), np.uint8)
     words = iter(rng.integers(0, len(WORDS), (len(ids), 6)).tolist())
     lengths = rng.integers(2, 7, len(ids)).tolist()
     times = (rng.integers(0, PERIOD, len(ids)) + FIRST_TIME).tolist()
@@ -77,24 +82,25 @@ def told(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Ba
                 published_at=time,
                 updated_at=time,
             ),
-            Fingerprint(drawn[:16].tobytes(), banded.simhash, banded.signature, 1130, 1050),
-            f'"{drawn[16:].tobytes().hex()}"',
+            Fingerprint(row[:HASH_BYTES].tobytes(), banded.simhash, banded.signature, 1130, 1050),
+            f'"{row[HASH_BYTES:].tobytes().hex()}"',
         )
-        for story_id, banded, length, time in zip(ids, fingerprints, lengths, times, strict=True)
-        for drawn in [next(hashes)]
+        for story_id, banded, length, time, row in zip(ids, fingerprints, lengths, times, hashes, strict=True)
     ]
 
 
 def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
+    """Commit a batch in which no pair is nominated."""
     stories.commit(db, stories.Batch(outcomes, (), 1, {}, None))
 
 
 def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
-    spent = 0.0
-    for seed, portion in enumerate(batches(ids, FILL_BATCH)):
-        outcomes = draw(portion, seed)
-        spent -= cpu_seconds()
+    """Commit random stories with these ids, and print the CPU time of the commits."""
+    cpu = 0.0
+    for seed, batch in enumerate(batches(ids, FILL_BATCH)):
+        outcomes = random_stories(batch, seed)
+        cpu -= cpu_seconds()
         commit(db, outcomes)
-        spent += cpu_seconds()
+        cpu += cpu_seconds()
     changes.prune(db, 0)
-    click.echo(f"filled in batches of {FILL_BATCH:,}, us of CPU a story: {spent / len(ids) * MICRO:.1f}")
+    click.echo(f"filled in batches of {FILL_BATCH:,}: {cpu / len(ids) * MICRO:.1f} us of CPU per story")

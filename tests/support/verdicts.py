@@ -13,7 +13,7 @@ def give_verdict(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]], verdi
     chosen = set(pairs)
     ids = [flag_id for flag_id, *pair in db.execute("SELECT flag_id, a, b FROM flags") if tuple(pair) in chosen]
     assert ids, "none of the pairs is flagged"
-    return verdicts.judge(db, ids, verdict, "", "Asha", verdicts.state(db, ids))
+    return verdicts.decide(db, ids, verdict, "", "Asha", verdicts.state(db, ids))
 
 
 def undo(db: sqlite3.Connection, decision: int) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from neardup.config.export import FORMATS, Format
-from neardup.records import ISO_CODES
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.command import Neardup, embedded
+from tests.support.languages import CODES
 from tests.support.servers import REGION, Aws
 from tests.support.webhook_server import webhook_server
 
@@ -100,8 +100,9 @@ def test_flags_can_be_chosen(flagged: Neardup) -> None:
 @pytest.mark.parametrize(("options", "words"), [
     (["--language", "klingon"], "--language: unknown language 'klingon'"),
     (["--since", "soon"], "--since: 'soon' is not"),
-    (["--since", "2026-01-02", "--until", "2026-01-01"], "--since: nothing lies between it and --until"),
-    (["-o", "s3://bucket"], "--output: not s3://BUCKET/KEY"), (["-o", "a.xlsx", "--bom"], "--bom: xlsx takes none"),
+    (["--since", "2026-01-02", "--until", "2026-01-01"], "--since must be before --until"),
+    (["-o", "s3://bucket"], "--output: not s3://BUCKET/KEY"), (["-o", "a.xlsx", "--bom"],
+    "--bom: only CSV files have a byte order mark, not xlsx"),
 ])  # fmt: skip
 def test_a_wrong_option_is_one_error_line(flagged: Neardup, options: list[str], words: str) -> None:
     ended = flagged("export", *options)
@@ -145,7 +146,7 @@ def test_a_run_writes_its_page_and_prints_its_path(make_neardup: Callable[[str],
         assert excerpts, f"no copied passage of {one.attributes['id']}"
         assert len(excerpts) % 2 == 0
         assert all(excerpt.css("mark") for excerpt in excerpts)
-    assert {one.attributes["lang"] for one in tree.css("dd")} == set(ISO_CODES)
+    assert {one.attributes["lang"] for one in tree.css("dd")} == set(CODES.values())
     assert "Seventh on the List" in tree.text()
 
 

@@ -110,7 +110,7 @@ def test_the_tables_name_languages_layouts_and_the_box(neardup: Neardup) -> None
         (stories("HINDI"), ["--stories", "LANGUAGE=N"]),
         (stories("HINDI=-5"), ["--stories", "LANGUAGE=N"]),
         (stories("hi=" + "9" * 5000), ["--stories", "LANGUAGE=N"]),
-        (["--memory", "plenty"], ["--memory", "'plenty' is not a size"]),
+        (["--memory", "plenty"], ["--memory", "'plenty' is not a size such as 8GiB"]),
     ],
 )
 def test_wrong_arguments(neardup: Neardup, arguments: list[str], words: list[str]) -> None:

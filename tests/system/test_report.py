@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from neardup.records import Kind
+from neardup.core.verify.tiers import kinds
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.command import Neardup
@@ -41,10 +41,10 @@ def test_a_report_shows_the_contents_of_the_ledger(neardup: Neardup) -> None:
     assert len(ids) == len(set(ids)), "two plots share an id"
     counted = rows_of(tree, "language")
     flagged = neardup("status", "--json").facts["flags"]
-    for language, kinds in flagged.items():
-        assert counted[language] == [*(str(kinds.get(kind, 0)) for kind in Kind), str(sum(kinds.values()))]
+    for language, counts in flagged.items():
+        assert counted[language] == [*(str(counts.get(kind, 0)) for kind in kinds()), str(sum(counts.values()))]
     assert len(counted) == 1 + len(flagged)
-    assert counted["all"][-1] == str(sum(sum(kinds.values()) for kinds in flagged.values()))
+    assert counted["all"][-1] == str(sum(sum(counts.values()) for counts in flagged.values()))
     times = {stage: row[0] for stage, row in rows_of(tree, "stage").items()}
     assert times.keys() == STAGES
     assert times["fingerprint"] == "61", "each story was fingerprinted once"

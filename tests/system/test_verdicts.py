@@ -9,20 +9,21 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
 from neardup.ledger import connect, flags, read, verdicts
 from neardup.ledger.selection import Selection
-from neardup.records import Kind, Verdict
+from neardup.records import Verdict
 
 from tests.support.command import Neardup, embedded
 from tests.support.paths import SAMPLES
 
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
 ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
-PAIRS = {kind: [(pair["a"], pair["b"]) for pair in TRUTH if pair["kind"] == kind] for kind in Kind}
+PAIRS = {kind: [(pair["a"], pair["b"]) for pair in TRUTH if pair["kind"] == kind] for kind in kinds()}
 VERDICTS = {
-    PAIRS[Kind.PARTIAL][0]: Verdict.TEMPLATE,
-    PAIRS[Kind.EXACT][0]: Verdict.NOT_SIMILAR,
-    PAIRS[Kind.NEAR][0]: Verdict.PLAGIARISM,
+    PAIRS[PARTIAL][0]: Verdict.TEMPLATE,
+    PAIRS[EXACT][0]: Verdict.NOT_SIMILAR,
+    PAIRS[NEAR][0]: Verdict.PLAGIARISM,
 }
 TEMPLATE, NOT_SIMILAR, PLAGIARISM = VERDICTS
 NEW = 4_199_999
@@ -59,7 +60,7 @@ class Platform:
         with closing(connect(self.neardup.ledger)) as db:
             for pair, verdict in VERDICTS.items():
                 [flag_id] = db.execute("SELECT flag_id FROM flags WHERE a = ? AND b = ?", pair).fetchone()
-                verdicts.judge(db, [flag_id], verdict, "as seen", "Asha", verdicts.state(db, [flag_id]))
+                verdicts.decide(db, [flag_id], verdict, "as seen", "Asha", verdicts.state(db, [flag_id]))
 
     def flagged(self) -> dict[tuple[int, int], tuple[str, str, str | None]]:
         """The kind, status and context of all flags that are not withdrawn."""
@@ -169,4 +170,6 @@ def test_evaluate_and_replay_measure_flags_by_verdicts(platform: Platform) -> No
         "not_similar": 1,
         "spared": 0,
     }
-    assert "of 2 judged real copies 1  (template 1) would have been lost" in platform.neardup(*strict).out
+    assert (
+        "of 2 pairs decided to be copies 1  (template 1) would not have been flagged" in platform.neardup(*strict).out
+    )

@@ -54,14 +54,12 @@ def test_a_missing_folder_of_pages(make_neardup: Make) -> None:
     assert_one_line(make_neardup(embedded(stories=Path("/nowhere")))("backfill"), 1, "no folder /nowhere")
 
 
-def test_a_failed_export_fails_the_run_and_loses_nothing(make_neardup: Make) -> None:
+def test_an_export_that_cannot_be_written_is_one_warning(make_neardup: Make) -> None:
     neardup = make_neardup(embedded() + '\n[export]\npath = "/proc/flags.csv"\n')
     ended = neardup("backfill")
-    assert (ended.code, "cannot write /proc/flags.csv" in ended.err) == (1, True), ended.err
-    assert neardup("status", "--json").facts["runs"][0]["status"] == "failed"
-    neardup.configure(embedded())
-    assert neardup("backfill", "--json").facts["status"] == "done"
-    assert len(neardup.pairs()) == PLANTED, "flags of the failed run were lost"
+    assert (ended.code, ended.err.count("cannot write /proc/flags.csv")) == (0, 1), ended.err
+    assert neardup("status", "--json").facts["runs"][0]["status"] == "done"
+    assert len(neardup.pairs()) == PLANTED, "the run whose file could not be written has flagged its pairs"
 
 
 @pytest.mark.parametrize(

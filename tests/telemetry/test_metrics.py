@@ -1,7 +1,7 @@
 """Metrics are declared in neardup.telemetry.metrics only, and keep the names that dashboards use.
 
 The golden file holds what `neardup run` returns after its first run on the samples: name, type and help of each metric,
-and all values but zeros.  Times, bytes and numbers of batches vary between runs, so that * stands for them.
+and all values but zeros.  Times, bytes and numbers of batches vary between runs, so the file has * in their place.
 """
 
 import ast
@@ -83,8 +83,10 @@ def test_no_metric_is_declared_elsewhere() -> None:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == "prometheus_client":
-                made = makers & {alias.name for alias in node.names}
-                assert not made, f"{path.name} declares a {made.pop()}: that belongs in neardup/telemetry/metrics.py"
+                imported = makers & {alias.name for alias in node.names}
+                assert not imported, (
+                    f"{path.name} declares a {imported.pop()}: that belongs in neardup/telemetry/metrics.py"
+                )
 
 
 def test_every_declared_metric_is_used() -> None:

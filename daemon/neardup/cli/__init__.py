@@ -1,6 +1,5 @@
-"""The commands; nothing but parsing, wiring and exit codes."""
+"""The commands: parsing, wiring and exit codes, nothing else."""
 
-from neardup.cli import dead_letters, insights, maintenance, moderation, runs
-from neardup.cli.base import main
+from neardup.cli.group import main
 
-__all__ = ["dead_letters", "insights", "main", "maintenance", "moderation", "runs"]
+__all__ = ["main"]

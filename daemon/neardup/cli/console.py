@@ -1,4 +1,4 @@
-"""What people see while a command is at work: log lines and progress, on stderr."""
+"""What a command writes to stderr: log lines, progress, and the error it ends with."""
 
 import logging
 import os
@@ -19,52 +19,52 @@ from neardup.pipeline.progress import Progress as RunProgress
 from neardup.pipeline.progress import Watch
 
 LOG_EVERY_SECONDS = 30.0
-FIRST = ("timestamp", "level", "run", "event")
+COMMON_KEYS = ("timestamp", "level", "run", "event")
 
 err = Console(stderr=True, highlight=False)
 log = structlog.get_logger()
 
 
 def set_up_logging() -> None:
-    """Log lines to stderr: coloured on a terminal, a JSON object each otherwise, as under systemd.
+    """Log to stderr: coloured lines on a terminal, otherwise (as under systemd) one JSON object a line.
 
-    A line has `timestamp`, `level` and `event`; `run`, the id of the run it was written in; `story`, the id of the
-    story it is about; and what the event is told with.  There is none of a story that is well.
+    A line has `timestamp`, `level`, `event` and the fields of the event; `run`, the id of the run, if there is one; and
+    `story`, the id of the story it is about.  A story that is processed without trouble is not logged.
     """
-    told: list[structlog.typing.Processor] = [
+    shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _in_order,
+        _common_keys_first,
     ]
     rendered: list[structlog.typing.Processor] = (
         [structlog.dev.ConsoleRenderer()]
         if sys.stderr.isatty()
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     )
-    stamina.instrumentation.set_on_retry_hooks([])  # retries are counted, and told, where they are made
+    stamina.instrumentation.set_on_retry_hooks([])  # neardup.retry counts and logs the retries itself
     structlog.configure(
-        processors=[*told, *rendered],
+        processors=[*shared, *rendered],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-    of_libraries = logging.StreamHandler(sys.stderr)
-    of_libraries.setFormatter(
+    library_handler = logging.StreamHandler(sys.stderr)
+    library_handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendered],
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *told],
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
         )
     )
-    logging.basicConfig(level=logging.WARNING, handlers=[of_libraries])
+    logging.basicConfig(level=logging.WARNING, handlers=[library_handler])
 
 
-def _in_order(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """What every line has comes first."""
-    return {**{key: line[key] for key in FIRST if key in line}, **line}
+def _common_keys_first(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Put the keys that every line has first."""
+    return {**{key: line[key] for key in COMMON_KEYS if key in line}, **line}
 
 
-def tell_why(error: NeardupError) -> None:
-    """The line that a command ends with: in the journal an object like the others."""
+def print_error(error: NeardupError) -> None:
+    """Print the error that ends a command: a JSON log line in systemd's journal, otherwise plain text."""
     if "JOURNAL_STREAM" in os.environ and not sys.stderr.isatty():
         log.error("failed", why=str(error), **({} if error.run is None else {"run": error.run}))
     else:
@@ -72,8 +72,8 @@ def tell_why(error: NeardupError) -> None:
 
 
 @contextmanager
-def watching(command: str) -> Iterator[Watch]:
-    """A progress bar on a terminal, a log line now and then otherwise."""
+def show_progress(command: str) -> Iterator[Watch]:
+    """Show a run's progress: a bar on a terminal, otherwise a log line every LOG_EVERY_SECONDS."""
     if err.is_terminal:
         with Progress(
             TextColumn(command),
@@ -92,26 +92,26 @@ def watching(command: str) -> Iterator[Watch]:
                     task,
                     completed=progress.position,
                     total=progress.size or None,
-                    counts=in_short(progress) + (f", {speed:,.0f}/s" if speed else ""),
+                    counts=counts_in_words(progress) + (f", {speed:,.0f}/s" if speed else ""),
                 )
 
             yield show
             return
-    last = time.monotonic()
+    last_logged = time.monotonic()
 
-    def say(progress: RunProgress) -> None:
-        nonlocal last
-        if time.monotonic() - last >= LOG_EVERY_SECONDS:
-            last = time.monotonic()
-            log.info(command, so_far=in_short(progress), position=progress.position, size=progress.size)
+    def log_progress(progress: RunProgress) -> None:
+        nonlocal last_logged
+        if time.monotonic() - last_logged >= LOG_EVERY_SECONDS:
+            last_logged = time.monotonic()
+            log.info(command, so_far=counts_in_words(progress), position=progress.position, size=progress.size)
 
-    yield say
+    yield log_progress
 
 
 @contextmanager
-def counting(command: str) -> Iterator[Callable[[int], None]]:
-    """The same for a command that only counts."""
-    with watching(command) as watch:
+def show_count(command: str) -> Iterator[Callable[[int], None]]:
+    """Show the progress of a command that only counts; call the function with each new count."""
+    with show_progress(command) as watch:
         progress = RunProgress()
 
         def show(done: int) -> None:
@@ -121,7 +121,8 @@ def counting(command: str) -> Iterator[Callable[[int], None]]:
         yield show
 
 
-def in_short(progress: RunProgress) -> str:
+def counts_in_words(progress: RunProgress) -> str:
+    """Format the counts that are not zero, such as "1,024 listed, 3 skipped, 17 flagged"."""
     counts = progress.counts
     numbers = (
         (counts.listed, "listed"),

@@ -7,7 +7,7 @@ import click
 
 from neardup.cli import printing
 from neardup.cli.base import command, json_option
-from neardup.cli.runs import run_and_tell
+from neardup.cli.runs import run_and_print
 from neardup.config import Config
 from neardup.errors import Misuse
 from neardup.ledger import connect, dead_letters, read, translated
@@ -25,27 +25,27 @@ reason_option = click.option(
 @command
 @keys_argument
 @reason_option
-@click.option("--drop", is_flag=True, help="Delete them instead; they will not be retried.")
+@click.option("--drop", is_flag=True, help="Delete the selected dead letters; they will not be retried.")
 @json_option
 def dead_letters_(config: Config, *, keys: tuple[str, ...], reason: str | None, drop: bool, as_json: bool) -> None:
     """List the stories and rows that could not be processed, or those with the given KEYs (a story's key is its id)."""
     choice = Choice(reason, keys)
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         counts = dead_letters.counted(db, choice)
-        letters = [] if drop else dead_letters.listed(db, choice, limit=-1 if as_json else SHOWN)
+        shown = [] if drop else dead_letters.listed(db, choice, limit=-1 if as_json else SHOWN)
     if drop:
         if not keys and reason is None:
-            raise Misuse("--drop: which? give KEYs or --reason")
+            raise Misuse("--drop needs KEYs or --reason")
         with closing(connect(config.ledger.path)) as db, translated(config.ledger.path):
             dropped = dead_letters.drop(db, choice)
-        click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead letters are dropped")
+        click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead letters were deleted")
         return
-    for letter in letters:
-        letter |= {name: rfc3339(letter[name]) for name in ("first_at", "last_at")}
+    for dead_letter in shown:
+        dead_letter |= {name: rfc3339(dead_letter[name]) for name in ("first_at", "last_at")}
     if as_json:
-        click.echo(json.dumps({"by_reason": counts, "dead_letters": letters}, ensure_ascii=False))
+        click.echo(json.dumps({"by_reason": counts, "dead_letters": shown}, ensure_ascii=False))
     else:
-        printing.show_dead_letters(counts, letters)
+        printing.show_dead_letters(counts, shown)
 
 
 @command
@@ -56,4 +56,4 @@ def retry(config: Config, *, keys: tuple[str, ...], reason: str | None, as_json:
     """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         dead_letters.refuse_unknown(db, keys)
-    run_and_tell(config, "retry", as_json, letters=Choice(reason, keys))
+    run_and_print(config, "retry", as_json, dead_letters=Choice(reason, keys))

@@ -1,4 +1,4 @@
-"""The event loop of a command, and what signals do to it."""
+"""The event loop of a command, and how it handles SIGTERM and SIGINT."""
 
 import asyncio
 import signal
@@ -12,15 +12,16 @@ from neardup.garbage_collection import collect_seldom
 T = TypeVar("T")
 
 
-def run_async(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]], *, drains: bool = False) -> T:
-    """Run `work(stop)`; SIGTERM and SIGINT set `stop` for work that drains, and cancel any other."""
+def run_async(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]], *, finishes_queued_work: bool = False) -> T:
+    """Run `work(stop)`.  SIGTERM and SIGINT cancel it, or set `stop` if it finishes its queued work first."""
 
     async def with_signals() -> T:
         stop = asyncio.Event()
-        working = asyncio.ensure_future(work(stop))
+        task = asyncio.ensure_future(work(stop))
+        on_signal = stop.set if finishes_queued_work else task.cancel
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set if drains else working.cancel)
-        return await working
+            asyncio.get_running_loop().add_signal_handler(number, on_signal)
+        return await task
 
     collect_seldom()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

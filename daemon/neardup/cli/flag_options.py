@@ -1,4 +1,4 @@
-"""The options that select flags."""
+"""The command-line options that select flags."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
-from neardup.cli.base import time_of
+from neardup.cli.base import parse_time_option
+from neardup.config import Config
+from neardup.core.verify import tiers
 from neardup.errors import Misuse
+from neardup.languages import Languages
 from neardup.ledger.selection import Selection
-from neardup.records import Kind, Language, Verdict, language_of
+from neardup.records import Language, Verdict
 from neardup.source.parse import MAX_ID
 
-KINDS = [kind.value for kind in Kind]  # click takes enumerations by the names of their members
 STATUSES = ["open", "withdrawn", *(verdict.value for verdict in Verdict)]
 story_id = click.IntRange(0, MAX_ID)
 
@@ -24,7 +26,7 @@ OPTIONS = (
         metavar="L",
         help="A name or an ISO code, such as HINDI or hi; may be repeated.",
     ),
-    click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="May be repeated."),
+    click.option("--kind", "kinds", multiple=True, type=click.Choice(tiers.kinds()), help="May be repeated."),
     click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="May be repeated.  [open]"),
     click.option(
         "--min-score", type=click.FloatRange(0, 1), help="Jaccard similarity or a containment is at least this."
@@ -38,11 +40,12 @@ OPTIONS = (
 )
 
 
-def selects(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command whose function receives the selected flags as `selection`; by default all open flags."""
+def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
+    """Add OPTIONS to a command; its function receives them as one `selection`, by default all open flags."""
 
     @wraps(function)
     def with_selection(
+        config: Config,
         *args: Any,
         languages: tuple[str, ...],
         kinds: tuple[str, ...],
@@ -56,12 +59,12 @@ def selects(function: Callable[..., None]) -> Callable[..., None]:
         only_new: bool,
         **options: Any,
     ) -> None:
-        after, before = time_of("--since", since), time_of("--until", until)
+        after, before = parse_time_option("--since", since), parse_time_option("--until", until)
         if after is not None and before is not None and after >= before:
-            raise Misuse("--since: nothing lies between it and --until")
+            raise Misuse("--since must be before --until")
         selection = Selection(
-            languages=tuple(map(_language, languages)),
-            kinds=tuple(map(Kind, kinds)),
+            languages=tuple(_language(config.registry, name) for name in languages),
+            kinds=kinds,
             statuses=statuses or ("open",),
             score=min_score,
             author=author,
@@ -71,15 +74,15 @@ def selects(function: Callable[..., None]) -> Callable[..., None]:
             until=before,
             only_new=only_new,
         )
-        function(*args, selection=selection, **options)
+        function(config, *args, selection=selection, **options)
 
     for option in reversed(OPTIONS):
         with_selection = option(with_selection)
     return with_selection
 
 
-def _language(name: str) -> Language:
+def _language(languages: Languages, name: str) -> Language:
     try:
-        return language_of(name)
+        return languages.find(name)
     except ValueError:
         raise Misuse(f"--language: unknown language {name!r}") from None

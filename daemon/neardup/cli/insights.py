@@ -1,4 +1,4 @@
-"""The commands that measure: `evaluate`, `plan`, `replay`, `report`."""
+"""The commands that measure and project: `evaluate`, `plan`, `replay`, `report`."""
 
 import json
 import re
@@ -9,22 +9,22 @@ from pathlib import Path
 import click
 
 from neardup.cli import console, printing
-from neardup.cli.base import command, json_option, time_of
+from neardup.cli.base import command, json_option, parse_time_option
 from neardup.cli.event_loop import run_async
 from neardup.config import Config
 from neardup.errors import Misuse
 from neardup.insights.evaluate import copies, copies_tables, report, truth_tables
 from neardup.insights.evaluate.tables import show
-from neardup.insights.evaluate.truth import read_labels
-from neardup.insights.evaluate.truth import score as score_labels
+from neardup.insights.evaluate.truth import read_labels, score_flags
 from neardup.insights.plan.facts import plan as plan_for
-from neardup.insights.plan.sample import take
+from neardup.insights.plan.sample import read_sample
 from neardup.insights.plan.tables import tables as plan_tables
-from neardup.insights.report.facts import facts_of
+from neardup.insights.report.facts import read_facts
 from neardup.insights.report.page import write_report
-from neardup.insights.what_if import replay as replay_pairs
+from neardup.insights.what_if import what_if
+from neardup.languages import Languages
 from neardup.ledger import read, snapshot, translated
-from neardup.records import Language, language_of
+from neardup.records import Language
 
 score = click.FloatRange(0, 1, min_open=True)
 SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([KMGT]?)(i?)B", re.IGNORECASE)
@@ -41,23 +41,21 @@ MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
 @json_option
 def replay(config: Config, since: str | None, until: str | None, as_json: bool, **thresholds: float | None) -> None:
     """Show what other thresholds would flag among the candidates on record, by kind and language."""
-    given = {name: value for name, value in thresholds.items() if value is not None}
-    if not given or any(value != value for value in given.values()):  # noqa: PLR0124 - click lets nan through
-        raise Misuse("say what to change: --hamming, --jaccard or --containment, with a number")
-    other = config.detection.model_copy(
-        update=given
-        | {"languages": {name: own.model_copy(update=given) for name, own in config.detection.languages.items()}}
-    )
-    period = time_of("--since", since) or 0, time_of("--until", until) or sys.maxsize
+    changed = {name: value for name, value in thresholds.items() if value is not None}
+    if not changed or any(value != value for value in changed.values()):  # noqa: PLR0124 - click accepts nan
+        raise Misuse("give at least one of --hamming, --jaccard and --containment, with a number")
+    languages = {name: own.model_copy(update=changed) for name, own in config.detection.languages.items()}
+    detection = config.detection.model_copy(update=changed | {"languages": languages})
+    period = parse_time_option("--since", since) or 0, parse_time_option("--until", until) or sys.maxsize
     if period[0] >= period[1]:
-        raise Misuse("--since: nothing lies between it and --until")
+        raise Misuse("--since must be before --until")
     db = read(config.ledger.path)
     with translated(config.ledger.path), snapshot(db):
-        facts = replay_pairs(db, other, *period)
+        facts = what_if(db, detection, *period)
     if as_json:
         click.echo(json.dumps(facts))
     else:
-        printing.show_replay(facts)
+        printing.show_what_if(facts)
 
 
 @command
@@ -74,7 +72,7 @@ def replay(config: Config, since: str | None, until: str | None, as_json: bool, 
 def evaluate(
     config: Config, *, sample: int, min_words: int, seed: int, html: Path | None, truth: Path | None, as_json: bool
 ) -> None:
-    """Measure recall: of copies made from your own stories, or of pairs that you labelled.
+    """Measure recall on copies made from your own stories, or on pairs that you labelled.
 
     Without --truth, this command copies stories of the configured source, with known edits, into a
     temporary folder, and runs the real pipeline on it with the thresholds of [detection].  It does
@@ -86,12 +84,12 @@ def evaluate(
         labels = read_labels(truth)
         db = read(config.ledger.path)
         with translated(config.ledger.path), snapshot(db):
-            facts = score_labels(db, labels)
+            facts = score_flags(db, labels)
         tables, page = truth_tables.tables(facts), html
         if page is not None:
             report.write_truth(page, facts)
     else:
-        progress = copies.Progress(console.counting, console.watching)
+        progress = copies.Progress(console.show_count, console.show_progress)
         facts = run_async(lambda _: copies.evaluate_copies(config, sample, min_words, seed, progress))
         tables, page = copies_tables.tables(facts), html or config.ledger.path.parent / "evaluation.html"
         report.write_copies(page, facts)
@@ -100,7 +98,7 @@ def evaluate(
     else:
         show(printing.out, tables)
     if page is not None:
-        click.echo(f"The page: {page}", err=as_json)
+        click.echo(f"Report: {page}", err=as_json)
 
 
 @command
@@ -120,17 +118,16 @@ def evaluate(
 def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, memory: str, as_json: bool) -> None:
     """Project what the corpus needs: memory, disk and time, and when the box will be full.
 
-    Lists the configured source once and reads a sample of its pages.  Does not touch ledger or
-    index.  With --stories it reads nothing, and takes the stories to be typical prose of their
-    language.
+    This command lists the configured source once and reads a sample of its pages.  It does not touch
+    ledger or index.  With --stories it reads nothing, and assumes typical prose of each language.
     """
-    room = _bytes_of(memory)
-    given, drawn = _counts_of(counts), None
+    memory_bytes = _parse_size(memory)
+    stories, pages = _parse_counts(config.registry, counts), None
     if not counts:
-        with console.counting("plan") as listed:
-            drawn = run_async(lambda _: take(config, sample, listed))
-        given = drawn.listed
-    facts = plan_for(config, drawn, given, daily, room)
+        with console.show_count("plan") as show_listed:
+            pages = run_async(lambda _: read_sample(config, sample, show_listed))
+        stories = pages.listed
+    facts = plan_for(config, pages, stories, daily, memory_bytes)
     if as_json:
         click.echo(json.dumps(facts))
         return
@@ -150,17 +147,17 @@ def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, me
 def report_(config: Config, output: Path | None) -> None:
     """Write an HTML page of plots for operators: flags, scores, buckets, latencies."""
     page = output or config.ledger.path.parent / "report.html"
-    write_report(page, run_async(lambda _: facts_of(config)), config)
-    click.echo(f"The report: {page}")
+    write_report(page, run_async(lambda _: read_facts(config)), config)
+    click.echo(f"Report: {page}")
 
 
-def _counts_of(options: tuple[str, ...]) -> Counter[Language]:
-    """LANGUAGE=N, several times -> stories by language.  Raises Misuse."""
+def _parse_counts(languages: Languages, options: tuple[str, ...]) -> Counter[Language]:
+    """Parse the LANGUAGE=N options into stories by language.  Raises Misuse."""
     counts: Counter[Language] = Counter()
     for option in options:
         name, _, digits = option.partition("=")
         try:
-            language = language_of(name)
+            language = languages.find(name)
         except ValueError:
             raise Misuse(f"--stories: unknown language {name!r}") from None
         if not DIGITS.fullmatch(digits) or int(digits) > MOST_STORIES:
@@ -169,10 +166,10 @@ def _counts_of(options: tuple[str, ...]) -> Counter[Language]:
     return counts
 
 
-def _bytes_of(size: str) -> int:
-    """8GiB, 8GB, 512MiB, ... -> bytes.  Raises Misuse."""
+def _parse_size(size: str) -> int:
+    """Parse a size such as 8GiB, 8GB or 512MiB into bytes.  Raises Misuse."""
     found = SIZE.fullmatch(size.strip())
     if not found:
-        raise Misuse(f"--memory: {size!r} is not a size, like 8GiB")
+        raise Misuse(f"--memory: {size!r} is not a size such as 8GiB")
     number, prefix, binary = found.groups()
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))

@@ -26,11 +26,11 @@ from neardup.source.parse import id_of
 @json_option
 def status(config: Config, as_json: bool) -> None:
     """Show stories, flags, runs, dead letters and the index."""
-    found = run_async(lambda _: read_status(config))
+    current = run_async(lambda _: read_status(config))
     if as_json:
-        click.echo(json.dumps(asdict(found), ensure_ascii=False))
+        click.echo(json.dumps(asdict(current), ensure_ascii=False))
     else:
-        printing.show_status(found)
+        printing.show_status(current)
 
 
 @command
@@ -38,17 +38,19 @@ def status(config: Config, as_json: bool) -> None:
 def doctor(config: Config, as_json: bool) -> None:
     """Test config, ledger, index, source, object store, clock and fingerprints."""
 
-    async def probe(_: asyncio.Event) -> bool:
-        good = True
-        async for finding in examine(config):
-            good &= finding.good
+    async def print_probes(_: asyncio.Event) -> bool:
+        all_good = True
+        async for result in examine(config):
+            all_good &= result.good
             if as_json:
-                click.echo(json.dumps(asdict(finding), ensure_ascii=False))
+                click.echo(
+                    json.dumps({"part": result.part, "good": result.good, "said": result.message}, ensure_ascii=False)
+                )
             else:
-                click.echo(f"{'ok  ' if finding.good else 'FAIL'} {finding.part}: {finding.said}")
-        return good
+                click.echo(f"{'ok  ' if result.good else 'FAIL'} {result.part}: {result.message}")
+        return all_good
 
-    if not run_async(probe):
+    if not run_async(print_probes):
         raise SystemExit(1)
 
 
@@ -66,14 +68,14 @@ def backup(config: Config, path: Path, as_json: bool) -> None:
 def reindex(config: Config, as_json: bool) -> None:
     """Rebuild the index from the ledger, without reading a page."""
 
-    async def go(_: asyncio.Event) -> int:
+    async def rebuild_index(_: asyncio.Event) -> int:
         with only_one(config.ledger.path, "reindex"):
             async with open_app(config) as app:
-                with console.counting("reindex") as progress:
+                with console.show_count("reindex") as progress:
                     return await rebuild(app.index, app.ledger, app.version, progress)
 
-    done = run_async(go)
-    click.echo(json.dumps({"indexed": done}) if as_json else f"{done:,} stories are indexed")
+    indexed = run_async(rebuild_index)
+    click.echo(json.dumps({"indexed": indexed}) if as_json else f"{indexed:,} stories are indexed")
 
 
 @command
@@ -86,17 +88,17 @@ def forget(config: Config, listed_id: str, as_json: bool) -> None:
     except ValueError as error:
         raise Misuse(str(error)) from None
 
-    async def go(_: asyncio.Event) -> bool:
+    async def forget_story(_: asyncio.Event) -> bool:
         with only_one(config.ledger.path, "forget"):
             async with open_app(config) as app:
                 await catch_up(app.index, app.ledger, app.version)
-                there = await app.ledger.do(stories.forget, story_id)
+                forgotten = await app.ledger.do(stories.forget, story_id)
                 await catch_up(app.index, app.ledger, app.version)
-                return there
+                return forgotten
 
-    there = run_async(go)
+    forgotten = run_async(forget_story)
     click.echo(
-        json.dumps({"forgotten": there})
+        json.dumps({"forgotten": forgotten})
         if as_json
-        else f"story {story_id} {'is forgotten' if there else 'was not known'}"
+        else f"story {story_id} {'is forgotten' if forgotten else 'was not known'}"
     )

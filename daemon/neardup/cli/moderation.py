@@ -13,23 +13,22 @@ from neardup.app import comparer, extraction, open_checker, open_readers
 from neardup.cli import printing
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
-from neardup.cli.flag_options import selects
+from neardup.cli.flag_options import takes_flag_selection
 from neardup.config import Config
 from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, target_of
-from neardup.core.page import Unreadable, read_file
+from neardup.core.page import Unreadable, split_file
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import connect, flags, read, translated
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.app import serve
 from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
-from neardup.moderation.export.write import Order
+from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
-from neardup.pages.results import why
+from neardup.pages.results import explain
 from neardup.query.check import Match
 from neardup.query.compare import compare as compare_texts
-from neardup.records import language_of
 
 
 @command
@@ -39,19 +38,19 @@ from neardup.records import language_of
 def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None:
     """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
     try:
-        spoken = language_of(language)
+        text_language = config.registry.find(language)
     except ValueError:
         raise Misuse(f"--language: unknown language {language!r}") from None
     read(config.ledger.path).close()
-    story = read_file(file.read(), extraction(config))
-    if isinstance(story, Unreadable):
-        raise Fatal(f"{file.name}: {why(story)}")
+    page = split_file(file.read(), extraction(config))
+    if isinstance(page, Unreadable):
+        raise Fatal(f"{file.name}: {explain(page)}")
 
-    async def look(_: asyncio.Event) -> list[Match]:
+    async def find_matches(_: asyncio.Event) -> list[Match]:
         async with open_checker(config) as checker:
-            return await checker.check(story, spoken)
+            return await checker.check(page, text_language)
 
-    matches = run_async(look)
+    matches = run_async(find_matches)
     if as_json:
         click.echo(json.dumps([match.as_dict() for match in matches], ensure_ascii=False))
     else:
@@ -68,14 +67,14 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
 def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) -> None:
     """Show the passages that A and B share; each is a story's id or a file (a page or plain text)."""
     if html is not None:
-        run_async(lambda _: write_evidence(comparer(config), a, b, html))
+        run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry))
         click.echo(f"{html}", err=True)
         return
-    facts = run_async(lambda _: compare_texts(comparer(config), a, b))
+    comparison = run_async(lambda _: compare_texts(comparer(config), a, b))
     if as_json:
-        click.echo(json.dumps(asdict(facts), ensure_ascii=False))
+        click.echo(json.dumps(asdict(comparison), ensure_ascii=False))
     else:
-        printing.out.print(side_by_side(facts))
+        printing.out.print(side_by_side(comparison))
 
 
 @command
@@ -84,7 +83,7 @@ def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) ->
 )
 @click.option("-o", "--output", default="-", metavar="PATH", help="A file, or s3://BUCKET/KEY; - is stdout.")
 @click.option("--bom", is_flag=True, help="Begin a CSV file with a byte order mark, so that Excel reads it as UTF-8.")
-@selects
+@takes_flag_selection
 def export(config: Config, file_format: Format | None, output: str, selection: Selection, *, bom: bool) -> None:
     """Write the flagged pairs, the most severe first."""
     try:
@@ -93,13 +92,13 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
         raise Misuse(f"--output: {error}") from None
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
     if bom and chosen != "csv":
-        raise Misuse(f"--bom: {chosen} takes none")
-    order = Order(chosen, selection, bom=bom)
-    given = run_async(lambda _: write_export(config, lambda: open_readers(config), target, order))
+        raise Misuse(f"--bom: only CSV files have a byte order mark, not {chosen}")
+    options = ExportOptions(chosen, selection, bom=bom)
+    written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
-        click.echo(f"{len(given):,} flags: {target}", err=True)
+        click.echo(f"{len(written):,} flags: {target}", err=True)
     with translated(config.ledger.path), closing(connect(config.ledger.path)) as db:
-        flags.mark_exported(db, given)
+        flags.mark_exported(db, written)
 
 
 @command
@@ -107,7 +106,7 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
 def review(config: Config, listen: str | None) -> None:
     """Serve the review desk, a web page where moderators decide the flagged pairs, until SIGTERM."""
     try:
-        at = address(listen) if listen else config.review.listen
+        listen_address = address(listen) if listen else config.review.listen
     except ValueError as error:
         raise Misuse(f"--listen: {error}") from None
-    run_async(lambda stop: serve(config, lambda: open_readers(config), at, stop), drains=True)
+    run_async(lambda stop: serve(config, lambda: open_readers(config), listen_address, stop), finishes_queued_work=True)

@@ -1,4 +1,4 @@
-"""What a command has to tell, as tables on stdout."""
+"""The results of the commands, as tables on stdout."""
 
 import sys
 from collections import Counter
@@ -21,7 +21,7 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def show_run(summary: RunSummary) -> None:
-    """The figures of a run, a line each."""
+    """Print the figures of a run, one a line."""
     facts = summary.as_dict()
     rows = {name: facts[name] for name in ("listed", "fingerprinted")}
     for name in ("skipped", "dead_lettered", "flagged"):
@@ -31,9 +31,9 @@ def show_run(summary: RunSummary) -> None:
 
 
 def show_sweep(summary: SweepSummary) -> None:
-    """The figures of a sweep, a line each."""
+    """Print the figures of a sweep, one a line."""
     rows: dict[str, object] = {
-        "looked at": f"{summary.stories:,} stories",
+        "compared": f"{summary.stories:,} stories",
         "nominated": f"{summary.candidates:,} pairs",
         "left out": f"{summary.left_out:,} pairs by max_matches; "
         f"{summary.capped_runs:,} buckets were cut by max_bucket",
@@ -44,20 +44,20 @@ def show_sweep(summary: SweepSummary) -> None:
 
 
 def _show_summary(summary: Summary, rows: dict[str, object]) -> None:
-    """The figures, and a line for each hook that failed."""
-    show_ended(summary.command, summary.status, rows)
+    """Print the figures, and a line for each hook that failed."""
+    show_outcome(summary.command, summary.status, rows)
     for hook, why in summary.warnings.items():
         out.print(f"[yellow]warning[/]: {escape(f'{hook} failed: {why}')}", soft_wrap=True)
 
 
 def by_reason(counter: Counter[str]) -> str:
-    """A total, and what it is made of."""
-    why = f"  ({', '.join(f'{reason} {n:,}' for reason, n in sorted(counter.items()))})" if counter else ""
-    return f"{counter.total():,}{why}"
+    """Format a total and its parts, such as "12  (near 9, exact 3)"."""
+    parts = f"  ({', '.join(f'{reason} {n:,}' for reason, n in sorted(counter.items()))})" if counter else ""
+    return f"{counter.total():,}{parts}"
 
 
-def show_ended(command: str, status: str, rows: dict[str, object]) -> None:
-    """A command has ended: how, and its figures."""
+def show_outcome(command: str, status: str, rows: dict[str, object]) -> None:
+    """Print how a command ended, and its figures."""
     table = Table(box=None, show_header=False, padding=(0, 2))
     for name, value in rows.items():
         table.add_row(name, str(value))
@@ -66,7 +66,7 @@ def show_ended(command: str, status: str, rows: dict[str, object]) -> None:
 
 
 def show_flags(records: list[dict[str, Any]], total: int) -> None:
-    """The pairs that a run flagged, worst first."""
+    """Print the pairs that a run flagged, the most severe first; `total` counts those that are not printed too."""
     if not records:
         out.print("\nNo new flags.")
         return
@@ -77,7 +77,7 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
         table.add_row(
             pair["kind"],
             str(pair["hamming"]),
-            share(pair),
+            larger_containment(pair),
             pair["language"],
             Text(f"{pair['story_id']} {pair['story_title'] or ''}"),
             Text(f"{pair['matched_id']} {pair['matched_title'] or ''}"),
@@ -89,15 +89,15 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
         out.print(f"and {total - SHOWN_FLAGS:,} more")
 
 
-def share(pair: dict[str, Any]) -> str:
-    """How much of one story stands in the other, the larger way; ~ where it is estimated."""
+def larger_containment(pair: dict[str, Any]) -> str:
+    """Format the larger of a pair's two containments as a percentage, with a ~ if it is estimated."""
     if pair["containment"] is None:
         return ""
     return f"{'~' if pair['estimated'] else ''}{max(pair['containment'], pair['matched_containment']):.0%}"
 
 
 def show_matches(matches: list[Match]) -> None:
-    """What a checked text would be flagged against."""
+    """Print the stories that a checked text would be flagged against."""
     if not matches:
         out.print("No match.")
         return
@@ -105,31 +105,31 @@ def show_matches(matches: list[Match]) -> None:
     for column in ("kind", "bits", "alike", "story", "title", "author"):
         table.add_column(column, overflow="fold")
     for match in matches:
-        alike = share(match.as_dict())
-        cells = (match.kind, match.hamming, alike, match.story_id, match.title, match.author_id)
+        containment = larger_containment(match.as_dict())
+        cells = (match.kind, match.hamming, containment, match.story_id, match.title, match.author_id)
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
     out.print(table)
 
 
-def show_dead_letters(counts: dict[str, int], letters: list[dict[str, Any]]) -> None:
-    """Stories and rows that could not be processed, the last one first."""
-    if not letters:
+def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]) -> None:
+    """Print dead letters, the latest first, and their number by reason."""
+    if not dead_letters:
         out.print("No dead letters.")
         return
     out.print(by_reason(Counter(counts)))
     table = Table(header_style="bold")
     for column in ("key", "reason", "times", "last at", "why"):
         table.add_column(column, overflow="fold")
-    for letter in letters:
-        cells = (letter["key"], letter["reason"], letter["attempts"], letter["last_at"], letter["error"])
+    for row in dead_letters:
+        cells = (row["key"], row["reason"], row["attempts"], row["last_at"], row["error"])
         table.add_row(*(Text(str(cell)) for cell in cells))
     out.print(table)
-    if (rest := sum(counts.values()) - len(letters)) > 0:
-        out.print(f"and {rest:,} more: --json has all")
+    if (rest := sum(counts.values()) - len(dead_letters)) > 0:
+        out.print(f"and {rest:,} more; --json prints all")
 
 
-def show_replay(facts: dict[str, Any]) -> None:
-    """What other thresholds would have flagged."""
+def show_what_if(facts: dict[str, Any]) -> None:
+    """Print what other thresholds would have flagged."""
     table = Table(header_style="bold")
     for column in ("language", "kind", "flags", "replayed", "plus", "minus"):
         table.add_column(column, justify="left" if column in ("language", "kind") else "right")
@@ -138,16 +138,17 @@ def show_replay(facts: dict[str, Any]) -> None:
             table.add_row(language, kind, *(f"{n:,}" for n in tally.values()))
     out.print(table)
     out.print(f"{facts['replayed']:,} flags instead of {facts['flags']:,}, of {facts['pairs']:,} pairs on record")
-    said = facts["verdicts"]
-    if said["real"] or said["not_similar"]:
+    verdicts = facts["verdicts"]
+    if verdicts["real"] or verdicts["not_similar"]:
         out.print(
-            f"of {said['real']:,} judged real copies {by_reason(Counter(said['lost']))} would have been lost;"
-            f" of {said['not_similar']:,} judged not similar {said['spared']:,} would have been spared"
+            f"of {verdicts['real']:,} pairs decided to be copies {by_reason(Counter(verdicts['lost']))} would not have"
+            f" been flagged; of {verdicts['not_similar']:,} decided to be not similar {verdicts['spared']:,} would not"
+            " have been flagged"
         )
 
 
 def show_status(status: Status) -> None:
-    """The state of ledger and index, section by section."""
+    """Print the state of ledger and index, section by section."""
     for name, lines in _status_sections(status):
         out.print(f"[bold]{name}[/]")
         for line in lines:
@@ -182,18 +183,18 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     )
     verdicts = status.verdicts
     yield "verdicts", [by_reason(Counter(verdicts.judged))]
-    yield "kept from being flagged", [by_reason(Counter(verdicts.kept))]
-    yield "open flags near a judged pair", [by_reason(Counter(verdicts.in_context))]
+    yield "suppressed pairs", [by_reason(Counter(verdicts.kept))]
+    yield "open flags with a verdict on an earlier pair", [by_reason(Counter(verdicts.in_context))]
     yield "clusters", [str(status.clusters.count), *map(_cluster_line, status.clusters.largest)]
-    yield "candidates", [f"{status.candidates_pending:,} pending, {status.near_misses:,} near misses kept"]
+    yield "candidates", [f"{status.candidates_pending:,} pending, {status.near_misses:,} near misses on record"]
     if status.sweep_owed:
-        yield "owed", ["a sweep: pairs were not looked for in all that is there; run `neardup sweep`"]
+        yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
     yield "watermark", [str(status.watermark or "none yet")]
     index = asdict(status.index)
-    hottest = index.pop("hottest_buckets", {})
+    largest_buckets = index.pop("hottest_buckets", {})
     yield "index", [f"{name}: {value}" for name, value in index.items()]
-    yield "hottest buckets", [f"{name:30} {n:>12,}" for name, n in hottest.items()] or ["none"]
+    yield "largest buckets", [f"{name:30} {n:>12,}" for name, n in largest_buckets.items()] or ["none"]
     yield (
         "last runs",
         [

@@ -12,12 +12,12 @@ import click
 from neardup.app import open_app, open_ledger, run_once
 from neardup.app import sweep as sweep_ledger
 from neardup.cli import console, printing
-from neardup.cli.base import command, json_option, time_of
+from neardup.cli.base import command, json_option, parse_time_option
 from neardup.cli.event_loop import run_async
 from neardup.config import Config
 from neardup.ledger import clusters, flags, runs, snapshot
 from neardup.ledger.selection import Selection
-from neardup.moderation.export.pairs import record
+from neardup.moderation.export.pairs import export_row
 from neardup.ops.service import Service
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.telemetry.http import serve_if_free
@@ -32,7 +32,7 @@ def run(config: Config) -> None:
             config.ledger.path, config.metrics.listen, config.run.schedule, partial(open_app, config), stop
         ).run()
 
-    run_async(serve, drains=True)
+    run_async(serve, finishes_queued_work=True)
 
 
 @command
@@ -42,7 +42,7 @@ def run(config: Config) -> None:
 @json_option
 def daily(config: Config, since: str | None, as_json: bool) -> None:
     """Run over the stories updated since the watermark."""
-    run_and_tell(config, "daily", as_json, since=time_of("--since", since))
+    run_and_print(config, "daily", as_json, since=parse_time_option("--since", since))
 
 
 @command
@@ -51,27 +51,27 @@ def daily(config: Config, since: str | None, as_json: bool) -> None:
 @json_option
 def backfill(config: Config, refingerprint: bool, fresh: bool, as_json: bool) -> None:
     """Run over every story; an interrupted backfill resumes."""
-    run_and_tell(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
+    run_and_print(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
 
 
-def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> None:
-    """Do one run, with the options of `run_once`, and print what came of it."""
+def run_and_print(config: Config, name: str, as_json: bool, **options: Any) -> None:
+    """Do one run, with the options of `run_once`, and print its summary and its new flags."""
 
-    async def go(stop: asyncio.Event) -> tuple[RunSummary, list[dict[str, Any]]]:
+    async def do_run(stop: asyncio.Event) -> tuple[RunSummary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(open_app(config))
             await serve_if_free(stack, config.metrics.listen)
-            with console.watching(name) as watch:
+            with console.show_progress(name) as watch:
                 summary = await run_once(app, name, stop, watch, **options)
             if name == "backfill" and summary.status == "done" and await app.ledger.do(runs.owes_sweep):
-                with console.watching("sweep") as watch:
+                with console.show_progress("sweep") as watch:
                     swept = await sweep_ledger(config, app.ledger, stop, watch)
                 summary.counts.flagged.update(swept.flagged)
                 summary.warnings.update(swept.warnings)
                 summary.status = swept.status
             return summary, await app.ledger.do(_flagged_since, summary.started_at)
 
-    summary, new = run_async(go, drains=True)
+    summary, new = run_async(do_run, finishes_queued_work=True)
     if as_json:
         click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
         return
@@ -84,15 +84,15 @@ def run_and_tell(config: Config, name: str, as_json: bool, **options: Any) -> No
 def sweep(config: Config, as_json: bool) -> None:
     """Flag the pairs among fingerprinted stories; an interrupted sweep resumes."""
 
-    async def go(stop: asyncio.Event) -> tuple[SweepSummary, list[dict[str, Any]]]:
+    async def do_sweep(stop: asyncio.Event) -> tuple[SweepSummary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             ledger = stack.enter_context(open_ledger(config))
             await serve_if_free(stack, config.metrics.listen)
-            with console.watching("sweep") as watch:
+            with console.show_progress("sweep") as watch:
                 swept = await sweep_ledger(config, ledger, stop, watch)
             return swept, await ledger.do(_flagged_since, swept.started_at)
 
-    swept, new = run_async(go, drains=True)
+    swept, new = run_async(do_sweep, finishes_queued_work=True)
     if as_json:
         click.echo(json.dumps({"status": swept.status, **swept.as_dict()}, ensure_ascii=False))
         return
@@ -109,5 +109,5 @@ def _show_flags(config: Config, new: list[dict[str, Any]], summary: Summary, tot
 def _flagged_since(db: sqlite3.Connection, since: int) -> list[dict[str, Any]]:
     with snapshot(db):
         cluster_of = clusters.by_story(db)
-        news = Selection(since=since)
-        return [record(row, cluster_of) for row in flags.select(db, news, limit=printing.SHOWN_FLAGS)]
+        new = Selection(since=since)
+        return [export_row(row, cluster_of) for row in flags.select(db, new, limit=printing.SHOWN_FLAGS)]

@@ -1,5 +1,6 @@
 """[detection]: the thresholds that make a pair of stories a copy."""
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -7,7 +8,7 @@ from pydantic import Field, model_validator
 from neardup.config.section import Section
 from neardup.core.candidates.banding import MAX_SKETCH_BANDS, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.records import Language, language_of
+from neardup.records import Language
 
 
 class Thresholds(Section):
@@ -75,7 +76,7 @@ class Detection(Thresholds):
         tables: dict[Language, dict[str, Any]] = {}
         for key, value in data.items():
             if isinstance(value, dict):
-                language = language_of(key)
+                language = Language(key)
                 tables[language] = {**tables.get(language, {}), **value}
             else:
                 common[key] = value
@@ -84,7 +85,9 @@ class Detection(Thresholds):
     def of(self, language: Language) -> Thresholds:
         return self.languages.get(language, self)
 
-    @property
-    def bandings(self) -> dict[Language, Banding]:
-        every = {language: self.of(language) for language in Language}
-        return {n: Banding(own.hamming, own.bands, own.shared_bands, own.max_bucket) for n, own in every.items()}
+    def banding(self, language: Language) -> Banding:
+        own = self.of(language)
+        return Banding(own.hamming, own.bands, own.shared_bands, own.max_bucket)
+
+    def bandings(self, languages: Iterable[Language]) -> dict[Language, Banding]:
+        return {language: self.banding(language) for language in languages}

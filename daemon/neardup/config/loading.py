@@ -2,10 +2,11 @@
 
 import os
 import tomllib
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from neardup.config.content import Content
@@ -13,12 +14,14 @@ from neardup.config.detection import Detection
 from neardup.config.export import Export
 from neardup.config.extract import Extract
 from neardup.config.index import Index
+from neardup.config.languages import LanguageTable, Name, by_name, registry
 from neardup.config.ledger import Ledger
 from neardup.config.metrics import Metrics
 from neardup.config.review import Review
 from neardup.config.run import Run
 from neardup.config.source import Source
 from neardup.errors import Misuse
+from neardup.languages import Languages
 
 PREFIX = "NEARDUP_"
 
@@ -35,11 +38,39 @@ class Config(BaseSettings):
     extract: Extract = Extract()
     index: Index = Index()
     ledger: Ledger = Ledger()
+    languages: dict[Name, LanguageTable] = Field(
+        default_factory=dict, description="Languages to add to those that the package ships, or to change."
+    )
     detection: Detection = Detection()
     run: Run = Run()
     metrics: Metrics = Metrics()
     review: Review = Review()
     export: Export = Export()
+
+    @cached_property
+    def registry(self) -> Languages:
+        """The languages that the package ships and those of [languages]."""
+        return registry(self.languages)
+
+    _by_name = field_validator("languages", mode="before")(by_name)
+
+    @field_validator("languages")
+    @classmethod
+    def _fit_together(cls, tables: dict[Name, LanguageTable]) -> dict[Name, LanguageTable]:
+        registry(tables)
+        return tables
+
+    @field_validator("detection", mode="before")
+    @classmethod
+    def _of_languages(cls, data: Any, info: ValidationInfo) -> Any:
+        """Replace the names and codes in [detection.LANGUAGE] by the names of registered languages."""
+        if not isinstance(data, dict) or "languages" not in info.data:
+            return data
+        find, named = registry(info.data["languages"]).find, dict[str, Any]()
+        for key, value in data.items():
+            name = find(key) if isinstance(value, dict) else key
+            named[name] = {**named.get(name, {}), **value} if isinstance(value, dict) else value
+        return named
 
     @classmethod
     def settings_customise_sources(

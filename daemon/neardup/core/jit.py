@@ -1,8 +1,8 @@
-"""Functions compiled to machine code, by numba.
+"""Compilation of functions to machine code with numba.
 
-Importing this takes 0.2 s and 115 MB, most of them pages of the compiler's library, so whoever can
-do without imports it late.  It raises OSError where memory may not be made executable, as under
-systemd's MemoryDenyWriteExecute.
+Importing this module takes 0.2 s and 115 MB, most of it for the compiler's library, so a program that may not need
+it imports it late.  The import raises OSError if memory cannot be made executable, as under systemd's
+MemoryDenyWriteExecute.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,14 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(function: Function) -> Function:
-    """A function of numbers and arrays -> itself, compiled when first called; it runs without the GIL.
+    """Compile a function of numbers and arrays when it is first called; it runs without the GIL.
 
-    The machine code is kept in NUMBA_CACHE_DIR, beside the source or in the user's cache, the first
-    that can be written to, until the function's file changes; a change in what it calls from
-    another file goes unnoticed.  Where no folder can be written to, each process compiles.
+    numba caches the machine code in the first writable folder of NUMBA_CACHE_DIR, the source's folder and the user's
+    cache, until the function's own file changes; it does not notice changes in functions called from other files.  If
+    no folder is writable, each process compiles for itself.
     """
     try:
-        made = numba.njit(function, nogil=True, cache=True)
+        dispatcher = numba.njit(function, nogil=True, cache=True)
     except RuntimeError:
-        made = numba.njit(function, nogil=True)
-    return cast("Function", made)
+        dispatcher = numba.njit(function, nogil=True)
+    return cast("Function", dispatcher)

@@ -4,22 +4,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from neardup.config import Index as IndexConfig
-from neardup.index.protocol import Bandings, Index
+from neardup.index.protocol import Bandings, Codes, Index
 from neardup.index.redis import open_redis
 from neardup.index.redis.size import PROJECTIONS
 from neardup.index.size import SizeProjection
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.sqlite_size import project_size
 
-Opener = Callable[[IndexConfig, Path, Bandings], Awaitable[Index]]
+Opener = Callable[[IndexConfig, Path, Bandings, Codes], Awaitable[Index]]
 
 
-async def _open_sqlite(config: IndexConfig, ledger: Path, bandings: Bandings) -> Index:
+async def _open_sqlite(config: IndexConfig, ledger: Path, bandings: Bandings, codes: Codes) -> Index:
     return SqliteIndex(ledger, bandings)
 
 
-async def _open_redis(config: IndexConfig, ledger: Path, bandings: Bandings) -> Index:
-    return await open_redis(config.url, bandings, config.layout)
+async def _open_redis(config: IndexConfig, ledger: Path, bandings: Bandings, codes: Codes) -> Index:
+    return await open_redis(config.url, bandings, codes, config.layout)
 
 
 # The configuration accepts these schemes and no others (neardup.config).
@@ -33,9 +33,9 @@ OPENERS: Mapping[str, Opener] = {
 SIZE_PROJECTIONS: Mapping[str, SizeProjection] = {**PROJECTIONS, "sqlite": project_size}
 
 
-async def open_index(config: IndexConfig, ledger: Path, bandings: Bandings) -> Index:
-    """The index that `config.url` names; the embedded one is in the file of the ledger.
+async def open_index(config: IndexConfig, ledger: Path, bandings: Bandings, codes: Codes) -> Index:
+    """The index that `config.url` names, for the languages of `bandings`; the embedded one is in the ledger's file.
 
     Raises Fatal, Misuse or Transient as the backend does.
     """
-    return await OPENERS[config.url.partition(":")[0]](config, ledger, bandings)
+    return await OPENERS[config.url.partition(":")[0]](config, ledger, bandings, codes)

@@ -17,7 +17,7 @@ from neardup.core.candidates.banding import BAND_BITS, SHARED_BLOCKS, Banding, V
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.packed_buckets import FIRST_BLOCK, NUMBER, Bits
 from neardup.index.protocol import Bandings
-from neardup.records import LANGUAGES, Language
+from neardup.records import Language
 
 BLOCKS, BANDS = "blocks", "bands"
 
@@ -57,9 +57,7 @@ class Spool:
 
 def spool_page(spool: Spool, page: FingerprintArrays, bandings: Bandings, bits: Bits, *, blocks: bool = True) -> None:
     """Write what packed buckets will hold of a page of stories to the spool."""
-    for position in np.unique(page.languages).tolist():
-        language = LANGUAGES[position]
-        stories = page.where(page.languages == position)
+    for language, stories in page.by_language():
         signed, banding, width = stories.where(stories.signed), bandings[language], bits[language]
         spool.sizes[language] += len(stories)
         spool.put(language, BANDS, signed.numbers, narrowed(signed.signatures, banding.bands, width))
@@ -85,7 +83,7 @@ class SpooledColumn:
 
 def spooled_columns(spool: Spool, bandings: Bandings, *, blocks: bool = True) -> Iterator[SpooledColumn]:
     """All columns in the spool, in the order of their buckets; their `stories` add up to those of the spool."""
-    for language in LANGUAGES:
+    for language in bandings:
         if n := spool.sizes[language]:
             columns = _columns(bandings[language], blocks=blocks)
             for at, (group, nth) in enumerate(columns):

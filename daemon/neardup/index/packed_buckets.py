@@ -9,7 +9,7 @@ values have as many bits as it takes for a bucket to hold some hundred stories.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.core.verify.scores import HashRows, hash_rows
 from neardup.errors import Fatal
+from neardup.index.positions import values_by_language
 from neardup.index.protocol import Bucket, BucketKind, LookupResult
 from neardup.records import Banded, Change, Language
 
@@ -35,23 +36,20 @@ Bits = Mapping[Language, int]
 Buckets = npt.NDArray[np.int64]
 
 
-def bits_for(sizes: Mapping[Language, int]) -> dict[Language, int]:
+def bits_for(sizes: Mapping[Language, int], languages: Iterable[Language]) -> dict[Language, int]:
     """The width of each language's values, for so many stories; DEFAULT_BITS where the number is not known."""
     known = {language: (n // STORIES_PER_BUCKET).bit_length() - 1 for language, n in sizes.items() if n}
     return {
         language: min(max(known[language], MIN_BITS), MAX_BITS) if language in known else DEFAULT_BITS
-        for language in Language
+        for language in languages
     }
 
 
-def bits_record(bits: Bits) -> str:
-    """The widths as an index records them."""
-    return ",".join(str(bits[language]) for language in Language)
-
-
-def recorded_bits(record: str | None) -> dict[Language, int]:
-    """The widths in a record of `bits_record`; the default widths without one."""
-    return dict(zip(Language, map(int, record.split(",")), strict=True)) if record else bits_for({})
+def recorded_bits(record: str | None, languages: Iterable[Language]) -> dict[Language, int]:
+    """The widths in a record of `record_by_language`, and MIN_BITS for languages added since; DEFAULT_BITS without."""
+    if record is None:
+        return dict.fromkeys(languages, DEFAULT_BITS)
+    return dict.fromkeys(languages, MIN_BITS) | values_by_language(record)
 
 
 def overfull(sizes: Mapping[Language, int], bits: Bits) -> str | None:

@@ -1,6 +1,6 @@
 """How backends record their position and settings, and recognise an index that was made under other settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from neardup.core.candidates.banding import Banding
@@ -10,9 +10,33 @@ from neardup.records import Language
 
 
 def setting_record(bandings: Bandings, setting: Callable[[Banding], int]) -> str:
-    """A setting that decides which buckets a story falls into: one number if all languages agree, else a list."""
-    values = [str(setting(bandings[language])) for language in Language]
-    return values[0] if len(set(values)) == 1 else ",".join(values)
+    """A setting that decides which buckets a story falls into, as an index records it."""
+    return record_by_language({language: setting(banding) for language, banding in bandings.items()})
+
+
+def record_by_language(values: Mapping[Language, int]) -> str:
+    """One number per language, as an index records it: `HINDI=14 TAMIL=13`."""
+    return " ".join(f"{language}={value}" for language, value in values.items())
+
+
+def values_by_language(record: str | None) -> dict[Language, int]:
+    """The numbers in a record of `record_by_language`; none without a record."""
+    pairs = (entry.rpartition("=") for entry in (record or "").split())
+    return {Language(language): int(value) for language, _, value in pairs}
+
+
+def extended_record(recorded: str | None, current: str) -> str:
+    """A recorded setting, extended by the current values of the languages that it lacks."""
+    return record_by_language(values_by_language(current) | values_by_language(recorded))
+
+
+def same_setting(recorded: str | None, current: str) -> bool:
+    """Whether each language in both records has the same value in both; False without a record.
+
+    The index holds no story of a language that only one of the records names.
+    """
+    old, new = values_by_language(recorded), values_by_language(current)
+    return recorded is not None and all(new.get(language, value) == value for language, value in old.items())
 
 
 def with_other_settings(position: IndexPosition, settings: Sequence[str]) -> IndexPosition:

@@ -18,6 +18,7 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.records import Banded, Change, Language
 
 Bandings = Mapping[Language, Banding]
+Codes = Mapping[Language, str]  # the ISO 639 code of each language
 
 
 class BucketKind(StrEnum):
@@ -100,6 +101,13 @@ class Index(Protocol):
         """Drop all data and record this ledger and this version of the fingerprints; `applied` becomes None.
 
         `sizes` are the numbers of stories by language that the index is about to hold, as far as they are known.
+        """
+        ...
+
+    async def admit(self, version: str) -> None:
+        """Record this version, and the settings of the languages that were added since the index was cleared.
+
+        The recorded settings stay as they are.
         """
         ...
 

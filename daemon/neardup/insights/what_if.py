@@ -1,62 +1,63 @@
-"""What would other thresholds have flagged?  Judges the pairs on record anew by their scores; reads no page."""
+"""What-if analysis: what other thresholds would flag, by the signals of the pairs on record, without reading pages."""
 
 import sqlite3
 from collections import Counter
 from typing import Any
 
 from neardup.config import Detection
-from neardup.core.verify.scores import kind_of
-from neardup.ledger import candidates
+from neardup.core.verify.tiers import kind_of, kinds
+from neardup.ledger import candidates, languages
 from neardup.records import Kind, Language, Verdict
 
 Tally = Counter[tuple[Language, Kind]]
 
 
-def replay(db: sqlite3.Connection, detection: Detection, since: int, until: int) -> dict[str, Any]:
-    """The flags that `detection` makes of the pairs judged in [since, until) (milliseconds), beside those on record.
+def what_if(db: sqlite3.Connection, detection: Detection, since: int, until: int) -> dict[str, Any]:
+    """Compare the flags on record with those that `detection` would make of the same pairs.
 
-    The pairs on record are the flags, open or judged by a moderator, and the near misses; what was never
-    nominated, or shares too little to be kept, no threshold brings back.  `verdicts` tells what it would have cost:
-    of those judged, how many real copies would be `lost`, and how many that are not similar `spared`.
+    The pairs are those verified in [since, until), in milliseconds: flags, open or decided by a moderator, and near
+    misses.  A pair that was never nominated, or whose scores were too low to be kept, cannot become a flag.
+    `verdicts` counts the decided pairs: how many copies would be `lost`, and how many pairs that are not similar
+    would be `spared`.
     """
-    now, then, plus, minus = Tally(), Tally(), Tally(), Tally()
-    judged, unflagged = Counter[Verdict](), Counter[Verdict]()
+    now, changed, plus, minus = Tally(), Tally(), Tally(), Tally()
+    decided, unflagged = Counter[Verdict](), Counter[Verdict]()
     pairs = 0
-    for pair in candidates.scored(db, since, until):
+    for pair in candidates.verified(db, since, until):
         pairs += 1
-        kind = pair.kind if pair.kind is Kind.EXACT else kind_of(pair.hamming, pair.scores, detection.of(pair.language))
+        kind = kind_of(pair.signals, detection.of(pair.language))
         if pair.verdict is not None:
-            judged[pair.verdict] += 1
+            decided[pair.verdict] += 1
             unflagged[pair.verdict] += kind is None
-        for tally, one in ((now, pair.kind), (then, kind)):
-            if one is not None:
-                tally[pair.language, one] += 1
-        if kind is not pair.kind:
-            for tally, one in ((plus, kind), (minus, pair.kind)):
-                if one is not None:
-                    tally[pair.language, one] += 1
+        for tally, counted in ((now, pair.kind), (changed, kind)):
+            if counted is not None:
+                tally[pair.language, counted] += 1
+        if kind != pair.kind:
+            for tally, counted in ((plus, kind), (minus, pair.kind)):
+                if counted is not None:
+                    tally[pair.language, counted] += 1
     return {
         "pairs": pairs,
         "flags": now.total(),
-        "replayed": then.total(),
+        "replayed": changed.total(),
         "verdicts": {
-            "real": judged.total() - judged[Verdict.NOT_SIMILAR],
+            "real": decided.total() - decided[Verdict.NOT_SIMILAR],
             "lost": {verdict: n for verdict, n in unflagged.items() if n and verdict is not Verdict.NOT_SIMILAR},
-            "not_similar": judged[Verdict.NOT_SIMILAR],
+            "not_similar": decided[Verdict.NOT_SIMILAR],
             "spared": unflagged[Verdict.NOT_SIMILAR],
         },
         "by_language": {
             language: {
                 kind: {
                     "flags": now[language, kind],
-                    "replayed": then[language, kind],
+                    "replayed": changed[language, kind],
                     "plus": plus[language, kind],
                     "minus": minus[language, kind],
                 }
-                for kind in Kind
-                if now[language, kind] or then[language, kind]
+                for kind in kinds()
+                if now[language, kind] or changed[language, kind]
             }
-            for language in Language
-            if any(now[language, kind] or then[language, kind] for kind in Kind)
+            for language in languages.numbers(db)
+            if any(now[language, kind] or changed[language, kind] for kind in kinds())
         },
     }

@@ -1,25 +1,23 @@
 """The ledger: one SQLite file that is the durable truth.
 
-A write-ahead log keeps readers and the one writer out of each other's way; synchronous=FULL makes
-every committed batch survive a power cut: it syncs the log at each commit.  The functions of this package take a
+A write-ahead log lets others read while one process writes; synchronous=FULL syncs the log at each commit, so that
+every committed batch survives a power cut.  The functions of this package take a
 connection and are synchronous; `Ledger` gives the pipeline one connection on one thread of its own.
 """
 
 import sqlite3
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from neardup.errors import Fatal
-from neardup.ledger import damage, files
-from neardup.ledger.schema import LATEST, MIGRATIONS, UNRELEASED
+from neardup.ledger import damage, files, schema
 from neardup.sqlite import ThreadedConnection, failure
 
 BUSY_SECONDS = 30
-# 128 MB would save a tenth of a batch's CPU at 4 million stories.  Mapping the file into memory saves a
-# third of a lookup's, and counts all of the file that was read as the daemon's own memory.
+# 128 MB would save a tenth of a batch's CPU time at 4 million stories.  Mapping the file into memory would save a third
+# of a lookup's, but everything read would count as the daemon's own memory.
 CACHE_KIB = 16_000
 READERS_CACHE_KIB = 8_000
 
@@ -30,7 +28,7 @@ def now_ms() -> int:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the ledger for reading and writing, made or migrated where needed.  Raises Transient and Fatal."""
+    """Open the ledger for reading and writing; create it where there is none.  Raises Transient and Fatal."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if files.is_read_only(path.parent):
@@ -40,7 +38,7 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        _migrate(db, path)
+        _create(db, path)
         damage.refuse_damage(db, path)
     except sqlite3.Error as error:
         raise failure(error, f"cannot open the ledger {path}") from error
@@ -62,7 +60,10 @@ def read(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
         )
         db.execute(f"PRAGMA cache_size = -{READERS_CACHE_KIB}")
-        _refuse_other_schemas(db.execute("PRAGMA user_version").fetchone()[0], path, may_migrate=False)
+        version = schema.version_of(db)
+        schema.refuse_other_versions(version, path)
+        if version == 0:
+            raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
     except sqlite3.Error as error:
         raise failure(error, f"cannot read the ledger {path}") from error
     except OSError as error:
@@ -71,48 +72,37 @@ def read(path: Path) -> sqlite3.Connection:
 
 
 def _is_at_rest(path: Path) -> bool:
-    """Whether nobody can write to it; SQLite would make a log beside it even to read."""
+    """Whether the file cannot change; SQLite would otherwise create a log beside it even to read it."""
     return files.is_read_only(path) and not path.with_name(f"{path.name}-wal").exists()
 
 
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    if db.execute("PRAGMA user_version").fetchone()[0] == LATEST:
+def _create(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables where the file is new.  Raises Fatal for a ledger of another schema."""
+    if schema.version_of(db) == schema.VERSION:
         return
     with transaction(db):
-        have = db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
-        _refuse_other_schemas(have, path, may_migrate=True)
-        for script in MIGRATIONS[max(have - UNRELEASED, 0) :]:
-            for statement in script.split(";\n"):
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {LATEST}")
-        db.execute("INSERT OR IGNORE INTO meta VALUES ('ledger_id', ?)", (uuid.uuid4().hex,))
-
-
-def _refuse_other_schemas(have: int, path: Path, *, may_migrate: bool) -> None:
-    if have > LATEST:
-        raise Fatal(f"the ledger {path} was written by a newer neardup (schema {have}, this one knows {LATEST})")
-    if 0 < have <= UNRELEASED:
-        raise Fatal(f"the ledger {path} is a trial version's: move it away and run `neardup backfill`")
-    if have < LATEST and not may_migrate:
-        raise Fatal(f"the ledger {path} has schema {have}; the next run will bring it to {LATEST}")
+        version = schema.version_of(db)  # another process may have made them meanwhile
+        schema.refuse_other_versions(version, path)
+        if version == 0:
+            schema.create(db)
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
+    """A write transaction: everything inside is committed, or nothing is."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # a full disk may have rolled it back already
+        if db.in_transaction:  # SQLite rolls back by itself when the disk is full
             db.execute("ROLLBACK")
         raise
 
 
 @contextmanager
 def snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """All reads inside are of one moment."""
+    """A read transaction: everything inside reads the same state of the ledger."""
     db.execute("BEGIN")
     try:
         yield

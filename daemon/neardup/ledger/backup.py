@@ -1,8 +1,8 @@
-"""A consistent copy of the ledger, made while others read and write it.
+"""Backup: a consistent copy of the ledger, made while others read and write it.
 
-SQLite's backup API copies the pages of one moment: a read transaction is held all the while, so a writer need not wait
-and does not make it begin anew; what is written meanwhile stays in the write-ahead log.  The copy is one file without a
-log, and checked whole before it takes the name that it is asked for.
+SQLite's backup API copies the pages under one read transaction: writers need not wait and do not make the copy start
+over; what they write meanwhile stays in the write-ahead log.  The copy is one file without a log, and is checked in
+full before it gets its final name.
 """
 
 import fcntl
@@ -18,14 +18,14 @@ from neardup.ledger import changes, connect, damage, now_ms, read, runs, snapsho
 from neardup.sqlite import failure
 
 PAGES_A_STEP = 4096  # 16 MB
-BESIDE = ("", "-journal", "-wal", "-shm")  # what SQLite may leave of a copy that was killed
+BESIDE = ("", "-journal", "-wal", "-shm")  # files that SQLite may leave behind when a copy is killed
 
 
 def back_up(ledger: Path, to: Path) -> int:
-    """Copy the ledger to a path, whole or not at all; what is there is replaced.  Returns the copy's size in bytes.
+    """Copy the ledger to a path, completely or not at all, replacing a file there.  Returns the copy's size in bytes.
 
-    Raises Misuse for a path that a copy cannot take, Transient where another copy is being made for it, Fatal where it
-    cannot be written or is found damaged.
+    Raises Misuse for a path that is no file name, Transient where another copy to it is in progress, Fatal where it
+    cannot be written or turns out damaged.
     """
     _refuse(ledger, to)
     with closing(read(ledger)) as source:
@@ -40,7 +40,7 @@ def back_up(ledger: Path, to: Path) -> int:
             raise Fatal(f"cannot write {to}: {error.strerror}") from error
         except sqlite3.Error as error:
             raise failure(error, f"cannot copy the ledger to {to}") from error
-    with suppress(NeardupError), closing(connect(ledger)) as db:  # the copy is there, whether or not it is on record
+    with suppress(NeardupError), closing(connect(ledger)) as db:  # the copy is valid even if it cannot be recorded
         runs.put(db, runs.BACKED_UP, str(now_ms()))
     return to.stat().st_size
 
@@ -56,7 +56,7 @@ def _refuse(ledger: Path, to: Path) -> None:
 
 @contextmanager
 def _part_of(to: Path) -> Iterator[tuple[Path, int]]:
-    """An empty file beside a path, held by nobody else; gone at the end, unless it was renamed.  Raises Transient."""
+    """An empty, locked file beside a path, removed at the end unless it was renamed.  Raises Transient."""
     part = to.with_name(f".{to.name}.part")
     handle = os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -76,17 +76,17 @@ def _part_of(to: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _copy(source: sqlite3.Connection, part: Path) -> None:
-    """The pages of one moment.  Raises Fatal."""
+    """Copy the pages of one snapshot.  Raises Fatal."""
     with closing(sqlite3.connect(part, isolation_level=None)) as copy, snapshot(source):
-        last = changes.last_seq(source)  # the first read, from which on the snapshot stands still
-        source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # a step that comes back here can be stopped
+        last = changes.last_seq(source)  # the first read starts the snapshot
+        source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # signals interrupt it between steps
         copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
         if not damage.is_sound(copy) or changes.last_seq(copy) != last:
             raise Fatal("the copy is damaged, as the ledger may be: `neardup doctor` looks at it; no copy was replaced")
 
 
 def _sync(folder: Path) -> None:
-    """Make the name of a file survive a power cut."""
+    """Sync a folder, so that the names of its files survive a power cut."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,17 +1,17 @@
-"""The outbox: what the index has to be told, numbered in order.
+"""The outbox: the changes that indexes are to apply, numbered in order.
 
-One sequence numbers the versions of stories and the changes: a version's number is that of the change
-that put it in.  So a new story needs no row here.  `changes` has what `stories` does not tell: what an
-edit or a removal took away, and what was in a version that has gone since.
+One sequence numbers the versions of stories and the changes: the number of a version is that of the change that
+added it.  So a new story needs no row in `changes`, which holds only what `stories` does not show: versions that
+were removed, and the removals.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from neardup.ledger import transaction
+from neardup.ledger import languages, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import LANGUAGES, Banded, Change
+from neardup.records import Banded, Change, Language
 
 
 class Version(NamedTuple):
@@ -24,14 +24,14 @@ class Version(NamedTuple):
 
 
 def take(db: sqlite3.Connection, count: int) -> range:
-    """The next numbers, which nothing ever had, within the caller's transaction."""
+    """Reserve the next numbers, which were never used before, within the caller's transaction."""
     first = last_seq(db) + 1
     put(db, "last_seq", str(first + count - 1))
     return range(first, first + count)
 
 
 def log_leaving(db: sqlite3.Connection, gone: Sequence[tuple[int, Version]]) -> None:
-    """Put on record which change (by its number) takes which version away, within the caller's transaction."""
+    """Record which change, by its number, removes which version, within the caller's transaction."""
     db.executemany(
         "INSERT INTO changes (seq, story_id, new_language, new_simhash) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (seq) DO UPDATE SET new_language = excluded.new_language, new_simhash = excluded.new_simhash",
@@ -44,14 +44,14 @@ def log_leaving(db: sqlite3.Connection, gone: Sequence[tuple[int, Version]]) -> 
 
 
 def last_seq(db: sqlite3.Connection) -> int:
-    """The number of the last change ever written; 0 before the first."""
+    """The number of the last change; 0 before the first."""
     return int(get(db, "last_seq") or 0)
 
 
 def after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
     """The next changes after `seq`, in order.
 
-    A version of a story that was replaced since has no signature here: the change that replaced it follows.
+    A version that was replaced since has no signature here; the change that replaced it follows.
     """
     rows = db.execute(
         "SELECT number, id, old_language, old_simhash, language, simhash, signature"
@@ -61,36 +61,40 @@ def after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
         " ORDER BY 1 LIMIT ?2",
         (seq, limit),
     )
-    return [_change(n, story_id, _banded(*row[:2]), _banded(*row[2:])) for n, story_id, *row in rows]
+    name_of = languages.names(db)
+    return [_change(n, story_id, _banded(name_of, *row[:2]), _banded(name_of, *row[2:])) for n, story_id, *row in rows]
 
 
 def _change(seq: int, story_id: int, old: Banded | None, new: Banded | None) -> Change:
     return Change(seq, story_id, old, new, seq if new else 0)
 
 
-def _banded(language: int | None, simhash: bytes | None, signature: bytes | None = None) -> Banded | None:
-    return None if language is None or simhash is None else Banded(LANGUAGES[language], simhash, signature)
+def _banded(
+    name_of: Mapping[int, Language], language: int | None, simhash: bytes | None, signature: bytes | None = None
+) -> Banded | None:
+    return None if language is None or simhash is None else Banded(name_of[language], simhash, signature)
 
 
 def prune(db: sqlite3.Connection, keep: int) -> None:
-    """Drop all but the last `keep` changes."""
+    """Remove all but the last `keep` changes."""
     with transaction(db):
         drop(db, keep)
 
 
 def drop(db: sqlite3.Connection, keep: int) -> None:
-    """The same, within the caller's transaction."""
+    """Remove all but the last `keep` changes, within the caller's transaction."""
     pruned = max(last_seq(db) - keep, oldest(db) - 1)
     db.execute("DELETE FROM changes WHERE seq <= ?", (pruned,))
     put(db, "pruned", str(pruned))
 
 
 def oldest(db: sqlite3.Connection) -> int:
-    """The number of the oldest change still held; one past the last where none is."""
+    """The number of the oldest change still on record; one past the last where there is none."""
     return int(get(db, "pruned") or 0) + 1
 
 
 def recent(db: sqlite3.Connection, limit: int) -> list[Banded]:
-    """A sample of stories: those whose fingerprints changed last."""
+    """A sample of stories: those that were fingerprinted last."""
     rows = db.execute("SELECT language, simhash, signature FROM stories ORDER BY number DESC LIMIT ?", (limit,))
-    return [Banded(LANGUAGES[language], *hashes) for language, *hashes in rows]
+    name_of = languages.names(db)
+    return [Banded(name_of[language], *hashes) for language, *hashes in rows]

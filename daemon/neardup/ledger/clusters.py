@@ -1,4 +1,4 @@
-"""The clusters of the flags, without those that are withdrawn or judged not similar."""
+"""The clusters that flags form, without those that are withdrawn or decided to be not similar."""
 
 import json
 import sqlite3
@@ -10,18 +10,18 @@ from neardup.ledger import flags
 
 
 def of_flags(db: sqlite3.Connection) -> list[Cluster]:
-    """The clusters that the flags make, the largest first."""
+    """All clusters, the largest first."""
     return _of(db, flags.edges(db))
 
 
 def around(db: sqlite3.Connection, story_id: int) -> Cluster | None:
-    """The cluster that a story stands in; None where no flag joins it with another."""
+    """The cluster of a story; None where no flag joins it with another."""
     found = _of(db, flags.edges_around(db, story_id))
     return found[0] if found else None
 
 
 def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
-    """Each story that a flag joins with another -> its cluster's likely original, and how many it holds."""
+    """Each story of a cluster -> the cluster's likely original, and its size."""
     edges = flags.edges(db)
     return core.by_story(edges, _published(db, edges))
 

@@ -1,8 +1,8 @@
-"""Damage to the ledger's file: what a disk, a power cut or a hand has done to its pages.
+"""Damage to the ledger's file, by a disk, a power cut or a person.
 
 A full check reads the whole file: measured on 4.17 million stories, 1 GB, `PRAGMA quick_check` took 1.2 s with the
 file in memory and 7.9 s from disk, `PRAGMA integrity_check` 2.1 s with it in memory; a ledger of 15.8 million stories
-takes four times that.  So a start looks at a bounded number of pages, and `neardup doctor` and `neardup backup` at all.
+takes four times that.  So a start checks a bounded number of pages; `neardup doctor` and `neardup backup` check all.
 """
 
 import sqlite3
@@ -13,9 +13,9 @@ from neardup.errors import Fatal
 from neardup.sqlite import DAMAGED, code_of
 
 BUSY_SECONDS = 30
-SMALL_PAGES = 4096  # 16 MB, checked whole in some 20 ms
-PROBES = 256  # rows of each large table that a start reads, in some 2 ms
-TOLD = 3  # faults; the rest is more of the same
+SMALL_PAGES = 4096  # 16 MB, checked completely in about 20 ms
+PROBES = 256  # rows of each large table that a start reads, in about 2 ms
+MOST_FAULTS = 3  # in a message
 
 RESTORE = (
     "to restore it, stop neardup, move {path} with its -wal and -shm away, put the copy that `neardup backup` made"
@@ -25,10 +25,10 @@ RESTORE = (
 
 
 def refuse_damage(db: sqlite3.Connection, path: Path) -> None:
-    """Look at a bounded part of the file: at all of a small one.  Raises Fatal, or sqlite3.DatabaseError.
+    """Check a bounded part of the file.  Raises Fatal, or sqlite3.DatabaseError.
 
-    Of a large one, at the schema and at each table's first row, last row and PROBES between.  SQLite itself refuses a
-    file that is cut short.
+    A small file is checked completely; of a large one, the schema and of each table the first row, the last and
+    PROBES between.  SQLite itself refuses a truncated file.
     """
     if db.execute("PRAGMA page_count").fetchone()[0] <= SMALL_PAGES:
         faults = _faults(db, "quick_check")
@@ -40,7 +40,7 @@ def refuse_damage(db: sqlite3.Connection, path: Path) -> None:
 
 
 def examine(path: Path) -> None:
-    """Look at every page and every index.  Raises Fatal, with the way to restore, or sqlite3.Error."""
+    """Check every page and every index.  Raises Fatal, with instructions to restore, or sqlite3.Error."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
             faults = _faults(db, "integrity_check")
@@ -53,20 +53,20 @@ def examine(path: Path) -> None:
 
 
 def is_sound(db: sqlite3.Connection) -> bool:
-    """Whether SQLite finds every page as it should be."""
+    """Whether SQLite finds no fault in any page."""
     try:
         return not _faults(db, "quick_check")
     except sqlite3.DatabaseError:
         return False
 
 
-def _damaged(path: Path, faults: list[str], way_out: str) -> Fatal:
-    return Fatal(f"the ledger {path} is damaged: {'; '.join(faults)}; {way_out}")
+def _damaged(path: Path, faults: list[str], advice: str) -> Fatal:
+    return Fatal(f"the ledger {path} is damaged: {'; '.join(faults)}; {advice}")
 
 
 def _faults(db: sqlite3.Connection, check: str) -> list[str]:
-    said = [" ".join(row[0].split()) for row in db.execute(f"PRAGMA {check}({TOLD})")]
-    return [] if said == ["ok"] else said
+    faults = [" ".join(row[0].split()) for row in db.execute(f"PRAGMA {check}({MOST_FAULTS})")]
+    return [] if faults == ["ok"] else faults
 
 
 def _tables(db: sqlite3.Connection) -> dict[str, str]:
@@ -81,7 +81,7 @@ def _probe(db: sqlite3.Connection, table: str, key: str) -> None:
     first, last = (
         db.execute(f"SELECT {key}, * FROM {table} ORDER BY {key} {way} LIMIT 1").fetchone() for way in ("ASC", "DESC")
     )
-    if first is None or not isinstance(first[0], int):  # empty, or named by texts
+    if first is None or not isinstance(first[0], int):  # an empty table, or one keyed by text
         return
     for at in range(first[0], last[0], max((last[0] - first[0]) // PROBES, 1)):
         db.execute(f"SELECT * FROM {table} WHERE {key} >= ? ORDER BY {key} LIMIT 1", (at,)).fetchone()

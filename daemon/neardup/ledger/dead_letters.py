@@ -1,6 +1,6 @@
 """Dead letters: the stories and rows that could not be processed, and the stories whose page was missing.
 
-Beside them the suspects: stories that were in flight when the daemon died, and have had no outcome since.
+Also the suspects: stories that were in flight when the daemon died, and have had no outcome since.
 """
 
 import json
@@ -21,41 +21,41 @@ PAGE = 256
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Some of the dead letters: those of a reason, those of these keys, or all."""
+    """A selection of dead letters: by reason, by keys, or all."""
 
     reason: str | None = None
     keys: Sequence[str] = ()
 
     @property
     def condition(self) -> tuple[str, list[object]]:
-        """What a row must fulfil, as SQL with its values."""
-        holding: list[tuple[str, object]] = []
+        """The selection as an SQL condition, with its values."""
+        conditions: list[tuple[str, object]] = []
         if self.reason is not None:
-            holding.append(("reason = ?", self.reason))
+            conditions.append(("reason = ?", self.reason))
         if self.keys:
-            holding.append(("key IN (SELECT value FROM json_each(?))", json.dumps(self.keys)))
-        return " AND ".join(sql for sql, _ in holding) or "TRUE", [value for _, value in holding]
+            conditions.append(("key IN (SELECT value FROM json_each(?))", json.dumps(self.keys)))
+        return " AND ".join(sql for sql, _ in conditions) or "TRUE", [value for _, value in conditions]
 
 
 def settle(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
-    """Put dead letters on record, and strike those of stories that have recovered; none of these is a suspect now.
+    """Record the dead letters among outcomes, remove those of stories that recovered, and clear all from suspicion.
 
-    A page that was missing counts as skipped; but it may come yet, so its story is put on record too.
+    A missing page counts as skipped, but may appear later, so its story becomes a dead letter too.
     """
-    letters = [(outcome.story.key, *letter) for outcome in outcomes if (letter := _letter(outcome))]
-    strike(db, [outcome.story.key for outcome in outcomes if _letter(outcome) is None])
+    dead_letters = [(outcome.story.key, *fields) for outcome in outcomes if (fields := _dead_letter(outcome))]
+    strike(db, [outcome.story.key for outcome in outcomes if _dead_letter(outcome) is None])
     db.executemany(
         "INSERT INTO dead_letters (key, reason, error, story, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
         " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
-        letters,
+        dead_letters,
     )
     held = suspects(db)
     if cleared := held.keys() & {outcome.story.id for outcome in outcomes if isinstance(outcome.story, Story)}:
         _put_suspects(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
 
 
-def _letter(outcome: Outcome) -> tuple[str, str, str | None, int] | None:
-    """Reason, error, story and time of what is to be kept on record; None for a story that is well."""
+def _dead_letter(outcome: Outcome) -> tuple[str, str, str | None, int] | None:
+    """Reason, error, story and time of an outcome that makes a dead letter; None for any other."""
     match outcome:
         case DeadLettered(story=story, reason=reason, error=error):
             return reason, error, _json(story) if isinstance(story, Story) else None, now_ms()
@@ -69,27 +69,27 @@ def _json(story: Story) -> str:
 
 
 def _story(text: str) -> Story:
-    """Raises ValueError or TypeError where another version of the program wrote it otherwise."""
+    """Raises ValueError or TypeError for the record of another version of the program."""
     values = json.loads(text)
     return Story(**(values | {"language": Language(values["language"])}))
 
 
 def strike(db: sqlite3.Connection, keys: Sequence[str]) -> int:
-    """Drop dead letters, within the caller's transaction; how many there were."""
+    """Remove dead letters, within the caller's transaction; returns their number."""
     return db.execute(
         "DELETE FROM dead_letters WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
     ).rowcount
 
 
 def drop(db: sqlite3.Connection, choice: Choice) -> int:
-    """Drop dead letters: nobody is going to retry them; how many there were."""
+    """Remove dead letters that are not to be retried; returns their number."""
     condition, values = choice.condition
     with transaction(db):
         return db.execute(f"DELETE FROM dead_letters WHERE {condition}", values).rowcount
 
 
 def listed(db: sqlite3.Connection, choice: Choice, limit: int = -1) -> list[dict[str, Any]]:
-    """Dead letters, the last one first; `story` as its listing had it, None for a row that names none."""
+    """Dead letters, the latest first; `story` as it was listed, None for a row that names none."""
     condition, values = choice.condition
     names = ("key", "reason", "error", "attempts", "first_at", "last_at", "story")
     rows = db.execute(
@@ -103,7 +103,7 @@ def listed(db: sqlite3.Connection, choice: Choice, limit: int = -1) -> list[dict
 
 
 def counted(db: sqlite3.Connection, choice: Choice) -> dict[str, int]:
-    """How many there are, by reason."""
+    """The number of dead letters, by reason."""
     condition, values = choice.condition
     return dict(db.execute(f"SELECT reason, count(*) FROM dead_letters WHERE {condition} GROUP BY reason", values))
 
@@ -123,7 +123,7 @@ def refuse_unknown(db: sqlite3.Connection, keys: Sequence[str]) -> None:
 
 
 def retriable(db: sqlite3.Connection, choice: Choice, after: str) -> list[Story]:
-    """The next stories by key; those in quarantine only where they, or their reason, are asked for."""
+    """The next stories by key; those in quarantine only where their keys or their reason are selected."""
     condition, values = choice.condition
     if choice == Choice():
         condition = f"reason <> '{Dead.QUARANTINED}'"
@@ -141,7 +141,7 @@ def quarantined(db: sqlite3.Connection) -> dict[int, Story]:
 
 
 def suspect(db: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Put on record that these were in flight when the daemon died."""
+    """Record that these stories were in flight when the daemon died."""
     with transaction(db):
         _put_suspects(db, suspects(db) + Counter(ids))
 

@@ -1,8 +1,8 @@
-"""The files that a ledger is made of, and who may use them.
+"""The ledger's files and their permissions.
 
-SQLite gives the write-ahead log and its index the mode of the ledger's file, and the file system gives what is made in
-a folder with the setgid bit the folder's group.  So in such a folder daemon and operators share a ledger, whoever
-opened it first and whatever their umask.
+SQLite gives the write-ahead log and its index the mode of the ledger's file, and the file system gives new files in a
+folder with the setgid bit the folder's group.  So in such a folder the daemon and operators share a ledger, no matter
+who opened it first and with which umask.
 """
 
 import os
@@ -14,7 +14,7 @@ SHARED = 0o660
 
 
 def make(path: Path) -> None:
-    """An empty file where there is none: for its whole group in a folder with the setgid bit, else as the umask says.
+    """Create an empty file where there is none: for its group in a folder with the setgid bit, else by the umask.
 
     Raises OSError.
     """
@@ -30,5 +30,5 @@ def make(path: Path) -> None:
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether nobody can write to the file system of a file."""
+    """Whether the file system of a file is mounted read-only."""
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

@@ -1,4 +1,4 @@
-"""One pipeline command at a time, and one daemon: advisory locks beside the ledger, which die with their processes."""
+"""Advisory locks beside the ledger, which end with their process: one pipeline command at a time, and one daemon."""
 
 import fcntl
 import json
@@ -20,14 +20,14 @@ DAEMON = ".run.lock"
 
 @contextmanager
 def only_one(ledger: Path, command: str) -> Iterator[None]:
-    """Hold the ledger for `command`.  Raises Transient, naming the holder, where it is held."""
+    """Lock the ledger for `command`.  Raises Transient, which names the holder, where it is locked."""
     with _held(_path(ledger, PIPELINE), command, "the ledger is in use"):
         yield
 
 
 @contextmanager
 def only_daemon(ledger: Path) -> Iterator[None]:
-    """Be the daemon of this ledger, also between runs.  Raises Transient, naming the other, where there is one."""
+    """Lock the ledger as its daemon, also between runs.  Raises Transient, which names the other daemon."""
     with _held(_path(ledger, DAEMON), "run", "the ledger has a daemon"):
         yield
 
@@ -59,7 +59,7 @@ def _opened(path: Path) -> Iterator[IO[str]]:
     try:
         yield file
     finally:
-        with suppress(OSError):  # what could not be written is tried again; the lock is gone all the same
+        with suppress(OSError):  # the lock is released even if closing fails
             file.close()
 
 
@@ -69,7 +69,7 @@ def _unlocked(path: Path, error: OSError) -> Fatal:
 
 def _take(file: IO[str]) -> bool:
     try:
-        # `holder` holds the lock for an instant, so one refusal proves nothing.
+        # `holder` takes the lock for an instant, so one refusal proves nothing.
         for attempt in stamina.retry_context(
             BlockingIOError, attempts=5, wait_initial=0.02, wait_max=0.1, wait_jitter=0
         ):
@@ -81,7 +81,7 @@ def _take(file: IO[str]) -> bool:
 
 
 def holder(ledger: Path) -> dict[str, Any] | None:
-    """Who holds the ledger: command, pid and since; None where nobody does."""
+    """The holder of the pipeline lock: command, pid and since; None where it is free."""
     return _holder(_path(ledger, PIPELINE))
 
 
@@ -95,7 +95,7 @@ def _holder(path: Path) -> dict[str, Any] | None:
                 return dict(json.loads(text)) if text else {"command": "another command"}
     except OSError:
         pass
-    except ValueError:  # half written as yet
+    except ValueError:  # the holder is still writing it
         return {"command": "another command"}
     return None
 

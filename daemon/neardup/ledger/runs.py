@@ -1,4 +1,4 @@
-"""Runs, watermarks, checkpoints and what the ledger knows of itself."""
+"""Runs, watermarks, checkpoints and the ledger's other records about itself."""
 
 import json
 import sqlite3
@@ -9,11 +9,11 @@ from neardup.ledger import now_ms, transaction
 from neardup.records import Checkpoint
 
 BACKED_UP = "backed_up_at"
-WATERMARKS = 100  # that are kept, for a clock that was ahead for as many runs
+WATERMARKS = 100  # kept on record, in case the clock was ahead for this many runs
 
 
 def begin(db: sqlite3.Connection, command: str) -> int:
-    """Put a run on record; runs that never ended are marked as crashed."""
+    """Record the start of a run; runs that never ended are marked as crashed."""
     with transaction(db):
         db.execute("UPDATE runs SET status = 'crashed' WHERE status = 'running'")
         cursor = db.execute("INSERT INTO runs (command, started_at) VALUES (?, ?)", (command, now_ms()))
@@ -30,9 +30,9 @@ def finish(
     error: str | None = None,
     watermark: int | None = None,
 ) -> None:
-    """Close the record of a run that is under way; one that ended keeps its outcome.
+    """Record the end of a run that is under way; one that ended already keeps its outcome.
 
-    One that is `done` moves the watermark forward, and a backfill drops its checkpoint.
+    One that is `done` advances the watermark, and a backfill then drops its checkpoint.
     """
     with transaction(db):
         closed = db.execute(
@@ -62,13 +62,13 @@ def put(db: sqlite3.Connection, key: str, value: str) -> None:
 
 
 def waiting(db: sqlite3.Connection, pid: int) -> dict[str, Any] | None:
-    """What the process of that id waits for, why, and since when in milliseconds; None where it does not."""
-    told = json.loads(get(db, "waiting") or "{}")
-    return dict(told) if told.get("pid") == pid else None
+    """What the process with this id waits for, why, and since when in milliseconds; None where it does not wait."""
+    record = json.loads(get(db, "waiting") or "{}")
+    return dict(record) if record.get("pid") == pid else None
 
 
 def owe_sweep(db: sqlite3.Connection, *, owed: bool) -> None:
-    """Put on record that stories were written without lookups, or that a sweep has found their pairs since."""
+    """Record that stories were written without lookups, or that a sweep has found their pairs since."""
     if owed:
         put(db, "sweep_owed", "1")
     else:
@@ -76,7 +76,7 @@ def owe_sweep(db: sqlite3.Connection, *, owed: bool) -> None:
 
 
 def owes_sweep(db: sqlite3.Connection) -> bool:
-    """Whether there may be stories whose pairs nobody has looked for."""
+    """Whether there may be stories that were never compared with the others."""
     return get(db, "sweep_owed") is not None
 
 
@@ -86,28 +86,25 @@ def get(db: sqlite3.Connection, key: str) -> str | None:
 
 
 def watermark(db: sqlite3.Connection) -> int | None:
-    """Up to when, by `updated_at` in milliseconds, every story has been listed."""
+    """The `updated_at` up to which every story has been listed, in milliseconds."""
     value = get(db, "watermark")
     return int(value) if value else None
 
 
 def listed_until(db: sqlite3.Connection, now: int) -> int | None:
-    """The watermark, as far as it can be believed at `now`; 0 where none of those on record can be.
+    """The watermark that can be trusted at `now`; 0 where none on record can be.
 
-    A run that began after now had a clock that was ahead, by which stories dated ahead may have moved the watermark:
-    the one before it counts.  What is listed once too often is unchanged; what is not listed would be lost.
+    A run that began after `now` had a clock that was ahead, so that stories dated in the future may have moved the
+    watermark: the one before it is used.  A story that is listed twice is found unchanged; one that is never listed
+    would be lost.
     """
     marks = _watermarks(db)
     return next((mark for mark, began in reversed(marks) if began <= now), 0 if marks else None)
 
 
 def _watermarks(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    """The last watermarks, each with when its run began."""
-    kept = get(db, "watermarks")
-    if kept is not None:
-        return [(mark, began) for mark, began in json.loads(kept)]
-    mark = watermark(db)
-    return [] if mark is None else [(mark, mark)]  # of a version that kept one
+    """The last watermarks, each with the start of its run."""
+    return [(mark, began) for mark, began in json.loads(get(db, "watermarks") or "[]")]
 
 
 def _move_watermark(db: sqlite3.Connection, run_id: int, mark: int) -> None:
@@ -118,7 +115,7 @@ def _move_watermark(db: sqlite3.Connection, run_id: int, mark: int) -> None:
 
 
 def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
-    """Where the backfill that was cut short goes on."""
+    """The place at which an interrupted backfill continues."""
     value = get(db, "checkpoint")
     return Checkpoint(*json.loads(value)) if value else None
 
@@ -138,10 +135,10 @@ def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
 
 
 def last_success(db: sqlite3.Connection) -> dict[str, int]:
-    """Command -> when it last ended well, in milliseconds by the clock of then."""
+    """Command -> the end of its last successful run, in milliseconds."""
     latest = "SELECT max(run_id) FROM runs WHERE status = 'done' GROUP BY command"
     ended = dict(db.execute(f"SELECT command, ended_at FROM runs WHERE run_id IN ({latest})"))
-    copied = get(db, BACKED_UP)  # beside a run, and so no run
+    copied = get(db, BACKED_UP)  # a backup may happen during a run, so it is recorded apart
     return ended if copied is None else ended | {"backup": int(copied)}
 
 

@@ -1,25 +1,25 @@
-"""Which flags are meant: the filters that the export and the review desk share."""
+"""Selections of flags: the filters that the export and the review desk share."""
 
 import json
 import sqlite3
 from dataclasses import dataclass
 
+from neardup.ledger import languages
 from neardup.ledger.compact_columns import packed_id
-from neardup.records import NUMBER_OF, Kind, Language, Verdict
+from neardup.records import Kind, Language, Verdict
 
-# A flag with one of these joins its stories to a cluster.
+# A flag of any other status joins no cluster.
 JOINING = ("open", *(verdict.value for verdict in Verdict if verdict is not Verdict.NOT_SIMILAR))
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filters of flags, all of which hold; an empty one or None takes all.
+    """Filters of flags, which must all match; an empty one or None matches all.
 
-    `statuses` are "open", "withdrawn" or verdicts.  `score`, 0 to 1, is what the largest of Jaccard
-    similarity and the containments must be at least; of an exact or near pair without these, the share of
-    equal bits.  `author` and `story` are of either side; `cluster` is the one that this story stands in.
-    `since` (inclusive) and `until` (exclusive) are of `flagged_at`, in milliseconds.  `only_new` takes what no
-    export has given.
+    `statuses` are "open", "withdrawn" or verdicts.  `score`, 0 to 1, is a minimum for the largest of Jaccard
+    similarity and the containments; a pair without these scores the share of equal bits.  `author` and `story`
+    match either side; `cluster` is a member of the cluster to select.  `since` (inclusive) and `until`
+    (exclusive) limit `flagged_at`, in milliseconds.  `only_new` matches flags that were never exported.
     """
 
     languages: tuple[Language, ...] = ()
@@ -35,10 +35,11 @@ class Selection:
 
 
 def conditions(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[object]]:
-    """What a row of the table `flags` must fulfil, as SQL with its values."""
-    numbers = [NUMBER_OF[language] for language in selection.languages]
+    """A selection as an SQL condition on the table `flags`, with its values."""
+    number_of = languages.numbers(db)
+    numbers = [number_of.get(language) for language in selection.languages]  # NULL, which no flag has, if unknown
     members = None if selection.cluster is None else json.dumps(sorted(members_of(db, selection.cluster)))
-    # What names stories is found by them (+), not by going through the index of all that has this status.
+    # The unary + keeps SQLite from scanning the index by status where the stories lead to a few rows.
     status = "status" if selection.cluster is None and selection.story is None else "+status"
     holding: list[tuple[str, list[object]]] = [("language IS NOT NULL", [])]
     holding += [
@@ -63,16 +64,17 @@ def conditions(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[
         author = packed_id(selection.author)
         holding.append(("(author_a = ? OR author_b = ?)", [author, author]))
     if members is not None:
-        there = "IN (SELECT value FROM json_each(?))"
-        holding.append((f"a {there} AND b {there}", [members, members]))
+        among = "IN (SELECT value FROM json_each(?))"
+        holding.append((f"a {among} AND b {among}", [members, members]))
     return " AND ".join(sql for sql, _ in holding), [value for _, values in holding for value in values]
 
 
 def members_of(db: sqlite3.Connection, story_id: int) -> set[int]:
-    """The stories of the cluster that a story stands in, by the flags that join it with others; itself at the least."""
+    """The members of the cluster of a story, which is always one of them."""
     rows = db.execute(
-        "WITH RECURSIVE member(id) AS (VALUES (?) UNION SELECT iif(a = id, b, a) FROM member JOIN flags"
-        f" ON (a = id OR b = id) AND +status IN ({', '.join('?' * len(JOINING))})) SELECT id FROM member",
+        "WITH RECURSIVE member(id) AS (VALUES (?) UNION SELECT iif(a = id, b, a) FROM member JOIN flags ON"
+        f" (a = id OR b = id) AND joins_clusters AND +status IN ({', '.join('?' * len(JOINING))}))"
+        " SELECT id FROM member",
         (story_id, *JOINING),
     )
     return {row[0] for row in rows}

@@ -1,4 +1,4 @@
-"""Stories, their changes and their candidates: what one batch writes, and what a run asks."""
+"""Stories, with their changes and candidates: what a batch writes, and what a run reads."""
 
 import json
 import sqlite3
@@ -7,22 +7,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from neardup.ledger import candidates, changes, dead_letters, transaction, verdicts
+from neardup.ledger import candidates, changes, dead_letters, languages, transaction, verdicts
 from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
 from neardup.ledger.runs import put, put_checkpoint
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Checkpoint, Fingerprinted, Known, Outcome, Skip, Skipped
+from neardup.records import Banded, Checkpoint, Fingerprinted, Known, Outcome, Skip, Skipped
 
-# The page as it now is has no story on it, so the fingerprint of the one it had is withdrawn.  A
-# missing or oversized object says nothing of the text.
+# The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
+# the text.
 TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
 
-# Each step of a statement lets go of the interpreter, and beside a busy event loop waits to have it back.
+# Each step of a statement releases the interpreter lock, and beside a busy event loop waits to get it back.
 ROWS_A_STATEMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction writes: outcomes of distinct stories, their matches, the run's standing."""
+    """What one transaction writes: outcomes of distinct stories, their matches, and the run's counts and checkpoint."""
 
     outcomes: Sequence[Outcome]
     matches: Sequence[candidates.Matches]
@@ -32,29 +32,30 @@ class Batch:
 
 
 def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Known]:
-    """What the ledger knows of stories, of those that it holds."""
+    """The known stories among these ids."""
     rows = db.execute(
         "SELECT id, language, text_hash, etag, updated_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
-    return {story_id: _known(*row) for story_id, *row in rows}
-
-
-def _known(language: int, text_hash: bytes, etag: bytes | str | None, updated_at: int | None) -> Known:
-    return Known(LANGUAGES[language], text_hash, etag_of(etag), updated_at)
+    name_of = languages.names(db)
+    return {
+        story_id: Known(name_of[language], text_hash, etag_of(etag), updated_at)
+        for story_id, language, text_hash, etag, updated_at in rows
+    }
 
 
 def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded]:
-    """Story ids -> fingerprints, of those that the ledger holds."""
+    """The fingerprints of the known stories among these ids."""
     rows = db.execute(
         "SELECT id, language, simhash, signature FROM stories WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
-    return {story_id: Banded(LANGUAGES[language], *hashes) for story_id, language, *hashes in rows}
+    name_of = languages.names(db)
+    return {story_id: Banded(name_of[language], *hashes) for story_id, language, *hashes in rows}
 
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
-    """Write one batch in one transaction; how many of each story's matches were left out."""
+    """Write one batch in one transaction; returns how many matches of each story were left out."""
     skipped = [outcome for outcome in batch.outcomes if isinstance(outcome, Skipped)]
     with transaction(db):
         _remove(db, [one.story.id for one in skipped if one.reason in TEXT_IS_GONE])
@@ -73,20 +74,22 @@ def _put(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
     numbers = changes.take(db, len(made))
     numbered = dict(zip((outcome.story.id for outcome in made), numbers, strict=True))
     changes.log_leaving(db, [(numbered[version.story_id], version) for version in gone])
-    _count(db, [NUMBER_OF[outcome.story.language] for outcome in made], gone)
+    number_of = languages.numbers(db)
+    spoken = [number_of[outcome.story.language] for outcome in made]
+    _count(db, spoken, gone)
     for at in range(0, len(made), ROWS_A_STATEMENT):
-        rows = list(map(_row, numbers[at:], made[at : at + ROWS_A_STATEMENT]))
+        rows = list(map(_row, numbers[at:], spoken[at:], made[at : at + ROWS_A_STATEMENT]))
         places = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
         # REPLACE: an edited story has another number
         db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(rows)))
 
 
-def _row(number: int, outcome: Fingerprinted) -> tuple[object, ...]:
+def _row(number: int, language: int, outcome: Fingerprinted) -> tuple[object, ...]:
     story, made = outcome.story, outcome.fingerprint
     return (
         number,
         story.id,
-        NUMBER_OF[story.language],
+        language,
         made.simhash,
         made.signature,
         made.text_hash,
@@ -102,7 +105,7 @@ def _row(number: int, outcome: Fingerprinted) -> tuple[object, ...]:
 
 
 def _touch(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
-    """The texts are as they were; what is told of them may have changed."""
+    """Update the metadata of stories with unchanged texts, where it differs."""
     db.executemany(
         "UPDATE stories SET path = ?2, author_id = ?3, title = ?4, published_at = ?5, updated_at = ?6,"
         " etag = coalesce(?7, etag) WHERE id = ?1 AND"
@@ -124,20 +127,20 @@ def _touch(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> bool:
-    """Remove a story from the ledger; whether anything of it was there.
+    """Remove a story from the ledger; returns whether it held anything of it.
 
-    That it was there, and its SimHash, stand in the changes until these are pruned: indexes are told by them.
+    Its id and SimHash remain in the changes, by which indexes learn of the removal, until these are pruned.
     """
     with transaction(db):
-        there = _remove(db, [story_id])
+        removed = _remove(db, [story_id])
         flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
-        letters = dead_letters.strike(db, [str(story_id)])
-    return there + flags + letters > 0
+        dead = dead_letters.strike(db, [str(story_id)])
+    return removed + flags + dead > 0
 
 
 def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
-    """Take stories out of the ledger; how many were there."""
+    """Remove stories; returns how many there were."""
     gone = _leave(db, ids)
     changes.log_leaving(db, list(zip(changes.take(db, len(gone)), gone, strict=True)))
     _count(db, [], gone)
@@ -147,17 +150,17 @@ def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     return len(gone)
 
 
-def _count(db: sqlite3.Connection, come: Iterable[int], gone: Iterable[changes.Version]) -> None:
-    """Keep the table of the languages: the numbers of those that come, and the versions that go."""
-    steps = Counter(come)
+def _count(db: sqlite3.Connection, added: Iterable[int], gone: Iterable[changes.Version]) -> None:
+    """Update the counts of stories: `added` are language numbers, `gone` the versions removed."""
+    steps = Counter(added)
     steps.subtract(version.language for version in gone)
     db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", steps.items())
 
 
 def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
-    """Of these stories, those that are there: their texts are about to change or go.
+    """Withdraw the pairs of stories whose texts are about to change or go; returns the present versions.
 
-    What was found of their pairs holds no longer; what moderators said of them does, should they be found again.
+    Verdicts stay, in case a pair is flagged again.
     """
     gone = [
         changes.Version(*row)
@@ -167,31 +170,31 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
         )
     ]
     keys = [(version.story_id,) for version in gone]
-    for table in ("candidates", "kept"):
+    for table in ("candidates", "suppressed_pairs"):
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
     return gone
 
 
 def restart(db: sqlite3.Connection, version: str, extraction: str) -> None:
-    """Empty the ledger of fingerprints, so that a backfill makes them all anew, as `version`, by `extraction`.
+    """Remove all fingerprints, so that a backfill computes them again, as `version`, by `extraction`.
 
-    Flags stay on record, withdrawn until their pairs are verified again; so do verdicts.
+    Flags stay on record, withdrawn until their pairs are verified again; verdicts stay as they are.
     """
     with transaction(db):
-        for table in ("stories", "changes", "candidates", "kept"):
+        for table in ("stories", "changes", "candidates", "suppressed_pairs"):
             db.execute(f"DELETE FROM {table}")
         db.execute("UPDATE languages SET stories = 0")
         db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
         db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
         put(db, "fingerprint_version", version)
         put(db, "refingerprinting", f"{version} {extraction}")
-        changes.take(db, 1)  # a number that no change has: an index that is not cleared in time is seen to be behind
+        changes.take(db, 1)  # a number without a change: an index that was not cleared is recognised as behind
         changes.drop(db, 0)
 
 
 def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:
-    """Story ids -> all that the ledger knows of them."""
+    """The rows of `described` of the known stories among these ids."""
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     rows = cursor.execute(

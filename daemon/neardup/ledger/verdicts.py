@@ -1,8 +1,7 @@
-"""What moderators say of flags: verdicts, how they are undone, and how good they show the flags to be.
+"""The verdicts of moderators: giving and undoing them, and how precise they show the flags to be.
 
-A flag's status is the verdict that stands on its pair, or `open`; what the machine has withdrawn stays
-withdrawn until it is flagged again.  Nothing is written over: what was judged or undone since a page was
-made raises Conflict for who judges by that page.
+A flag's status is the active verdict on its pair, or `open`; a withdrawn flag stays withdrawn until its pair is
+flagged again.  Nothing is overwritten: a moderator whose page is out of date gets a Conflict.
 """
 
 import hashlib
@@ -10,35 +9,38 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from neardup.core.verify.suppression import status_of
 from neardup.errors import Conflict
-from neardup.ledger import candidates, now_ms, remembered_verdicts, transaction
-from neardup.records import Kind, Verdict
+from neardup.ledger import active_verdicts, candidates, now_ms, transaction
+from neardup.records import Verdict
 from neardup.timestamps import rfc3339
 
 AMONG = "IN (SELECT value FROM json_each(?))"
 
 
-def judge(  # noqa: PLR0917 - a form's fields, in its order
+def decide(  # noqa: PLR0917 - a form's fields, in its order
     db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str, seen: str
 ) -> int:
-    """Judge all of these flags, in one transaction; returns the decision, by which it can be undone.
+    """Give all of these flags a verdict, in one transaction; returns the decision, by which it can be undone.
 
-    `seen` is their `state` when the moderator looked.  Raises Conflict where it is another by now.
+    `seen` is the `state` of the flags that the moderator was shown.  Raises Conflict where it has changed.
     """
     with transaction(db):
         _refuse_unless(db, flag_ids, seen)
-        judged = db.execute(
-            f"SELECT a, b, language, kind FROM flags WHERE flag_id {AMONG} ORDER BY worst, a, b", (_json(flag_ids),)
+        pairs = db.execute(
+            f"SELECT a, b, language, kind, severity FROM flags WHERE flag_id {AMONG}"
+            " ORDER BY severity, strength DESC, a, b",
+            (_json(flag_ids),),
         ).fetchall()
-        if not judged:
+        if not pairs:
             raise Conflict("none of these pairs is flagged any more")
-        before = [found.verdict_id for a, b, *_ in judged if (found := remembered_verdicts.standing(db, (a, b)))]
+        replaced = [one.verdict_id for a, b, *_ in pairs if (one := active_verdicts.of_pair(db, (a, b)))]
         decision, now = 0, now_ms()
-        for flag in judged:
+        for pair in pairs:
             row = db.execute(
-                "INSERT INTO verdicts (a, b, language, kind, verdict, note, moderator, judged_at, decision)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*flag, verdict, note, moderator, now, decision),
+                "INSERT INTO verdicts (a, b, language, kind, severity, verdict, note, moderator, decided_at, decision)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*pair, verdict, note, moderator, now, decision),
             ).lastrowid
             assert row is not None
             decision = decision or row
@@ -46,14 +48,14 @@ def judge(  # noqa: PLR0917 - a form's fields, in its order
         db.execute(
             f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (verdict, _json(flag_ids))
         )
-        _settle(db, before)
+        _update_dependents(db, replaced)
     return decision
 
 
 def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> None:
-    """Undo a decision: its flags are what the verdicts before it say, or open.
+    """Undo a decision: its flags return to the verdicts before it, or are open again.
 
-    `seen` is the `state` of its flags, `flags_of(db, decision)`.  Raises Conflict where it is another by now.
+    `seen` is the `state` of its flags, `flags_of(db, decision)`.  Raises Conflict where it has changed.
     """
     with transaction(db):
         flag_ids = flags_of(db, decision)
@@ -70,26 +72,25 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
             raise Conflict("this verdict was undone before")
         flags = db.execute(f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (_json(flag_ids),))
         for flag_id, a, b, kind in flags.fetchall():
-            found = remembered_verdicts.standing(db, (a, b))
-            status = found.verdict if found is not None and remembered_verdicts.holds(found, Kind(kind)) else "open"
+            status = status_of(kind, active_verdicts.of_pair(db, (a, b)))
             db.execute("UPDATE flags SET status = ? WHERE flag_id = ? AND status <> 'withdrawn'", (status, flag_id))
-        _settle(db, undone)
+        _update_dependents(db, undone)
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> None:
-    """Remove what was said of a story's pairs, within the caller's transaction."""
+    """Remove the verdicts on a story's pairs, within the caller's transaction."""
     gone = db.execute("DELETE FROM verdicts WHERE a = ?1 OR b = ?1 RETURNING verdict_id", (story_id,)).fetchall()
-    db.execute("DELETE FROM kept WHERE a = ?1 OR b = ?1", (story_id,))
-    _settle(db, [row[0] for row in gone])
+    db.execute("DELETE FROM suppressed_pairs WHERE a = ?1 OR b = ?1", (story_id,))
+    _update_dependents(db, [row[0] for row in gone])
 
 
 def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
-    """What a verdict on these flags is based on, their statuses and latest verdicts, as a short digest.
+    """A short digest of the statuses and latest verdicts of these flags, to detect changes by.
 
-    It is led by how often they were judged or undone: so a Conflict can tell a moderator's doing from the machine's.
+    It starts with the number of verdicts and undos, by which a Conflict tells moderators' changes from the program's.
     """
     rows = db.execute(
-        "SELECT flag_id, status, max(verdict_id), count(judged_at) + count(undone_at) FROM flags f"
+        "SELECT flag_id, status, max(verdict_id), count(decided_at) + count(undone_at) FROM flags f"
         f" LEFT JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG} GROUP BY flag_id",
         (_json(flag_ids),),
     ).fetchall()
@@ -107,7 +108,7 @@ def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
 
 
 def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
-    """What was decided at once, the worst pair first.  Columns: a, b, verdict, moderator, undone_at."""
+    """The verdicts of a decision, the most severe pair first.  Columns: a, b, verdict, moderator, undone_at."""
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
@@ -117,36 +118,35 @@ def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
 
 
 def of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
-    """What was said of two stories, in either order, newest first.
+    """The verdicts on two stories, in either order, newest first.
 
-    Columns: verdict_id, decision, kind, verdict, note, moderator, judged_at, undone_at, undone_by.
+    Columns: verdict_id, decision, kind, verdict, note, moderator, decided_at, undone_at, undone_by.
     """
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
-        "SELECT verdict_id, decision, kind, verdict, note, moderator, judged_at, undone_at, undone_by FROM verdicts"
+        "SELECT verdict_id, decision, kind, verdict, note, moderator, decided_at, undone_at, undone_by FROM verdicts"
         " WHERE a = ? AND b = ? ORDER BY verdict_id DESC",
         (min(a, b), max(a, b)),
     ).fetchall()
 
 
 def precision(db: sqlite3.Connection) -> list[sqlite3.Row]:
-    """How many judged pairs, by the language and the kind they were flagged as, turned out to be what.
+    """The active verdicts, counted by language and kind.
 
-    Columns: language, kind, judged, and one for each verdict.  Of each pair the verdict that stands counts.
+    Columns: language, kind, judged (their number), and one for each verdict.
     """
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     each = ", ".join(f"sum(verdict = '{verdict}') AS {verdict}" for verdict in Verdict)
     return cursor.execute(
-        f"SELECT name AS language, kind, count(*) AS judged, {each} FROM standing JOIN languages ON number = language"
-        " GROUP BY name, kind ORDER BY name, min(CASE kind WHEN 'exact' THEN 0 WHEN 'near' THEN 1"
-        " WHEN 'similar' THEN 2 ELSE 3 END)"
+        f"SELECT name AS language, kind, count(*) AS judged, {each} FROM active_verdicts"
+        " JOIN languages ON number = language GROUP BY name, kind ORDER BY name, min(severity)"
     ).fetchall()
 
 
 def _refuse_unless(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
-    """Raises Conflict where these flags are not as they were seen; it says what a moderator has done since."""
+    """Raises Conflict where these flags have changed since they were seen; it names what a moderator did since."""
     now = state(db, flag_ids)
     if now == seen:
         return
@@ -154,28 +154,28 @@ def _refuse_unless(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -
     if then.isascii() and then.isdecimal() and int(then) >= int(now.partition("-")[0]):
         raise Conflict("these flags have changed meanwhile: look at them again")
     row = db.execute(
-        "SELECT coalesce(undone_by, moderator), undone_at, judged_at, verdict, v.a, v.b FROM flags f"
+        "SELECT coalesce(undone_by, moderator), undone_at, decided_at, verdict, v.a, v.b FROM flags f"
         f" JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG}"
-        " ORDER BY max(judged_at, coalesce(undone_at, 0)) DESC, verdict_id DESC LIMIT 1",
+        " ORDER BY max(decided_at, coalesce(undone_at, 0)) DESC, verdict_id DESC LIMIT 1",
         (_json(flag_ids),),
     ).fetchone()
     if row is None:
         raise Conflict("these flags are not as they were shown: look at them again")
-    who, undone_at, judged_at, verdict, a, b = row
+    who, undone_at, decided_at, verdict, a, b = row
     did = f"undid the verdict {verdict} on" if undone_at else f"judged {verdict}:"
-    raise Conflict(f"meanwhile, at {rfc3339(undone_at or judged_at)}, {who} {did} stories {a} and {b}")
+    raise Conflict(f"meanwhile, at {rfc3339(undone_at or decided_at)}, {who} {did} stories {a} and {b}")
 
 
-def _settle(db: sqlite3.Connection, ended: Sequence[int]) -> None:
-    """What hung on verdicts that stand no longer: contexts become others, and pairs that were kept are judged again."""
-    which = (_json(ended),)
+def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> None:
+    """Update what depends on verdicts that are no longer active: contexts, and suppressed pairs, which are verified."""
+    which = (_json(verdict_ids),)
     db.execute(
-        "UPDATE flags SET context = (SELECT max(verdict_id) FROM standing v"
+        "UPDATE flags SET context = (SELECT max(verdict_id) FROM active_verdicts v"
         f" WHERE v.a IN (flags.a, flags.b) OR v.b IN (flags.a, flags.b)) WHERE context {AMONG}",
         which,
     )
-    kept = db.execute(f"DELETE FROM kept WHERE verdict_id {AMONG} RETURNING a, b", which).fetchall()
-    for a, b in kept:
+    released = db.execute(f"DELETE FROM suppressed_pairs WHERE verdict_id {AMONG} RETURNING a, b", which).fetchall()
+    for a, b in released:
         candidates.put(db, a, b)
 
 

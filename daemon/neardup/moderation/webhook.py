@@ -1,4 +1,4 @@
-"""The summary of a run, posted to the URL that [export] names."""
+"""Posts the summary of a run to the webhook of [export]."""
 
 from typing import Any
 
@@ -9,21 +9,21 @@ from neardup.errors import Fatal, Transient
 from neardup.retry import retried
 
 TIMEOUT = aiohttp.ClientTimeout(total=10)  # seconds
-TRY_AGAIN = frozenset({408, 425, 429})  # and all that begins with a 5
+RETRIED_STATUSES = frozenset({408, 425, 429})  # and every 5xx
 
 
 async def notify_webhook(section: Export, command: str, status: str, facts: dict[str, Any]) -> None:
-    """POST what a run did, as JSON, with the file that it left; nothing where [export] names no webhook.
+    """POST the summary of a run and its export file as JSON; does nothing if [export] sets no webhook.
 
-    `text` says it in a line, which is what chat rooms show.  Raises Transient, or Fatal where it is not accepted;
-    neither shows the URL, which may be a secret.
+    `text` is the summary in one line, which chat services display.  Raises Transient if the webhook does not answer or
+    is busy, Fatal if it refuses; neither message contains the URL, which may be a secret.
     """
     url = section.webhook
     if not url:
         return
     file = str(section.path) if section.path and "export" not in facts["warnings"] else None
     body = {
-        "text": in_a_line(command, status, facts, file),
+        "text": summary_line(command, status, facts, file),
         "command": command,
         "status": status,
         **facts,
@@ -32,7 +32,7 @@ async def notify_webhook(section: Export, command: str, status: str, facts: dict
     await retried("webhook", lambda: _post(url, body))
 
 
-def in_a_line(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:
+def summary_line(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:
     """`neardup daily done: 10,000 listed, 7 flagged (exact 3, near 4), file var/flags.html`, then any warnings."""
     kinds = ", ".join(f"{kind} {n:,}" for kind, n in facts["flagged"].items())
     flagged = f"{sum(facts['flagged'].values()):,} flagged" + (f" ({kinds})" if kinds else "")
@@ -51,7 +51,7 @@ async def _post(url: str, body: dict[str, Any]) -> None:
             status = answer.status
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         raise Transient(f"export.webhook does not answer: {type(error).__name__}", "webhook") from None
-    if status >= 500 or status in TRY_AGAIN:
+    if status >= 500 or status in RETRIED_STATUSES:
         raise Transient(f"export.webhook answers {status}", "webhook")
     if status >= 300:
         raise Fatal(f"export.webhook answers {status}")

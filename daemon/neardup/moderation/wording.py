@@ -1,16 +1,13 @@
-"""The figures of a pair in words; what they are of is in `query.evidence`."""
+"""The evidence for a pair (`query.evidence`) in words, for the pages of moderators."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
+from neardup.core.verify.tiers import tier_of
 from neardup.query.evidence import Evidence, Side
 
-KINDS = {
-    "exact": "Exact copy",
-    "near": "Near copy",
-    "similar": "Similar stories",
-    "partial": "Partial copy",
-}
 DAY = timedelta(days=1)
 UNITS = {
     "years": 365 * DAY,
@@ -23,85 +20,98 @@ UNITS = {
 
 
 def percent(share: float) -> str:
-    """100 % is all of it, 0 % nothing."""
+    """A share, 0 to 1, in percent; only exactly all of it is 100 %, and only exactly nothing 0 %."""
     return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
 
 
-def span(length: timedelta) -> str:
-    """In the largest unit of which it holds two: 3 days, 36 hours."""
-    for unit, one in UNITS.items():
-        if length >= 2 * one:
-            return f"{length // one:,} {unit}"
+def duration(length: timedelta) -> str:
+    """A duration in the largest unit of which it has at least two: 3 days, 36 hours."""
+    for name, unit in UNITS.items():
+        if length >= 2 * unit:
+            return f"{length // unit:,} {name}"
     return "a second" if length >= UNITS["seconds"] else "less than a second"
 
 
 def kind(facts: Evidence) -> str:
-    """How the two are alike."""
+    """The label of the pair's kind."""
     if facts.kind is None:
-        return "Not flagged" if facts.share_a is None else "No copy by the configured thresholds"
-    return KINDS[facts.kind]
+        return "Not flagged" if facts.share_a is None else "Not a copy by the configured thresholds"
+    return tier_of(facts.kind).label
+
+
+def evidence(row: Mapping[str, Any]) -> str:
+    """The signals that decided the kind of a flag (a row of the view `pairs`), in words."""
+    containments = row["containment"], row["matched_containment"]
+    signals = {
+        "hamming": row["hamming"],
+        "jaccard": row["jaccard"],
+        "containment": max(containments) if None not in containments else None,
+        "longest_run_words": row["longest_run_words"],
+    } | json.loads(row["signals"] or "{}")
+    shown = {name: percent(value) if isinstance(value, float) else value for name, value in signals.items()}
+    return tier_of(row["kind"]).evidence.format_map(shown)
 
 
 def headline(facts: Evidence) -> str:
-    """How much of either stands in the other."""
+    """How much of each story is also in the other."""
     if facts.share_a is not None and facts.share_b is not None:
         if facts.share_a == facts.share_b == 1:
-            return "Every word of either story stands in the other"
-        return f"{percent(facts.share_a)} of A stands in B; {percent(facts.share_b)} of B stands in A"
+            return "Every word of each story is also in the other"
+        return f"{percent(facts.share_a)} of A is also in B; {percent(facts.share_b)} of B is also in A"
     if facts.containment is not None and facts.matched_containment is not None:
         a, b = percent(facts.containment), percent(facts.matched_containment)
-        return f"{'About ' if facts.estimated else ''}{a} of A's word pairs stand in B; {b} of B's in A"
-    return "How much of either stands in the other is not known"
+        return f"{'About ' if facts.estimated else ''}{a} of A's word pairs are also in B; {b} of B's in A"
+    return "The overlap is not known"
 
 
 def share(facts: Evidence, side: Side) -> str | None:
-    """How much of one story stands in the other, said of that story."""
+    """How much of this story is also in the other; None if that is not known."""
     part = facts.shares[side]
-    return None if part is None else f"{percent(part)} of this story stands in the other"
+    return None if part is None else f"{percent(part)} of this story is also in the other"
 
 
 def findings(facts: Evidence) -> list[str]:
-    """What else there is to know, a sentence each."""
-    return [_sentence(words) for words in _found(facts)]
+    """Further findings, one sentence each."""
+    return [_sentence(words) for words in _findings(facts)]
 
 
 def warnings(facts: Evidence) -> list[str]:
-    """What a reader has to know before trusting the rest."""
-    return [_sentence(words) for words in _doubts(facts)]
+    """Reasons not to trust the other figures fully, one sentence each."""
+    return [_sentence(words) for words in _warnings(facts)]
 
 
 def _sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def _found(facts: Evidence) -> Iterator[str]:
+def _findings(facts: Evidence) -> Iterator[str]:
     times = [datetime.fromisoformat(about.published_at or "9999-12-31T00:00Z") for about in (facts.a, facts.b)]
     if facts.earlier:
         later = "b" if facts.earlier == "a" else "a"
-        yield f"{facts.earlier.upper()} was published {span(abs(times[1] - times[0]))} before {later.upper()}"
+        yield f"{facts.earlier.upper()} was published {duration(abs(times[1] - times[0]))} before {later.upper()}"
     else:
         both = facts.a.published_at and facts.b.published_at
-        yield "both were published at the same time" if both else "which was published first is not known"
+        yield "both were published at the same time" if both else "it is not known which was published first"
     if facts.same_author is None:
-        yield "whether one author wrote both is not known"
+        yield "it is not known whether the same author wrote both"
     else:
         yield "the same author wrote both" if facts.same_author else "two different authors wrote them"
     if facts.longest_run_words:
-        yield f"the longest run of the same words has {facts.longest_run_words:,}"
+        yield f"the longest shared run has {facts.longest_run_words:,} words"
 
 
-def _doubts(facts: Evidence) -> Iterator[str]:
+def _warnings(facts: Evidence) -> Iterator[str]:
     if facts.estimated:
-        yield "the scores are estimates: a text was not to be had when they were made"
+        yield "the scores are estimates: a text was unavailable when they were computed"
     for side, about in facts.sides.items():
         if about.changed:
-            yield f"the page of {side.upper()} has changed since it was fingerprinted: its text here is today's"
+            yield f"the page of {side.upper()} has changed since it was fingerprinted: this is its current text"
         if about.gone:
-            yield f"the text of {side.upper()} is not to be had any more ({about.gone})"
+            yield f"the text of {side.upper()} is no longer available ({about.gone})"
 
 
 def scores(facts: Evidence) -> list[tuple[str, str]]:
-    """The scores by name, of those that are known."""
+    """The known scores, as (name, value)."""
     named: list[tuple[str, str]] = []
     if facts.hamming is not None:
         named.append(("SimHash", f"{facts.hamming} of 128 bits differ"))

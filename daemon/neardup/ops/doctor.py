@@ -1,8 +1,8 @@
-"""Probes each part in order; a finding each."""
+"""The probes of `neardup doctor`: one for each part of an installation."""
 
 import unicodedata
 from collections.abc import AsyncIterator
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from neardup.errors import Fatal, NeardupError
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.statistics import BucketStatistics
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import connect, damage, files, fingerprint_arrays, now_ms, runs, stories, transaction, translated
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pages.store import path_of
@@ -25,23 +26,23 @@ from neardup.source.athena import Athena
 from neardup.source.rows import REQUIRED
 from neardup.timestamps import rfc3339
 
-PROBE_ID = -1  # no story has it
-PROBE_NUMBER = 0  # nor this; it stays behind in the packed buckets
-PROBE = Banded(Language.ENGLISH, bytes(range(16)), bytes(range(64)))
+PROBE_ID = -1  # no story has this id
+PROBE_NUMBER = 0  # no story has this number; the packed buckets keep it
+PROBE = Banded(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
 UNSIGNED = replace(PROBE, signature=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What a probe found: what is there, or what to mend."""
+class ProbeResult:
+    """The result of one probe; `message` describes the part, or says what to repair."""
 
     part: str
     good: bool
-    said: str
+    message: str
 
 
-async def examine(config: Config) -> AsyncIterator[Finding]:
-    """Probe ledger, index, source, object store, clock and fingerprints, in this order."""
+async def examine(config: Config) -> AsyncIterator[ProbeResult]:
+    """Probe config, ledger, index, source, object store, clock and fingerprints, in this order."""
     probes = {
         "ledger": _ledger,
         "index": _index,
@@ -50,14 +51,14 @@ async def examine(config: Config) -> AsyncIterator[Finding]:
         "clock": _clock,
         "fingerprints": _fingerprints,
     }
-    yield Finding("config", True, "every key is known")
+    yield ProbeResult("config", True, "every key is known")
     for part, probe in probes.items():
         try:
             with translated(config.ledger.path):
-                found = await probe(config)
-            yield Finding(part, True, found)
+                message = await probe(config)
+            yield ProbeResult(part, True, message)
         except NeardupError as error:
-            yield Finding(part, False, str(error) or type(error).__name__)
+            yield ProbeResult(part, False, str(error) or type(error).__name__)
 
 
 async def _ledger(config: Config) -> str:
@@ -68,23 +69,24 @@ async def _ledger(config: Config) -> str:
         with transaction(db):
             runs.put(db, "doctor", str(now_ms()))
         version = runs.get(db, "fingerprint_version")
-        if version not in (None, fingerprint_version.version()):
-            raise Fatal(f"holds fingerprints of version {version}: `neardup backfill --refingerprint`")
+        made, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
+        if version is not None and (why := fingerprint_version.difference(version, made, held)):
+            raise Fatal(f"holds {why}: `neardup backfill --refingerprint`")
         return f"{config.ledger.path}, {sum(runs.stories_by_language(db).values())} stories, writable"
     finally:
         db.close()
 
 
 async def _index(config: Config) -> str:
-    connect(config.ledger.path).close()  # refuses what must not be written to, as an index in the same file would be
+    connect(config.ledger.path).close()  # refuses a damaged file, which may hold the SQLite index
     index = await open_index(config)
     try:
         await _check_index(config, index)
         await _round_trip(index)
         if isinstance(index, ServerHealth) and (problem := await index.problem()):
             raise Fatal(problem)
-        held = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
-        return f"{held}writes are taken, a probe is found"
+        count = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
+        return f"{count}a probe was written and found"
     finally:
         await index.close()
 
@@ -92,7 +94,8 @@ async def _index(config: Config) -> str:
 async def _check_index(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
-        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", fingerprint_version.version())
+        made, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
+        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", made, held)
     finally:
         db.close()
 
@@ -100,31 +103,33 @@ async def _check_index(config: Config, index: Index) -> None:
 async def _round_trip(index: Index) -> None:
     """Write a probe and find it; raises Fatal if it is not found.
 
-    The number that a probe leaves in packed buckets is written once only: a probe with every call would push the
-    stories out of a bucket's last max_bucket members.
+    Packed buckets keep the number of a probe, so it is written only if it is not there yet.  Otherwise repeated calls
+    would push stories out of the last max_bucket members of a bucket.
     """
     if isinstance(index, ServerHealth):
         await index.check_writable()
-    near, either = await _probed(index)
-    if PROBE_NUMBER in near.numbers:
+    by_simhash, by_both = await _look_up_probe(index)
+    if PROBE_NUMBER in by_simhash.numbers:
         return
-    probe = UNSIGNED if PROBE_NUMBER in either.numbers else PROBE
+    probe = UNSIGNED if PROBE_NUMBER in by_both.numbers else PROBE
     await index.apply([Change(0, PROBE_ID, None, probe, PROBE_NUMBER)], None)
     try:
-        near, either = await _probed(index)
+        by_simhash, by_both = await _look_up_probe(index)
     finally:
         await index.apply([Change(0, PROBE_ID, probe, None)], None)
-    if not (PROBE_ID in near.ids or PROBE_NUMBER in near.numbers) or PROBE_NUMBER not in either.numbers:
-        raise Fatal("a probe was written and not found again")
+    simhash_found = PROBE_ID in by_simhash.ids or PROBE_NUMBER in by_simhash.numbers
+    if not simhash_found or PROBE_NUMBER not in by_both.numbers:
+        raise Fatal("a probe was written and not found")
 
 
-async def _probed(index: Index) -> tuple[LookupResult, LookupResult]:
-    _, [near, either] = await index.lookup([UNSIGNED, PROBE])
-    return near, either
+async def _look_up_probe(index: Index) -> tuple[LookupResult, LookupResult]:
+    """Look the probe up by its SimHash alone, and by SimHash and signature."""
+    _, [by_simhash, by_both] = await index.lookup([UNSIGNED, PROBE])
+    return by_simhash, by_both
 
 
 async def _source(config: Config) -> str:
-    source = open_source(config, _unheard)
+    source = open_source(config, _ignore_checkpoint)
     if isinstance(source, Athena):
         columns = await source.columns()
         missing = [column for column in REQUIRED if column not in columns]
@@ -136,18 +141,18 @@ async def _source(config: Config) -> str:
 
 
 async def _store(config: Config) -> str:
-    known = await _first_listed(config) if config.source.kind == "manifest" else _first_known(config)
-    story = known or Story(0, Language.ENGLISH)
+    known_story = await _first_listed(config) if config.source.kind == "manifest" else _first_on_record(config)
+    story = known_story or Story(0, LANGUAGES[0])
     path = f"{config.content.url}/{path_of(config.content, story)}"
-    with closing(open_readers(config)) as pool:
+    async with aclosing(open_readers(config)) as pool:
         result = await pool.read(story, None)
     match result:
-        case PageFingerprinted(made, _, size):
-            return f"{path}, {size} bytes, a story of {made.words} words"
-        case Unreadable(Skip.MISSING) if known is None:
-            return f"answers; no story is known yet, so there was no page to read at {path}"
+        case PageFingerprinted(fingerprint, _, size):
+            return f"{path}, {size} bytes, a story of {fingerprint.words} words"
+        case Unreadable(Skip.MISSING) if known_story is None:
+            return "the store answers; no story is known yet, so no page was read"
         case Unreadable(Skip.MISSING):
-            raise Fatal(f"answers, but has no object {path}")
+            raise Fatal(f"the store answers, but has no object {path}")
         case Unreadable(reason):
             raise Fatal(f"{path}: {reason}; is extract.body right?")
         case ReadFailed(error=error):
@@ -157,14 +162,14 @@ async def _store(config: Config) -> str:
 
 
 async def _first_listed(config: Config) -> Story | None:
-    async with aclosing(open_source(config, _unheard).stories(since=None, resume=None)) as listing:  # type: ignore[type-var]
+    async with aclosing(open_source(config, _ignore_checkpoint).stories(since=None, resume=None)) as listing:  # type: ignore[type-var]
         async for story in listing:
             if isinstance(story, Story):
                 return story
     return None
 
 
-def _first_known(config: Config) -> Story | None:
+def _first_on_record(config: Config) -> Story | None:
     db = connect(config.ledger.path)
     try:
         for story_id in fingerprint_arrays.after(db, 0, 1).ids.tolist():
@@ -187,14 +192,13 @@ async def _clock(config: Config) -> str:
 
 
 async def _fingerprints(config: Config) -> str:
-    made = fingerprint_version.version()
-    if made != fingerprint_version.PINNED:
+    if changed := fingerprint_version.unpinned():
         raise Fatal(
-            f"makes fingerprints of version {made}, this release was pinned to {fingerprint_version.PINNED} (numpy "
+            f"makes other fingerprints than this release was pinned to, of {', '.join(changed)} (numpy "
             f"{np.__version__}, xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): use the lock file"
         )
-    return f"version {made}, the golden vectors agree"
+    return f"version {fingerprint_version.algorithm()}, the golden texts of {len(SHIPPED)} languages agree"
 
 
-async def _unheard(_: Checkpoint) -> None:
-    """The doctor resumes no listing."""
+async def _ignore_checkpoint(_: Checkpoint) -> None:
+    """Take no note of the checkpoint: the doctor never resumes a listing."""

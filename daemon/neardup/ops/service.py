@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 class Service:
-    """`neardup run`: opens the app, and again where that fails for now; does daily runs until `stop` is set."""
+    """`neardup run`: opens the app, retrying while that is not possible, and does daily runs until `stop` is set."""
 
     def __init__(
         self,
@@ -51,16 +51,17 @@ class Service:
         self._failure: str | None = None
 
     async def run(self) -> None:
-        """Serve until `stop` is set; a run under way is drained.
+        """Serve until `stop` is set; a run that is under way finishes its queued work.
 
-        Raises Fatal for what an operator must mend before any run can begin, Transient where the ledger has a daemon.
+        Raises Fatal if an operator must repair something before a run can begin, Transient if another daemon has the
+        ledger.
         """
         with only_daemon(self._ledger):
             await self._run()
 
     async def _run(self) -> None:
         async with served(self._listen, self._health):
-            beating = asyncio.create_task(self._beat(), name="watchdog")
+            watchdog = asyncio.create_task(self._notify_watchdog(), name="watchdog")
             log.info("serving", listen=self._listen)
             notify("READY=1", "STATUS=starting")
             try:
@@ -68,7 +69,7 @@ class Service:
             finally:
                 log.info("stopping")
                 notify("STOPPING=1")
-                beating.cancel()
+                watchdog.cancel()
 
     async def _serve(self) -> None:
         while not self._stop.is_set():
@@ -80,21 +81,21 @@ class Service:
             except Transient as error:
                 RETRIES.labels("open", error.reason).inc()
                 WAITING.labels("start").set(1)
-                self._say(f"waiting: {error}")
+                self._set_status(f"waiting: {error}")
                 log.warning("waiting", why=str(error))
                 await self._pause(OPEN_RETRY_SECONDS)
 
     async def _keep_schedule(self, app: App) -> None:
-        retry, not_before = RETRY_FIRST, time.monotonic()  # the other clock may be set back
+        retry, not_before = RETRY_FIRST, time.monotonic()  # the wall clock may be set back
         while not self._stop.is_set():
             await refresh_gauges(app.ledger, app.index)
-            last = (await app.ledger.do(runs.last_success)).get("daily")
+            last_ms = (await app.ledger.do(runs.last_success)).get("daily")
             now = datetime.fromtimestamp(now_ms() / 1000, UTC)
-            success = datetime.fromtimestamp(last / 1000, UTC) if last else None
-            ahead = (due(self._schedule, success, now) - now).total_seconds()
-            wait = max(ahead, not_before - time.monotonic())
+            last_success = datetime.fromtimestamp(last_ms / 1000, UTC) if last_ms else None
+            until_due = (due(self._schedule, last_success, now) - now).total_seconds()
+            wait = max(until_due, not_before - time.monotonic())
             if wait > 0:
-                self._say(f"next run at {(now + timedelta(seconds=wait)).astimezone():%Y-%m-%d %H:%M:%S %Z}")
+                self._set_status(f"next run at {(now + timedelta(seconds=wait)).astimezone():%Y-%m-%d %H:%M:%S %Z}")
                 await self._pause(min(wait, REFRESH_SECONDS))
                 continue
             try:
@@ -103,7 +104,7 @@ class Service:
             except Stopped:
                 return
             except NeardupError as error:
-                if not isinstance(error, Transient):  # what passes by itself is for the alert on the last success
+                if not isinstance(error, Transient):  # /healthz stays healthy; an alert watches the last success
                     self._failure = str(error)
                 log.error("the run failed", why=str(error), again_in=str(retry))
                 not_before = time.monotonic() + retry.total_seconds()
@@ -112,25 +113,25 @@ class Service:
                 unbind_contextvars("run")
 
     async def _run_daily(self, app: App) -> None:
-        self._say("daily run")
-        summary = await run_once(app, "daily", self._stop, self._progressed)
+        self._set_status("daily run")
+        summary = await run_once(app, "daily", self._stop, self._show_progress)
         log.info("run ended", status=summary.status, **summary.as_dict())
 
-    def _progressed(self, progress: Progress) -> None:
+    def _show_progress(self, progress: Progress) -> None:
         counts = progress.counts
-        self._say(f"daily run: {counts.listed} listed, {counts.flagged.total()} flagged")
+        self._set_status(f"daily run: {counts.listed} listed, {counts.flagged.total()} flagged")
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), seconds)
 
-    async def _beat(self) -> None:
-        every = watchdog_seconds()
-        while every is not None:
+    async def _notify_watchdog(self) -> None:
+        interval = watchdog_seconds()
+        while interval is not None:
             notify("WATCHDOG=1")
-            await asyncio.sleep(every)
+            await asyncio.sleep(interval)
 
-    def _say(self, doing: str) -> None:
+    def _set_status(self, doing: str) -> None:
         if doing.startswith("next run") and doing != self._doing:
             log.info(doing)
         self._doing = doing

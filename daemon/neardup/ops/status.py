@@ -13,13 +13,13 @@ from neardup.core.candidates.select import worth_comparing
 from neardup.errors import NeardupError
 from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
+    active_verdicts,
     candidates,
     changes,
     clusters,
     flags,
     lock,
     read,
-    remembered_verdicts,
     runs,
     snapshot,
     stories,
@@ -38,7 +38,7 @@ ANSWER_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What a run waits for, the error that it waits out, and since when (RFC 3339)."""
+    """What a run waits for, the error that makes it wait, and since when (RFC 3339)."""
 
     what: str
     why: str
@@ -47,7 +47,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class VerdictCounts:
-    """By verdict: judged pairs, pairs kept from being flagged, and open flags that have one for context."""
+    """Counts by verdict: decided pairs, suppressed pairs, and open flags that name the verdict as their context."""
 
     judged: dict[str, int]
     kept: dict[str, int]
@@ -56,7 +56,7 @@ class VerdictCounts:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Two stories of a cluster, and the higher of their scores."""
+    """Two stories of a cluster that a flag connects, and the higher of their scores."""
 
     a: int
     b: int
@@ -65,7 +65,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """Two stories of a cluster that are this many flags apart."""
+    """Two stories of a cluster; the shortest path between them has `steps` flags."""
 
     a: int
     b: int
@@ -74,7 +74,7 @@ class Distance:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A cluster; `chain` says that its two stories furthest apart have little in common."""
+    """A cluster; it is a `chain` if its two most distant stories have little in common."""
 
     likely_original: int
     size: int
@@ -93,9 +93,10 @@ class ClusterCounts:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """Stories in the index, changes it has yet to apply (None: it was never filled), members of its largest buckets.
+    """The state of an index that answers.
 
-    `stories` is None for a backend without statistics.
+    `stories` is their number, None for a backend without statistics.  `lag` is the number of changes still to be
+    applied, None if the index was never filled.  `hottest_buckets` are the largest buckets and their members.
     """
 
     kind: str
@@ -106,7 +107,7 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True)
 class UnavailableIndex:
-    """Why the index gives no status."""
+    """The error of an index that gives no status."""
 
     kind: str
     error: str
@@ -133,7 +134,7 @@ class Status:
 
 
 async def status(config: Config) -> Status:
-    """The state of ledger and index; an index that fails is part of it.  Raises Fatal where there is no ledger."""
+    """Return the state of ledger and index, which may be unavailable.  Raises Fatal if there is no ledger."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         running = lock.holder(config.ledger.path)
         return Status(
@@ -148,7 +149,7 @@ async def status(config: Config) -> Status:
             dead_letters=runs.dead_letters(db),
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
-            fingerprint_version=runs.get(db, "fingerprint_version"),
+            fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
             runs=[
                 {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
                 for run in runs.latest(db, RUNS)
@@ -166,8 +167,8 @@ def _verdict_counts(db: sqlite3.Connection) -> VerdictCounts:
     judged = verdicts.precision(db)
     return VerdictCounts(
         judged={verdict: n for verdict in Verdict if (n := sum(row[verdict] for row in judged))},
-        kept=_by_verdict(remembered_verdicts.kept_counts(db)),
-        in_context=_by_verdict(remembered_verdicts.context_counts(db)),
+        kept=_by_verdict(active_verdicts.suppressed_counts(db)),
+        in_context=_by_verdict(active_verdicts.context_counts(db)),
     )
 
 
@@ -180,25 +181,25 @@ def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
 
 def _cluster_counts(db: sqlite3.Connection, config: Config) -> ClusterCounts:
     with snapshot(db):
-        found = clusters.of_flags(db)
+        every = clusters.of_flags(db)
         largest = [
             ClusterStatus(
                 likely_original=cluster.stories[0],
                 size=len(cluster.stories),
                 weakest_edge=Edge(a, b, round(score, 4)),
                 furthest_apart=Distance(*cluster.ends, cluster.steps),
-                chain=cluster.steps > 1 and not _are_alike(db, config, *cluster.ends),
+                chain=cluster.steps > 1 and not _worth_comparing(db, config, *cluster.ends),
             )
-            for cluster in found[:CLUSTERS]
+            for cluster in every[:CLUSTERS]
             for a, b, score in [cluster.weakest]
         ]
-        return ClusterCounts(len(found), largest)
+        return ClusterCounts(len(every), largest)
 
 
-def _are_alike(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
-    """Whether two stories would be candidates if they shared buckets."""
-    found = stories.fingerprints(db, [a, b])
-    one, other = found[a], found[b]
+def _worth_comparing(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
+    """Whether two stories pass the screening of candidates."""
+    fingerprints = stories.fingerprints(db, [a, b])
+    one, other = fingerprints[a], fingerprints[b]
     return worth_comparing(one, other, config.detection.of(one.language))
 
 
@@ -218,12 +219,12 @@ async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> Inde
     try:
         position = await index.position()
         sizes = await bucket_sizes(index, changes.recent(db, SAMPLE))
-        hottest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
+        largest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
         return IndexStatus(
             kind,
             stories=sum((await index.story_counts()).values()) if isinstance(index, BucketStatistics) else None,
             lag=None if position.applied is None else changes.last_seq(db) - position.applied,
-            hottest_buckets={bucket: -n for n, bucket in hottest},
+            hottest_buckets={bucket: -n for n, bucket in largest},
         )
     finally:
         await index.close()

@@ -1,6 +1,6 @@
-"""The circuit breaker: a run ends when it is the store that fails, and not its pages.
+"""The circuit breaker: it ends a run when the store fails, as opposed to single pages.
 
-`counted` and `why_stop` decide, on tallies alone; `Breaker` asks them after each answer of the store.
+`with_answer` and `stop_reason` are pure functions of a tally; `CircuitBreaker` calls them after each answer.
 """
 
 from dataclasses import dataclass
@@ -12,38 +12,38 @@ from neardup.records import Dead, Story
 
 Answer = Literal["fine", "failed", "refused"]
 ANSWERS: dict[Dead, Answer] = {Dead.FORBIDDEN: "refused", Dead.STORE_ERROR: "failed"}
-HORIZON = 10  # times breaker_after: so many stories back an outage late in a run is not diluted by the rest
-FROM_THE_START = 10  # refusals and nothing else are no odd pages
+TALLY_SPAN = 10  # times breaker_after: older answers fade, or they would dilute an outage late in a run
+MIN_REFUSALS = 10  # with no other answer: so many are not a few odd pages
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Pages that the store was asked for recently; those that it failed to give, some of them refused."""
+    """Recent requests for pages: all of them, those that failed, and those of the failed that were refused."""
 
     asked: int = 0
     failed: int = 0
     refused: int = 0
 
 
-def counted(tally: Tally, answer: Answer, after: int) -> Tally:
-    """One more answer.  The tally is halved when it reaches HORIZON times `after`, by which it forgets."""
+def with_answer(tally: Tally, answer: Answer, after: int) -> Tally:
+    """Count one more answer.  A tally that reaches TALLY_SPAN times `after` is halved, so that old answers fade."""
     asked, failed, refused = tally.asked + 1, tally.failed + (answer != "fine"), tally.refused + (answer == "refused")
-    if asked >= HORIZON * after:
+    if asked >= TALLY_SPAN * after:
         asked, failed, refused = asked // 2, failed // 2, refused // 2
     return Tally(asked, failed, refused)
 
 
-def why_stop(tally: Tally, share: float, after: int) -> Literal["failing", "refusing"] | None:
-    """Whether a run should go on: until `after` pages were asked for only a store that refuses each of them ends it."""
-    if tally.refused == tally.asked >= FROM_THE_START:
+def stop_reason(tally: Tally, share: float, after: int) -> Literal["failing", "refusing"] | None:
+    """Why a run should stop, or None.  Before `after` requests, only a store that refuses every one stops it."""
+    if tally.refused == tally.asked >= MIN_REFUSALS:
         return "refusing"
     if tally.asked >= after and tally.failed > share * tally.asked:
         return "refusing" if 2 * tally.refused > tally.failed else "failing"
     return None
 
 
-class Breaker:
-    """`read`, until the share of its store errors passes `share`."""
+class CircuitBreaker:
+    """Passes reads on to `read` until more than `share` of the recent answers are store errors."""
 
     def __init__(self, read: ReadPage, share: float, after: int) -> None:
         self._read = read
@@ -52,21 +52,21 @@ class Breaker:
         self._tally = Tally()
 
     async def __call__(self, story: Story, etag: str | None) -> PageResult:
-        """Read a page.  Raises what `read` raises, and what ends the run: StoreDown or Fatal."""
+        """Read a page.  Raises what `read` raises, and StoreDown or Fatal when it ends the run."""
         result = await self._read(story, etag)
         failure = result if isinstance(result, ReadFailed) else None
-        answer = "fine" if failure is None else ANSWERS.get(failure.reason, "fine")  # or the page's own fault
-        self._tally = counted(self._tally, answer, self._after)
+        answer = "fine" if failure is None else ANSWERS.get(failure.reason, "fine")  # others are the page's fault
+        self._tally = with_answer(self._tally, answer, self._after)
         if failure is not None and answer != "fine":
-            self._check(failure.error)
+            self._stop_if_failing(failure.error)
         return result
 
-    def _check(self, error: str) -> None:
-        """Raise what ends the run, should the store have failed too often; `error` is its last."""
+    def _stop_if_failing(self, error: str) -> None:
+        """Raise StoreDown or Fatal if the store has failed too often; `error` is its latest."""
         failed, asked = self._tally.failed, self._tally.asked
-        of = f"all of {asked:,} pages" if failed == asked else f"{failed:,} of the last {asked:,} pages"
-        match why_stop(self._tally, self._share, self._after):
+        pages = f"all of {asked:,} pages" if failed == asked else f"{failed:,} of the last {asked:,} pages"
+        match stop_reason(self._tally, self._share, self._after):
             case "refusing":
-                raise Fatal(f"the object store refused {of}, the last time: {error}")
+                raise Fatal(f"the object store refused {pages}, the last time: {error}")
             case "failing":
-                raise StoreDown(f"the object store failed at {of} (run.breaker_share), the last time: {error}")
+                raise StoreDown(f"the object store failed at {pages} (run.breaker_share), the last time: {error}")

@@ -1,4 +1,4 @@
-"""Many GETs at a time, by one thread: libcurl's multi interface, upon epoll."""
+"""Many GETs at a time in one thread: libcurl's multi interface on epoll."""
 
 import math
 import select
@@ -14,51 +14,54 @@ READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 
 
 class Transfers:
-    """GETs under way, beside a socket that may become readable."""
+    """GETs under way; it also watches a control socket, and reports when that becomes readable."""
 
-    def __init__(self, beside: int) -> None:
-        self._beside = beside
+    def __init__(self, control_socket: int) -> None:
+        self._control_socket = control_socket
         self._poll = select.epoll()
-        self._poll.register(beside, select.EPOLLIN)
+        self._poll.register(control_socket, select.EPOLLIN)
         self._watched: set[int] = set()
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._wait_at_most)
-        self._due = math.inf  # when libcurl wants to be asked what has timed out
-        self._performed: dict[pycurl.Curl, Get] = {}
-        self._ended: deque[Get | File] = deque()
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self._due = math.inf  # when libcurl wants to be called for its time-outs
+        self._active: dict[pycurl.Curl, Get] = {}
+        self._finished: deque[Get | File] = deque()
 
     @property
     def under_way(self) -> int:
-        """GETs that were begun and not yet given back."""
-        return len(self._performed) + len(self._ended)
+        """The number of GETs begun and not yet popped."""
+        return len(self._active) + len(self._finished)
 
     @property
-    def held(self) -> int:
-        """The bytes of bodies that are here."""
-        return sum(get.size for get in self._performed.values()) + sum(get.size for get in self._ended)
+    def body_bytes(self) -> int:
+        """The bytes of bodies received for them, complete or not."""
+        return sum(get.body_bytes for get in self._active.values()) + sum(get.body_bytes for get in self._finished)
 
     def begin(self, get: Get | File) -> None:
-        """Have a GET performed among the others."""
+        """Begin a GET."""
         if get.curl is None:
-            self._ended.append(get)
+            self._finished.append(get)
         else:
-            self._performed[get.curl] = get
+            self._active[get.curl] = get
             self._multi.add_handle(get.curl)
 
-    def next(self) -> Get | File | None:
-        """One that has its answer, or failed."""
-        return self._ended.popleft() if self._ended else None
+    def pop_finished(self) -> Get | File | None:
+        """A GET that has its response or has failed, or None."""
+        return self._finished.popleft() if self._finished else None
 
-    def go_on(self, *, wait: bool) -> bool:
-        """Take what has come; with `wait`, wait for it unless a GET has ended.  Whether the socket is readable."""
-        seconds = max(self._due - time.monotonic(), 0) if wait and not self._ended else 0
+    def advance(self, *, wait: bool) -> bool:
+        """Process what has arrived; with `wait`, block until something does, unless a GET has finished.
+
+        Returns whether the control socket is readable.
+        """
+        seconds = max(self._due - time.monotonic(), 0) if wait and not self._finished else 0
         readable = False
         for descriptor, event in self._poll.poll(None if seconds == math.inf else seconds):
-            if descriptor == self._beside:
+            if descriptor == self._control_socket:
                 readable = True
             else:
-                self._multi.socket_action(descriptor, _for_curl(event))
+                self._multi.socket_action(descriptor, _curl_events(event))
         if self._due <= time.monotonic():
             self._due = math.inf
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -66,32 +69,33 @@ class Transfers:
         return readable
 
     def _collect(self) -> None:
-        left = 1
-        while left:
-            left, done, failed = self._multi.info_read()
-            for curl, number, said in [*((curl, 0, "") for curl in done), *failed]:
+        queued = 1
+        while queued:
+            queued, done, failed = self._multi.info_read()
+            for curl, number, message in [*((curl, 0, "") for curl in done), *failed]:
                 self._multi.remove_handle(curl)
-                get = self._performed.pop(curl)
-                get.failure = (number, said) if number else None
-                self._ended.append(get)
+                get = self._active.pop(curl)
+                get.failure = (number, message) if number else None
+                self._finished.append(get)
 
-    def _watch(self, what: int, descriptor: int, _multi: pycurl.CurlMulti, _assigned: object) -> None:
-        """Heed which events of a socket libcurl wants to be told of."""
-        if what == pycurl.POLL_REMOVE:
+    def _watch(self, action: int, descriptor: int, _multi: pycurl.CurlMulti, _assigned: object) -> None:
+        """Called by libcurl: the events of a socket that it waits for."""
+        if action == pycurl.POLL_REMOVE:
             self._watched.discard(descriptor)
             self._poll.unregister(descriptor)
             return
-        events = (what & pycurl.POLL_IN and select.EPOLLIN) | (what & pycurl.POLL_OUT and select.EPOLLOUT)
+        events = (action & pycurl.POLL_IN and select.EPOLLIN) | (action & pycurl.POLL_OUT and select.EPOLLOUT)
         if descriptor in self._watched:
             self._poll.modify(descriptor, events)
         else:
             self._watched.add(descriptor)
             self._poll.register(descriptor, events)
 
-    def _wait_at_most(self, milliseconds: int) -> None:
+    def _set_timer(self, milliseconds: int) -> None:
+        """Called by libcurl: when it wants to be called for its time-outs."""
         self._due = math.inf if milliseconds < 0 else time.monotonic() + milliseconds / 1000
 
 
-def _for_curl(event: int) -> int:
+def _curl_events(event: int) -> int:
     read = event & READABLE and pycurl.CSELECT_IN
     return int(read | (event & select.EPOLLOUT and pycurl.CSELECT_OUT))

@@ -1,7 +1,8 @@
-"""Which stories are being read, on record beside the ledger: after the daemon died, it tells who was there.
+"""A record of the stories whose pages are being read, in a file beside the ledger that outlives the daemon.
 
-A shared memory map outlives the process that wrote to it, if not a power cut, which is no story's doing; and
-writing to it takes a microsecond, where a row in the ledger takes a commit.
+After the daemon was killed, the next one finds there which stories may have killed it.  A shared memory map survives
+the process that wrote it, though not a power cut, which is no story's fault; and a write to it takes a microsecond,
+where a row in the ledger takes a commit.
 """
 
 import mmap
@@ -14,59 +15,58 @@ from pathlib import Path
 from neardup.errors import Fatal
 
 WORD_BYTES = 8
-# A page takes milliseconds, and one that is the end of a parser is the end of a reader process.  What takes the
-# daemon along is memory that runs out, or a watchdog that nobody feeds, and they take their time: whoever came just
-# before a kill had no part in it.
+# A page takes milliseconds, and one that crashes the parser kills only a reader process.  What kills the daemon takes
+# longer: memory runs out, or systemd's watchdog expires.  A story that had just begun is not the cause.
 SUSPICIOUS_NS = 1_000_000_000
 
 
 class InFlight:
-    """At most `most` stories at a time.  `left` are those that were there for long when the daemon died.
+    """A record of at most `most` stories at a time.
 
-    Whoever reads `left` must put it on record: the file holds it no longer, so that nobody is counted twice for one
-    death.
+    `suspects` are the stories that had been in flight for SUSPICIOUS_NS when the previous daemon died.  The file no
+    longer contains them, so that each death counts once: the caller must save them.
     """
 
     def __init__(self, ledger: Path, most: int) -> None:
-        """Raises Fatal where there is no room for the file."""
+        """Raises Fatal if the disk has no space for the file."""
         self._path = ledger.with_name(ledger.name + ".reading")
         size = (1 + 2 * most) * WORD_BYTES
         try:
             with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o640), "r+b") as file:
-                self.left = _left(file.read())
+                self.suspects = _suspects(file.read())
                 file.truncate(0)
-                os.posix_fallocate(file.fileno(), 0, size)  # or a full disk would be a SIGBUS later
+                os.posix_fallocate(file.fileno(), 0, size)  # without it, a full disk would be a SIGBUS later
                 self._map = mmap.mmap(file.fileno(), size)
         except OSError as error:
             raise Fatal(f"cannot write {self._path}: {error.strerror}") from error
-        # when somebody last came, then of each place who holds it (the id and one: 0 is nobody), and since when
+        # the time of the last sign of life, then for each slot: the story's id + 1, or 0 if it is free, and its start
         self._words = memoryview(self._map).cast("Q")
         self._free = list(range(1, len(self._words), 2))
 
     @contextmanager
     def reading(self, story_id: int) -> Iterator[None]:
-        """On record while it lasts."""
-        at = self._free.pop()
-        self._words[0] = self._words[at + 1] = time.monotonic_ns()
-        self._words[at] = story_id + 1
+        """Keep a story on record while the block runs."""
+        slot = self._free.pop()
+        self._words[0] = self._words[slot + 1] = time.monotonic_ns()
+        self._words[slot] = story_id + 1
         try:
             yield
         finally:
-            self._words[at] = 0
-            self._free.append(at)
+            self._words[slot] = 0
+            self._free.append(slot)
 
     def beat(self) -> None:
-        """The daemon lives; to be told now and then, as nobody may come for long."""
+        """Record that the daemon is alive; call it regularly, since no story may begin for long."""
         self._words[0] = time.monotonic_ns()
 
     def close(self) -> None:
-        """Nobody is there any more."""
+        """Remove the record: no story is in flight."""
         self._words.release()
         self._map.close()
         self._path.unlink(missing_ok=True)
 
 
-def _left(held: bytes) -> list[int]:
-    words = memoryview(held[: len(held) // WORD_BYTES * WORD_BYTES]).cast("Q")
-    places = zip(words[1::2], words[2::2], strict=False)
-    return [who - 1 for who, since in places if who and since + SUSPICIOUS_NS <= words[0]]
+def _suspects(record: bytes) -> list[int]:
+    words = memoryview(record[: len(record) // WORD_BYTES * WORD_BYTES]).cast("Q")
+    slots = zip(words[1::2], words[2::2], strict=False)
+    return [story - 1 for story, began in slots if story and began + SUSPICIOUS_NS <= words[0]]

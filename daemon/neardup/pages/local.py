@@ -7,11 +7,11 @@ from pathlib import Path
 
 from neardup.errors import Fatal, Forbidden, Gone, NeardupError, TooLarge, Transient
 
-NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+MISSING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 
 
 class Folder:
-    """Gives what `neardup.pages.s3.Bucket` gives, from files.  Raises Fatal where there is no such folder."""
+    """The counterpart of `neardup.pages.s3.Bucket` for files.  Raises Fatal where the folder does not exist."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
         if not root.is_dir():
@@ -20,45 +20,45 @@ class Folder:
         self._max_bytes = max_bytes
 
     def begin(self, path: str, etag: str | None) -> "File":
-        """A file, to be read when it is asked for."""
+        """A file, read when its result is taken; `etag` is its last known ETag."""
         return File(self._root, path, etag, self._max_bytes)
 
 
 class File:
-    """A file that is about to be read."""
+    """The counterpart of `neardup.pages.s3.Get`; it has no transfer to wait for."""
 
     curl = None
-    size = 0
+    body_bytes = 0
 
     def __init__(self, root: Path, path: str, etag: str | None, max_bytes: int) -> None:
         self._root, self._path, self._etag, self._max_bytes = root, path, etag, max_bytes
 
     def result(self) -> tuple[bytes, dict[str, str]] | None:
-        """Its bytes, and an ETag beside them; None where it still has the one that was given.
+        """The file's bytes and its headers, which are an ETag; None where the file still has the given ETag.
 
         Raises Gone, TooLarge, Forbidden, Transient.
         """
         try:
-            with open(f"{self._root}/{self._path}", "rb", opener=_opened) as file:
-                found = os.fstat(file.fileno())
-                if not stat.S_ISREG(found.st_mode):
-                    raise Gone(f"{file.name}: no regular file")
-                etag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+            with open(f"{self._root}/{self._path}", "rb", opener=_open_nonblocking) as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise Gone(f"{file.name}: not a regular file")
+                etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
                 if etag == self._etag:
                     return None
-                if found.st_size > self._max_bytes:
+                if status.st_size > self._max_bytes:
                     raise TooLarge("larger than content.max_bytes")
                 return file.read(self._max_bytes), {"etag": etag}
         except (OSError, ValueError) as error:  # ValueError: a path with a NUL
-            raise _meant(error) from error
+            raise _error_of(error) from error
 
 
-def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe that nobody writes to would be waited for
+def _open_nonblocking(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # opening a pipe without a writer would block
 
 
-def _meant(error: OSError | ValueError) -> NeardupError:
+def _error_of(error: OSError | ValueError) -> NeardupError:
     if isinstance(error, PermissionError):
         return Forbidden(str(error))
-    gone = isinstance(error, ValueError) or error.errno in NOT_THERE
+    gone = isinstance(error, ValueError) or error.errno in MISSING
     return Gone(str(error)) if gone else Transient(str(error), "store_error")

@@ -1,8 +1,8 @@
 """A process that fetches, parses and fingerprints pages, started by neardup.pages.reader_pool.
 
-Measured on two cores that ran nginx and Redis too, pages of 20 KB, whole backfills, steady state: two such
-processes 2,480 to 2,560 stories/s and 690 us of CPU a story in all, threads of the daemon's own 1,500
-and 880, for they wait on each other's interpreter lock; fetching by coroutines cost more than either.
+Why processes: whole backfills of 20 KB pages in steady state, on two cores shared with nginx and Redis, ran at 2,480
+to 2,560 stories/s with two reader processes (690 us of CPU a story in all), and at 1,500 with threads of the daemon
+(880 us), which contend for its interpreter lock.  Fetching with coroutines cost more than either.
 """
 
 import os
@@ -29,28 +29,28 @@ from neardup.pages.s3 import Get
 from neardup.pages.store import Pages
 from neardup.pages.watchdog import Record
 
-TOGETHER = 8  # answers in a message, while more are about to come: to send each costs more than to count a batch's
+ANSWERS_PER_MESSAGE = 8  # while more are about to follow: a message costs more than an answer
 
-Request = tuple[str, str, str | None]  # one of WORKS, a page's path, the ETag it had
-Seconds = tuple[float, float, float]  # that fetching, extracting and fingerprinting a page took
+Request = tuple[str, str, str | None]  # one of OPERATIONS, a page's path, its last known ETag
+Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page
 Answer = tuple[object, Seconds | None]
-Greeting = tuple[str, bool]  # the version of the fingerprints made here, and whether by compiled code
+Greeting = tuple[str, bool]  # the version of this process's fingerprints, and whether compiled code makes them
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request under way; one of `first` attempt is made again where its page is gone."""
+    """A request under way; `is_first` until it is sent to the store again because its page was gone."""
 
     number: int
-    work: str
+    operation: str
     path: str
     etag: str | None
     began: float
-    first: bool = True
+    is_first: bool = True
 
 
 FINGERPRINT, SHINGLE, SPLIT = "fingerprint", "shingle", "split"
-WORKS: dict[str, Callable[[Page, str], object]] = {
+OPERATIONS: dict[str, Callable[[Page, str], object]] = {
     FINGERPRINT: fingerprint_story,
     SHINGLE: lambda _, text: shingle_story(text),
     SPLIT: lambda _, text: split_story(text),
@@ -58,7 +58,7 @@ WORKS: dict[str, Callable[[Page, str], object]] = {
 
 
 class _ReaderProcess:
-    """Answers the requests of its owner: many pages are fetched at a time, and one is computed."""
+    """Answers the requests of its owner: it fetches many pages at a time, and computes one."""
 
     def __init__(self, owner: Connection, record: Record, content: Content, extraction: Extraction) -> None:
         self._owner = owner
@@ -70,19 +70,19 @@ class _ReaderProcess:
         self._answers: list[tuple[int, Answer | Exception]] = []
 
     def serve(self) -> None:
-        """Answer requests until there are no more.  Raises EOFError."""
+        """Answer requests until the owner closes the connection.  Raises EOFError then."""
         while True:
-            if self._transfers.go_on(wait=not self._answers):
-                for number, (work, path, etag) in self._owner.recv():
-                    self._begin(PageRequest(number, work, path, etag, time.perf_counter()))
-            self._record.hold(self._transfers.held)
-            if get := self._transfers.next():
-                self._take(get)
-            if len(self._answers) >= TOGETHER or not get:
+            if self._transfers.advance(wait=not self._answers):
+                for number, (operation, path, etag) in self._owner.recv():
+                    self._begin(PageRequest(number, operation, path, etag, time.perf_counter()))
+            self._record.set_body_bytes(self._transfers.body_bytes)
+            if get := self._transfers.pop_finished():
+                self._answer(get)
+            if len(self._answers) >= ANSWERS_PER_MESSAGE or not get:
                 self._send_answers()
 
     def send(self, message: object) -> None:
-        """Send a message; the owner may have ended."""
+        """Send a message, unless the owner has ended."""
         with suppress(OSError):
             self._owner.send_bytes(pickle.dumps(message))
 
@@ -100,59 +100,60 @@ class _ReaderProcess:
         self._requests[get] = request
         self._transfers.begin(get)
 
-    def _take(self, get: Get | File) -> None:
+    def _answer(self, get: Get | File) -> None:
         request = self._requests.pop(get)
         try:
-            self._answers.append((request.number, self._computed(request, get)))
+            self._answers.append((request.number, self._compute(request, get)))
         except Gone as error:
-            if request.first and request.work != FINGERPRINT:
-                self._begin(replace(request, first=False))  # the page is known, so that it is gone must be said twice
+            if request.is_first and request.operation != FINGERPRINT:
+                # the page existed before: the store must confirm its loss
+                self._begin(replace(request, is_first=False))
             else:
                 self._fail(request, error)
         except Exception as error:  # noqa: BLE001 - it becomes the answer
             self._fail(request, error)
 
     def _fail(self, request: PageRequest, error: Exception) -> None:
-        """Answer by an error of ours as it is, by another as a crash."""
+        """Answer with an error: one of neardup.errors as it is, any other as a crash."""
         if isinstance(error, NeardupError):
             self._answers.append((request.number, error))
         else:
             traceback.print_exception(error)
             self._answers.append((request.number, (crash_of(error), None)))
 
-    def _computed(self, request: PageRequest, get: Get | File) -> Answer:
-        """What a page gives; on record meanwhile, so that it is known which page takes too much."""
+    def _compute(self, request: PageRequest, get: Get | File) -> Answer:
+        """Carry out the operation on a fetched page; the page is on record meanwhile, for the watchdog."""
         self._record.begin(request.number)
         try:
-            page = self._pages.taken(get)
+            page = self._pages.page_of(get)
             if page is None:
                 return NotModified(), None
             fetched = time.perf_counter()
             text = text_of(page, self._extraction)
             extracted = time.perf_counter()
-            result = WORKS[request.work](page, text) if isinstance(text, str) else text
+            result = OPERATIONS[request.operation](page, text) if isinstance(text, str) else text
             return result, (fetched - request.began, extracted - fetched, time.perf_counter() - extracted)
         except MemoryError:
-            os._exit(1)  # with the page on record; what is left of the process cannot be relied on
+            os._exit(1)  # with the page still on record: the rest of the process cannot be relied on
         finally:
             self._record.end()
 
 
-def main(owners: Sequence[tuple[int, int]]) -> None:
-    """Serve the owner of each of these connections by a process each, and end with it.
+def main(connections: Sequence[tuple[int, int]]) -> None:
+    """Serve each of these connections from a process of its own, until its owner closes it.
 
-    A connection is the descriptors of a socket and of a `Record`.  The first message is this process's id and
-    its `Greeting`.
+    A connection is a pair of descriptors: of a socket, and of a `Record`.  The first message that a process sends is
+    its id and its `Greeting`.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all of a service: the owner decides when this ends
+    for number in (signal.SIGINT, signal.SIGTERM):  # systemd sends them to every process: the owner decides the end
         signal.signal(number, signal.SIG_IGN)
     try:
         compiled = fingerprint_version.warm_up()
     except RuntimeError as error:
         sys.exit(f"neardup: {error}")
     collect_seldom()
-    (mine, record), forked = _fork(owners)
-    with suppress(EOFError, OSError), Connection(mine) as owner:
+    (sock, record), forked = _fork(connections)
+    with suppress(EOFError, OSError), Connection(sock) as owner:
         process = _ReaderProcess(owner, Record(record), *owner.recv())
         greeting: Greeting = fingerprint_version.version(), compiled
         process.send((os.getpid(), greeting))
@@ -162,16 +163,16 @@ def main(owners: Sequence[tuple[int, int]]) -> None:
     os._exit(0)
 
 
-def _fork(owners: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], list[int]]:
-    """Become a process for each connection; which is this one's, and the ids of those that it forked."""
-    mine, forked = owners[0], list[int]()
-    for other in owners[1:]:
+def _fork(connections: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], list[int]]:
+    """Fork a process for each connection but the first; returns this process's connection and its children's ids."""
+    own, forked = connections[0], list[int]()
+    for connection in connections[1:]:
         if child := os.fork():
             forked.append(child)
         else:
-            mine, forked = other, []
+            own, forked = connection, []
             break
-    for other in owners:
-        if other != mine:  # or the end of its process would go unnoticed
-            os.close(other[0])
-    return mine, forked
+    for connection in connections:
+        if connection != own:  # an open copy would hide the end of its process from the owner
+            os.close(connection[0])
+    return own, forked

@@ -1,7 +1,7 @@
 """A connection to a reader process: it sends numbered requests, matches the answers, and ends with the process.
 
-Messages are pickles with their lengths in front.  Requests made in one turn of the event loop go in one message: a
-message costs both ends more than a request.  What requests and answers are about is their makers' business.
+A message is a pickle with its length in front.  Requests made in one iteration of the event loop share a message: a
+message costs both ends more than a request.  This module does not interpret requests and answers.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from typing import Any, cast
 import structlog
 
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
-from neardup.pages.watchdog import NONE_COMPUTED, Record, Watched, watched
+from neardup.pages.watchdog import NO_PAGE, Record, WatchedProcess, watch
 
-LENGTH = struct.Struct("!i")  # in front of each message, as multiprocessing has it
+LENGTH = struct.Struct("!i")  # the prefix that multiprocessing.connection uses
 
-Refusal = Callable[[Any], NeardupError | None]  # a process's greeting -> why it is of no use, or None
+ReasonToRefuse = Callable[[Any], NeardupError | None]  # a process's greeting -> why it cannot be used, or None
 
 log = structlog.get_logger()
 
@@ -33,52 +33,52 @@ class ReaderConnection(asyncio.Protocol):
     The process's first message is its id and its greeting.
     """
 
-    def __init__(self, ours: socket.socket, record: Record, refusal: Refusal) -> None:
-        self._socket = ours
+    def __init__(self, sock: socket.socket, record: Record, reason_to_refuse: ReasonToRefuse) -> None:
+        self._socket = sock
         self._record = record
-        self._refusal = refusal
-        self._process: Watched | None = None
-        self._refused: NeardupError | None = None
+        self._reason_to_refuse = reason_to_refuse
+        self._process: WatchedProcess | None = None
+        self._refusal: NeardupError | None = None
         self._transport: asyncio.WriteTransport | None = None
         self._received = bytearray()
         self._unsent: list[tuple[int, object]] = []
         self._numbers = count()
-        self._waiting: dict[int, asyncio.Future[Any]] = {}  # by the number of their request
+        self._pending: dict[int, asyncio.Future[Any]] = {}  # by request number
         self.cpu_seconds = 0.0
         self.ended = False
         self._closed = False
 
     @property
     def under_way(self) -> int:
-        """Requests without an answer yet."""
-        return len(self._waiting)
+        """The number of requests without an answer yet."""
+        return len(self._pending)
 
     async def ask(self, request: object) -> Any:
-        """The answer to a request; an answer that is an exception is raised.
+        """Send a request and return its answer; an answer that is an exception is raised.
 
-        Raises OverBudget for a request that takes too much, ReaderDied or Transient where the process dies,
-        Fatal where it never started.
+        Raises OverBudget for a request that exceeds its budget, ReaderDied or Transient if the process dies, Fatal if
+        it never started.
         """
         if self.ended:
-            raise self._death(NONE_COMPUTED, NONE_COMPUTED)
+            raise self._reason_ended(NO_PAGE, NO_PAGE)
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        self._pending[number] = answer
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._send_requests)
         self._unsent.append((number, request))
         return await answer
 
     def enforce_budget(self) -> None:
-        """End the process if the request that it computes takes too much."""
+        """Kill the process if the page that it computes exceeds its budget."""
         if self._process is None or self.ended:
             return
-        with suppress(OSError):  # it has ended by itself
-            resource = self._process.over()
+        with suppress(OSError):  # the process has just ended
+            resource = self._process.exceeded()
             if resource is None:
                 return
             number = self._process.to_blame if resource == "memory" else self._process.number
             os.kill(self._process.pid, signal.SIGKILL)
-            if number in self._waiting:
+            if number in self._pending:
                 self._answer(number, OverBudget(resource))
             self._end(number)
 
@@ -94,11 +94,11 @@ class ReaderConnection(asyncio.Protocol):
         self._transport.write(LENGTH.pack(len(pickled)) + pickled)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The event loop has taken the socket over."""
-        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's own are not of this class
+        """Called by the event loop: the socket is open."""
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's transports do not inherit from it
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes of answers, not always whole ones."""
+        """Called by the event loop: some bytes arrived, not always whole messages."""
         self._received += data
         received, start = self._received, 0
         try:
@@ -106,23 +106,23 @@ class ReaderConnection(asyncio.Protocol):
                 end = body + LENGTH.unpack_from(received, start)[0]
                 if len(received) < end:
                     break
-                self._take(pickle.loads(received[body:end]))  # noqa: S301 - from a process of our own
+                self._handle_message(pickle.loads(received[body:end]))  # noqa: S301 - from a process of our own
                 start = end
         except Exception:
-            log.exception("a reader process gave an answer that cannot be read")
+            log.exception("a reader process sent a message that cannot be read")
             self._end()
         del received[:start]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The process has ended."""
+        """Called by the event loop: the process has ended."""
         self._end()
 
-    def _take(self, message: Any) -> None:
+    def _handle_message(self, message: Any) -> None:
         if self._process is None:
             pid, greeting = message
-            self._process = watched(pid, self._record)
-            self._refused = self._refusal(greeting)
-            if self._refused is not None:
+            self._process = watch(pid, self._record)
+            self._refusal = self._reason_to_refuse(greeting)
+            if self._refusal is not None:
                 self._end()
             return
         answers, self.cpu_seconds = message
@@ -130,55 +130,57 @@ class ReaderConnection(asyncio.Protocol):
             self._answer(number, answer)
 
     def _answer(self, number: int, answer: Any) -> None:
-        waiting = self._waiting.pop(number)
-        if waiting.done():  # its caller was cancelled
+        future = self._pending.pop(number)
+        if future.done():  # its caller was cancelled
             return
         if isinstance(answer, Exception):
-            waiting.set_exception(answer)
+            future.set_exception(answer)
         else:
-            waiting.set_result(answer)
+            future.set_result(answer)
 
     def close(self) -> None:
-        """End the connection; what is under way fails."""
+        """End the connection; requests under way fail."""
         self._closed = not self.ended
         self._end()
 
     def _end(self, computed: int | None = None) -> None:
-        """Fail what is under way, once: the process died, or never started.
+        """Fail the requests under way, once: the process died, never started, or is no longer needed.
 
-        The request that it died over is `computed`, or the one on record.
+        `computed` is the number of the request that the process died over; None takes it from the record.
         """
         if self.ended:
             return
         self.ended = True
-        if self._waiting and not self._closed and self._process is not None:
-            log.warning("a reader process died, its requests are sent again", requests=len(self._waiting))
+        if self._pending and not self._closed and self._process is not None:
+            log.warning("a reader process died, its requests are sent again", requests=len(self._pending))
         with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # at once, and not when the event loop comes to it
+            self._socket.shutdown(socket.SHUT_RDWR)  # now: the transport closes only in a later iteration of the loop
         if self._transport is not None:
             self._transport.abort()
-        waiting, self._waiting = self._waiting, {}
+        pending, self._pending = self._pending, {}
         computed = self._record.number if computed is None else computed
-        for number, answer in waiting.items():
-            if not answer.done():
-                answer.set_exception(self._death(number, computed))
+        for number, future in pending.items():
+            if not future.done():
+                future.set_exception(self._reason_ended(number, computed))
 
-    def _death(self, number: int, computed: int) -> NeardupError:
-        """The error of a request after the process has ended while it computed the request of number `computed`."""
-        if self._closed:  # perhaps before it was ready
-            return Transient("no more is read", "closed")
+    def _reason_ended(self, number: int, computed: int) -> NeardupError:
+        """The error for request `number` after the process ended while it computed request `computed`."""
+        if self._closed:  # checked first: the process may not have been ready yet
+            return Transient("the reader pool is closed", "closed")
         if self._process is None:
             return Fatal("a reader process did not start; the reason it gave is above")
-        if self._refused is not None:
-            return self._refused
-        if computed == NONE_COMPUTED:
+        if self._refusal is not None:
+            return self._refusal
+        if computed == NO_PAGE:
             return Transient("a reader process ended", "crashed")
         return ReaderDied(computing=number == computed)
 
 
-async def connect_reader(ours: socket.socket, record: Record, refusal: Refusal, setting: object) -> ReaderConnection:
-    """The connection to the process at the other end of a socket; `setting` is the first message it is sent."""
-    connection = ReaderConnection(ours, record, refusal)
-    await asyncio.get_running_loop().create_unix_connection(lambda: connection, sock=ours)
-    connection.send(setting)
+async def connect_reader(
+    sock: socket.socket, record: Record, reason_to_refuse: ReasonToRefuse, settings: object
+) -> ReaderConnection:
+    """Connect to the process at the other end of a socket; `settings` is the first message that it receives."""
+    connection = ReaderConnection(sock, record, reason_to_refuse)
+    await asyncio.get_running_loop().create_unix_connection(lambda: connection, sock=sock)
+    connection.send(settings)
     return connection

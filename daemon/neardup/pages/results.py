@@ -1,6 +1,6 @@
-"""What reading a page yields, and which error yields what: the one table of it.
+"""The results of reading a page, and the one table of the errors that become results.
 
-An error that is of one page alone becomes a result; one that ends the whole run stays an exception.
+An error that concerns one page becomes a result; one that ends the whole run stays an exception.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,12 +13,12 @@ from neardup.records import Dead, Skip, Story
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """The page still has the ETag that was given."""
+    """The page still has the given ETag."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFailed:
-    """The page could not be read, for a named reason; `error` says more."""
+    """The page could not be read, for a named reason; `error` is the message in full."""
 
     reason: Dead
     error: str
@@ -28,19 +28,19 @@ Failure = Unreadable | ReadFailed
 PageResult = PageFingerprinted | NotModified | Failure
 ShingledResult = PageShingled | Failure
 TextResult = PageText | Failure
-ReadPage = Callable[[Story, str | None], Awaitable[PageResult]]  # a story, and the ETag that its page had
+ReadPage = Callable[[Story, str | None], Awaitable[PageResult]]  # a story, and the last known ETag of its page
 
 REASONS: dict[type[NeardupError], Skip | Dead] = {
     Gone: Skip.MISSING,
     TooLarge: Skip.TOO_LARGE,
     OverBudget: Skip.OVER_BUDGET,
     Forbidden: Dead.FORBIDDEN,
-    Transient: Dead.STORE_ERROR,  # once the attempts are used up
+    Transient: Dead.STORE_ERROR,  # after the last attempt
 }
 
 
 def failure_of(error: NeardupError) -> Failure:
-    """What an error makes of the page that it is about.  Raises the error where it ends the whole run."""
+    """The result for a page whose reading raised this error.  Raises the error if it ends the whole run."""
     match REASONS.get(type(error)):
         case Skip() as reason:
             return Unreadable(reason)
@@ -50,12 +50,12 @@ def failure_of(error: NeardupError) -> Failure:
 
 
 def crash_of(error: Exception) -> ReadFailed:
-    """What an error that nobody expected makes of the page that it is about."""
+    """The result for a page whose reading raised an unexpected error."""
     return ReadFailed(Dead.CRASHED, f"{type(error).__name__}: {error}")
 
 
-def why(failure: Failure) -> str:
-    """Why there is no text, for a person."""
+def explain(failure: Failure) -> str:
+    """Why a page has no text, in words for people."""
     match failure:
         case ReadFailed(error=error):
             return error

@@ -1,8 +1,8 @@
-"""Pages that are objects of S3, got by libcurl, which also signs the requests.
+"""Pages in S3, fetched by libcurl, which also signs the requests.
 
-Measured on two cores, nginx on them, with pages of 20 KB, CPU of a page with its fingerprint: obstore by
-16 threads 320 to 350 us, libcurl by one thread 210 to 240.  libcurl does not retry, but on a connection
-that the store had closed before it saw the request.
+Why libcurl: a 20 KB page cost 210 to 240 us of CPU with its fingerprint, by one thread; obstore by 16 threads took 320
+to 350 (two cores, shared with nginx).  libcurl does not retry, except on a connection that the store had closed before
+it received the request.
 """
 
 import os
@@ -21,16 +21,16 @@ from neardup.errors import Fatal, Gone, NeardupError, TooLarge, Transient
 from neardup.s3_errors import NO_CREDENTIALS, code_in, s3_error
 
 REQUEST_SECONDS = 30.0
-CONNECT_SECONDS = 15.0  # more than a page may be computed meanwhile
-KEYS_SECONDS = 10.0  # botocore renews them minutes early; who gives them may be slow, and is not asked for each page
+CONNECT_SECONDS = 15.0  # longer than the watchdog lets one page be computed, which delays all transfers
+KEYS_SECONDS = 10.0  # between two calls of botocore, whose provider may be slow; it renews keys minutes early
 CHARSET = "latin-1"  # of headers
 DEFAULT_REGION = "us-east-1"
 
 
 class Bucket:
-    """Objects of s3://BUCKET/PREFIX, with the endpoint and region of [content].
+    """The objects below s3://BUCKET/PREFIX, with the endpoint and region of [content].
 
-    Raises Fatal where there are no AWS credentials.
+    Raises Fatal if there are no AWS credentials.
     """
 
     def __init__(self, url: str, content: Content) -> None:
@@ -46,41 +46,41 @@ class Bucket:
         self._keys: Any = None
         self._keys_until = 0.0
         self._region = content.region or region or DEFAULT_REGION
-        self._base = _base(url, content, self._region)
+        self._base = _base_url(url, content, self._region)
         self._max_bytes = content.max_bytes
-        self._idle: list[pycurl.Curl] = []  # a handle keeps its connection
+        self._idle: list[pycurl.Curl] = []  # handles to use again: each keeps its connection open
 
     def begin(self, path: str, etag: str | None) -> "Get":
-        """A request, to be performed; for an object that no longer has this ETag, if one is given.
+        """A GET to be performed, conditional if the last known ETag is given.
 
-        Raises Gone for a path that cannot be asked for, Transient where the credentials cannot be renewed.
+        Raises Gone for a path that no object can have, Transient where the credentials cannot be renewed.
         """
         try:
             url = f"{self._base}/{quote(path.removeprefix('/'), safe='/~')}"
         except UnicodeEncodeError as error:
-            raise Gone(f"no object has such a name: {path!r}") from error
+            raise Gone(f"no object can have this name: {path!r}") from error
         keys = self._current_keys()
-        curl = self._idle.pop() if self._idle else self._handle()
+        curl = self._idle.pop() if self._idle else self._new_handle()
         headers = [f"x-amz-security-token: {keys.token}".encode()] if keys.token else []
         if etag:
             headers.append(f"If-None-Match: {etag}".encode(CHARSET))
-        curl.unsetopt(pycurl.HTTPHEADER)  # or an empty list would leave those of the handle's last request
+        curl.unsetopt(pycurl.HTTPHEADER)  # setting an empty list would keep the headers of the last request
         curl.setopt(pycurl.HTTPHEADER, headers)
         curl.setopt(pycurl.USERNAME, keys.access_key)
         curl.setopt(pycurl.PASSWORD, keys.secret_key)
         return Get(curl, url, self._idle)
 
     def _current_keys(self) -> Any:
-        """The keys of now, which botocore renews before they expire.  Raises Transient."""
+        """The current access keys, which botocore renews before they expire.  Raises Transient."""
         if time.monotonic() >= self._keys_until:
             try:
                 self._keys = self._credentials.get_frozen_credentials()
-            except Exception as error:  # whoever gives credentials has errors of its own
+            except Exception as error:  # each credential provider has error classes of its own
                 raise Transient(f"the AWS credentials cannot be renewed: {error}", "store_error") from error
             self._keys_until = time.monotonic() + KEYS_SECONDS
         return self._keys
 
-    def _handle(self) -> pycurl.Curl:
+    def _new_handle(self) -> pycurl.Curl:
         curl = pycurl.Curl()
         options: dict[int, Any] = {
             pycurl.AWS_SIGV4: f"aws:amz:{self._region}:s3",
@@ -97,20 +97,20 @@ class Bucket:
         return curl
 
 
-def _base(url: str, content: Content, region: str) -> str:
-    """The address that paths are appended to."""
+def _base_url(url: str, content: Content, region: str) -> str:
+    """The URL to which paths are appended."""
     parts = urlsplit(url)
     scheme, _, host = (content.endpoint or f"https://s3.{region}.amazonaws.com").rstrip("/").partition("://")
-    place = f"{host}/{parts.netloc}" if content.path_style else f"{parts.netloc}.{host}"
-    return f"{scheme}://{place}/{quote(parts.path.strip('/'), safe='/~')}".rstrip("/")
+    root = f"{host}/{parts.netloc}" if content.path_style else f"{parts.netloc}.{host}"
+    return f"{scheme}://{root}/{quote(parts.path.strip('/'), safe='/~')}".rstrip("/")
 
 
 class Get:
-    """A GET: its handle, to be performed, and then its result."""
+    """A GET: a handle to be performed, and afterwards its result."""
 
     def __init__(self, curl: pycurl.Curl, url: str, idle: list[pycurl.Curl]) -> None:
         self.curl = curl
-        self.failure: tuple[int, str] | None = None  # libcurl's number of it, and words
+        self.failure: tuple[int, str] | None = None  # libcurl's error number and message
         self._url = url
         self._idle = idle
         self._head: list[bytes] = []
@@ -120,20 +120,20 @@ class Get:
         curl.setopt(pycurl.WRITEFUNCTION, self._body.append)
 
     @property
-    def size(self) -> int:
-        """The bytes of the body that are here."""
+    def body_bytes(self) -> int:
+        """The bytes of the body received so far."""
         return sum(map(len, self._body))
 
     def result(self) -> tuple[bytes, dict[str, str]] | None:
-        """The object's bytes, and its headers by their names in lower case; None where it has not changed.  Once.
+        """The object's bytes and its headers, by lower-case names; None where it has not changed.  Call it once.
 
-        Raises TooLarge; Gone, Forbidden, StoreDown, Fatal as the store means it; and Transient.
+        Raises TooLarge, Transient, and what `s3_error` makes of the response: Gone, Forbidden, StoreDown or Fatal.
         """
         status, body = self.curl.getinfo(pycurl.RESPONSE_CODE), b"".join(self._body)
         self._body.clear()
         self._idle.append(self.curl)
         if self.failure is not None:
-            raise self._failed(*self.failure)
+            raise self._error(*self.failure)
         if status == HTTPStatus.NOT_MODIFIED:
             return None
         if status != HTTPStatus.OK:
@@ -144,10 +144,12 @@ class Get:
             if colon:
                 headers[name.lower()] = value.strip()
             elif name.startswith("HTTP/"):
-                headers.clear()  # what came before was said of an answer to come
+                headers.clear()  # those before belong to an interim response (1xx)
         return body, headers
 
-    def _failed(self, number: int, said: str) -> NeardupError:
+    def _error(self, number: int, message: str) -> NeardupError:
         if number == pycurl.E_FILESIZE_EXCEEDED:
             return TooLarge("larger than content.max_bytes")
-        return Transient(f"{self._url}: {said}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error")
+        return Transient(
+            f"{self._url}: {message}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
+        )

@@ -1,4 +1,4 @@
-"""Pages by their stories: from S3 or from files, whole, and unzipped."""
+"""The pages of stories, in S3 or in a folder: found by their paths, and decompressed."""
 
 import zlib
 from pathlib import Path
@@ -10,12 +10,12 @@ from neardup.pages.local import File, Folder
 from neardup.pages.s3 import Bucket, Get
 from neardup.records import Story
 
-STEPS = {".", ".."}  # would lead elsewhere
-GUNZIP_STEP = 16_384  # bytes: each member costs a copy of what is left of its step, so never of the whole
+DOT_SEGMENTS = {".", ".."}  # would leave content.url
+GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
 
 
-def open_place(content: Content) -> Bucket | Folder:
-    """Where content.url says that the pages are.  Raises Fatal for no such folder, and for no AWS credentials."""
+def open_store(content: Content) -> Bucket | Folder:
+    """Open the store of content.url.  Raises Fatal for a missing folder, and for missing AWS credentials."""
     url = content.url
     if url.startswith("file:"):
         return Folder(Path(url.removeprefix("file://").removeprefix("file:")), content.max_bytes)
@@ -23,42 +23,42 @@ def open_place(content: Content) -> Bucket | Folder:
 
 
 def path_of(content: Content, story: Story) -> str:
-    """Where a story's page is, below content.url."""
+    """A story's page, as a path below content.url."""
     return story.path or content.key.format(language=story.language, id=story.id)
 
 
 class Pages:
-    """The pages of stories: each begun, performed by `neardup.pages.curl_multi`, and taken."""
+    """The pages below content.url; `begin` makes a GET, `curl_multi` performs it, `page_of` returns its page."""
 
     def __init__(self, content: Content) -> None:
-        self._place = open_place(content)
+        self._store = open_store(content)
         self._max_bytes = content.max_bytes
 
     def begin(self, path: str, etag: str | None = None) -> Get | File:
-        """A GET of a page; of one that no longer has this ETag, if one is given.
+        """A GET of a page, conditional if its last known ETag is given.
 
-        Raises Gone for what is no path there, Transient where there are no credentials for now.
+        Raises Gone for a path that cannot exist there, Transient where the credentials cannot be renewed.
         """
-        if not STEPS.isdisjoint(path.split("/")):
+        if not DOT_SEGMENTS.isdisjoint(path.split("/")):
             raise Gone(f"content.url has nothing at {path!r}")
-        return self._place.begin(path, etag)
+        return self._store.begin(path, etag)
 
-    def taken(self, get: Get | File) -> Page | None:
-        """The page that a GET gave; None where it still has the ETag.
+    def page_of(self, get: Get | File) -> Page | None:
+        """The page that a finished GET returned; None where it still has the ETag.
 
         Raises Gone, TooLarge, Forbidden, StoreDown, Fatal, Transient.
         """
-        found = get.result()
-        if found is None:
+        response = get.result()
+        if response is None:
             return None
-        body, headers = found
+        body, headers = response
         if headers.get("content-encoding", "").lower() == "gzip":
             body = _gunzip(body, self._max_bytes)
         return Page(body, headers.get("content-type"), headers.get("etag"))
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
-    """All members; what is no whole gzip file is given back, for `extract` to say what it is."""
+    """Decompress all members; what is not a whole gzip file is returned as it is, for `core.text` to classify."""
     whole, member, inflater, inside = bytearray(), bytearray(), _inflater(), False
     for start in range(0, len(body), GUNZIP_STEP):
         rest = body[start : start + GUNZIP_STEP]
@@ -67,7 +67,7 @@ def _gunzip(body: bytes, limit: int) -> bytes:
             try:
                 member += inflater.decompress(rest, limit + 1 - len(whole) - len(member))
             except zlib.error:
-                return bytes(whole) or body  # gzip, too, takes no notice of what stands behind its members
+                return bytes(whole) or body  # gzip(1), too, ignores trailing garbage
             if len(whole) + len(member) > limit:
                 raise TooLarge("larger than content.max_bytes")
             rest = inflater.unused_data

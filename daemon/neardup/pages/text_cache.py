@@ -1,4 +1,4 @@
-"""The texts of stories, read again from the object store; bounded, since many stories share a match."""
+"""The texts of candidates, read from the object store; cached, since many stories share a match."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -13,18 +13,18 @@ from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.records import Dead, Language, Side, Story
 
 CACHE_BYTES = 64_000_000
-READS = 16  # under way at a time
-FEW = 20  # so many texts say nothing of the store
+MOST_READS = 16  # under way at a time
+MIN_TEXTS_TO_WARN = 20  # fewer texts allow no conclusion about [content]
 
 
 class NoText(Enum):
     """Why there is no text."""
 
-    GONE = "gone"  # no page holds it any more
-    UNANSWERED = "unanswered"  # the store did not give it: it may later
+    GONE = "gone"  # no page contains it any more
+    UNANSWERED = "unanswered"  # the store did not answer; a later attempt may succeed
 
 
-LATER = {Dead.STORE_ERROR, Dead.FORBIDDEN}  # failures after which a text may be read another time
+RETRIABLE = {Dead.STORE_ERROR, Dead.FORBIDDEN}  # failures after which a later attempt may succeed
 
 Text = Shingled | NoText
 
@@ -32,17 +32,18 @@ log = structlog.get_logger()
 
 
 class Texts:
-    """Reads the texts of candidates by `read_shingled`, as a reader pool has it."""
+    """Reads the texts of candidates; `read_shingled` reads one, as `ReaderPool.shingled` does."""
 
     def __init__(self, read_shingled: Callable[[Story], Awaitable[ShingledResult]]) -> None:
         self._read_shingled = read_shingled
-        self._reads = asyncio.Semaphore(READS)
+        self._read_slots = asyncio.Semaphore(MOST_READS)
         self._cache: LRUCache[bytes, Shingled] = LRUCache(CACHE_BYTES, _size)
 
     async def read(self, sides: Iterable[tuple[Language, Side]]) -> dict[bytes, Text]:
-        """Text hash -> text, of each of these stories.  Raises Fatal.
+        """Text hash -> text, for each of these stories.  Raises Fatal.
 
-        Of stories that share a text any will do.  A text is gone, too, where its page now holds another.
+        Stories with the same text hash are read until one of them yields the text.  A text is gone, too, if its page
+        now contains another.
         """
         wanted: dict[bytes, dict[int, Story]] = {}
         for language, side in sides:
@@ -54,12 +55,12 @@ class Texts:
             if isinstance(text, Shingled) and _size(text) <= CACHE_BYTES:
                 self._cache[key] = text
         gone, answered = read.count(NoText.GONE), len(read) - read.count(NoText.UNANSWERED)
-        if answered >= FEW and 2 * gone > answered:
-            log.warning("most texts are gone, signatures decide: is [content] right?", gone=gone, read=answered)
+        if answered >= MIN_TEXTS_TO_WARN and 2 * gone > answered:
+            log.warning("most texts are gone, so signatures decide: is [content] right?", gone=gone, read=answered)
         return texts | dict(zip(missing, read, strict=True))
 
     async def _first_of(self, key: bytes, stories: Sequence[Story]) -> Text:
-        """The text with this hash, from the first of the stories that still has it."""
+        """The text with this hash, from the first of these stories whose page still contains it."""
         unanswered = False
         for story in stories:
             text = await self._read(story, key)
@@ -69,12 +70,12 @@ class Texts:
         return NoText.UNANSWERED if unanswered else NoText.GONE
 
     async def _read(self, story: Story, key: bytes) -> Text:
-        async with self._reads:
+        async with self._read_slots:
             result = await self._read_shingled(story)
         match result:
             case PageShingled(text_hash, text) if text_hash == key:
                 return text
-            case ReadFailed(reason, error) if reason in LATER:
+            case ReadFailed(reason, error) if reason in RETRIABLE:
                 log.warning("a text could not be read, its candidates wait", story=story.id, why=error)
                 return NoText.UNANSWERED
             case ReadFailed(error=error):

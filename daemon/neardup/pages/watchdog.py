@@ -1,8 +1,8 @@
-"""What one page may cost the process that reads it, and how its owner sees that.
+"""How much CPU time and memory one page may cost its reader process, and how the pool checks that.
 
-A parser cannot be interrupted, and markup can make it work for hours: 32 KB of unclosed formatting take 2.3 GB,
-1 MB of nested blocks more than a minute.  So a reader process computes one page at a time and keeps on record, in
-memory that its owner sees, which; the owner looks, and ends a process whose page takes too much.
+A parser cannot be interrupted, and hostile markup can keep it busy for hours: 32 KB of unclosed formatting tags take
+2.3 GB, 1 MB of nested blocks more than a minute.  So a reader process computes one page at a time and records its
+number in shared memory; the pool checks the process every CHECK_SECONDS, and kills one whose page exceeds its budget.
 """
 
 import mmap
@@ -12,93 +12,97 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-CPU_SECONDS = 10.0  # twenty times what the costliest 5 MB of prose take, on a slow core
+CPU_SECONDS = 10.0  # twenty times what the costliest 5 MB of prose take on a slow core
 PAGE_BYTES = 300_000_000  # three times what 5 MB of prose take
-LOOK_SECONDS = 0.05  # in which 30 MB are built up at most
+CHECK_SECONDS = 0.05  # memory grows by at most 30 MB in that time
 
-NONE_COMPUTED = -1
+NO_PAGE = -1
 WORD = struct.Struct("q")
-NUMBER_AT, HELD_AT, RECORD_BYTES = 0, 8, 16
+NUMBER_AT, BODY_BYTES_AT, RECORD_BYTES = 0, 8, 16
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Record:
-    """Which page a process computes, and what others hold, in memory that it shares with its owner."""
+    """What a reader process is doing, in memory that it shares with its pool."""
 
     def __init__(self, descriptor: int) -> None:
         self._shared = mmap.mmap(descriptor, RECORD_BYTES)
 
     def begin(self, number: int) -> None:
-        """Its process computes this page, and will not begin another before `end`."""
+        """Record that the process computes the page of this request; it begins no other before `end`."""
         WORD.pack_into(self._shared, NUMBER_AT, number)
 
     def end(self) -> None:
-        """The page is computed."""
-        WORD.pack_into(self._shared, NUMBER_AT, NONE_COMPUTED)
+        """Record that the page is computed."""
+        WORD.pack_into(self._shared, NUMBER_AT, NO_PAGE)
 
-    def hold(self, size: int) -> None:
-        """Its process holds so many bytes of pages, fetched or being fetched."""
-        WORD.pack_into(self._shared, HELD_AT, size)
+    def set_body_bytes(self, size: int) -> None:
+        """Record how many bytes of page bodies the process holds, complete or not."""
+        WORD.pack_into(self._shared, BODY_BYTES_AT, size)
 
     @property
     def number(self) -> int:
-        """The page that is computed, or was when the process died; NONE_COMPUTED between two."""
+        """The request whose page is being computed, or was when the process died; NO_PAGE between two pages."""
         return int(WORD.unpack_from(self._shared, NUMBER_AT)[0])
 
     @property
-    def held(self) -> int:
-        """The bytes of pages that its process holds."""
-        return int(WORD.unpack_from(self._shared, HELD_AT)[0])
+    def body_bytes(self) -> int:
+        """The bytes of page bodies that the process holds."""
+        return int(WORD.unpack_from(self._shared, BODY_BYTES_AT)[0])
 
 
 def new_record() -> int:
-    """The descriptor of a record of nobody."""
+    """Create an empty record; returns its file descriptor."""
     descriptor = os.memfd_create("neardup")
-    os.pwrite(descriptor, WORD.pack(NONE_COMPUTED), 0)
+    os.pwrite(descriptor, WORD.pack(NO_PAGE), 0)
     os.ftruncate(descriptor, RECORD_BYTES)
     return descriptor
 
 
 @dataclass(slots=True)
-class Watched:
-    """A process as its owner watches it; `idle` is the memory that it has without a page."""
+class WatchedProcess:
+    """A reader process and its last check; `idle_bytes` is its memory before its first page.
+
+    `number` is the request that the last check saw; `start_bytes` and `start_seconds` are the memory and the CPU time
+    of the process when a check saw that request for the first time.
+    """
 
     pid: int
     record: Record
-    idle: int
-    number: int = NONE_COMPUTED  # of the page that the last look saw, and when it was first seen:
-    memory: int = 0
-    seconds: float = 0.0
+    idle_bytes: int
+    number: int = NO_PAGE
+    start_bytes: int = 0
+    start_seconds: float = 0.0
 
-    def over(self) -> str | None:
-        """What the process has too much of for one page, "time" or "memory"."""
-        memory, seconds, number = self._own(), cpu_seconds(self.pid), self.record.number
+    def exceeded(self) -> str | None:
+        """Check the process: the budget that it exceeds, "time" or "memory", or None.  Raises OSError if it ended."""
+        memory, seconds, number = self._memory(), cpu_seconds(self.pid), self.record.number
         if number != self.number:
-            self.number, self.memory, self.seconds = number, memory, seconds
-        if memory - self.idle > PAGE_BYTES:
+            self.number, self.start_bytes, self.start_seconds = number, memory, seconds
+        if memory - self.idle_bytes > PAGE_BYTES:
             return "memory"
-        return "time" if number != NONE_COMPUTED and seconds - self.seconds > CPU_SECONDS else None
+        return "time" if number != NO_PAGE and seconds - self.start_seconds > CPU_SECONDS else None
 
     @property
     def to_blame(self) -> int:
-        """The page that made its memory grow; NONE_COMPUTED where most of it was there before."""
-        return self.number if self._own() - self.memory > PAGE_BYTES / 2 else NONE_COMPUTED
+        """The request whose page made the memory grow; NO_PAGE if most of the growth is older than that page."""
+        return self.number if self._memory() - self.start_bytes > PAGE_BYTES / 2 else NO_PAGE
 
-    def _own(self) -> int:
-        """The process's memory but for the pages that it holds."""
-        return resident(self.pid) - self.record.held
-
-
-def watched(pid: int, record: Record) -> Watched:
-    """A process that has no page yet.  Raises OSError where there is none."""
-    return Watched(pid, record, resident(pid))
+    def _memory(self) -> int:
+        """The process's memory without the page bodies that it holds."""
+        return resident_bytes(self.pid) - self.record.body_bytes
 
 
-def resident(pid: int) -> int:
-    """Bytes of memory that a process has now.  Raises OSError where there is none."""
+def watch(pid: int, record: Record) -> WatchedProcess:
+    """Watch a process that has computed no page yet.  Raises OSError if it has ended."""
+    return WatchedProcess(pid, record, resident_bytes(pid))
+
+
+def resident_bytes(pid: int) -> int:
+    """The resident memory of a process.  Raises OSError if it has ended."""
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_SIZE
 
 
 def cpu_seconds(pid: int) -> float:
-    """What `time.process_time()` says in that process.  Raises OSError where there is none."""
-    return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3), which Python does not have
+    """The CPU time of a process, as `time.process_time()` returns it there.  Raises OSError if it has ended."""
+    return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3), which Python lacks

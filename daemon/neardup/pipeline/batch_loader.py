@@ -1,4 +1,4 @@
-"""Questions that come one by one, asked together."""
+"""Loads single keys in batches."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -8,36 +8,36 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Coalesced(Generic[K, V]):
-    """Asks `ask` for all the keys that have come while it was asked for others."""
+class BatchLoader(Generic[K, V]):
+    """Calls `load` with all the keys that were requested while its previous call was running."""
 
-    def __init__(self, ask: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]) -> None:
-        self._ask = ask
+    def __init__(self, load: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]) -> None:
+        self._load = load
         self._waiting: list[tuple[K, asyncio.Future[V | None]]] = []
-        self._asking: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
 
     async def __call__(self, key: K) -> V | None:
-        """What `ask` gives for the key, or None; raises what it raises."""
-        answer: asyncio.Future[V | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((key, answer))
-        if self._asking is None:
-            self._asking = asyncio.create_task(self._ask_all())
-        return await answer
+        """The value of a key, or None if `load` returns none.  Raises what `load` raises."""
+        value: asyncio.Future[V | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((key, value))
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load_all())
+        return await value
 
-    async def _ask_all(self) -> None:
+    async def _load_all(self) -> None:
         while self._waiting:
-            asked, self._waiting = self._waiting, []
-            answers: Mapping[K, V] = {}
-            failed: Exception | None = None
+            batch, self._waiting = self._waiting, []
+            values: Mapping[K, V] = {}
+            failure: Exception | None = None
             try:
-                answers = await self._ask([key for key, _ in asked])
-            except Exception as error:  # noqa: BLE001 - raised again where the keys are awaited
-                failed = error
-            for key, answer in asked:
-                if answer.done():  # whoever awaited it was cancelled
+                values = await self._load([key for key, _ in batch])
+            except Exception as error:  # noqa: BLE001 - raised to each caller
+                failure = error
+            for key, value in batch:
+                if value.done():  # its caller was cancelled
                     continue
-                if failed is None:
-                    answer.set_result(answers.get(key))
+                if failure is None:
+                    value.set_result(values.get(key))
                 else:
-                    answer.set_exception(failed)
-        self._asking = None
+                    value.set_exception(failure)
+        self._loading = None

@@ -13,19 +13,19 @@ log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class _Capped:
-    """How often lookups of a language read a capped bucket, and the fullest of these."""
+class _CappedBuckets:
+    """How often the lookups of a language read a capped bucket, and the fullest of these buckets."""
 
     times: int = 0
     fullest: str = ""
     members: int = 0
 
 
-class Caps:
-    """How often the lookups of each language read a bucket over max_bucket, and the fullest of these."""
+class BucketCaps:
+    """The capped buckets that the lookups of a run read, by language."""
 
     def __init__(self) -> None:
-        self._each: dict[Language, _Capped] = {}
+        self._by_language: dict[Language, _CappedBuckets] = {}
 
     def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
         """Count the capped buckets in the results of stories of these languages."""
@@ -33,15 +33,15 @@ class Caps:
             if not result.capped:
                 continue
             CAPPED_BUCKETS.labels(language).inc(len(result.capped))
-            capped = self._each.setdefault(language, _Capped())
+            capped = self._by_language.setdefault(language, _CappedBuckets())
             capped.times += len(result.capped)
             fullest = max(result.capped, key=lambda bucket: result.capped[bucket])
             if result.capped[fullest] > capped.members:
                 capped.fullest, capped.members = str(fullest), result.capped[fullest]
 
-    def tell(self) -> None:
-        """Log one line per language with capped buckets."""
-        for language, capped in self._each.items():
+    def log(self) -> None:
+        """Log one line for each language with capped buckets."""
+        for language, capped in self._by_language.items():
             log.warning(
                 "max_bucket reached",
                 language=language,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from neardup.errors import NeardupError
 from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics, bucket_sizes
-from neardup.ledger import Ledger, candidates, changes, remembered_verdicts, runs, verdicts
+from neardup.ledger import Ledger, active_verdicts, candidates, changes, runs, verdicts
 from neardup.records import Language, Verdict
 from neardup.telemetry.metrics import (
     CANDIDATES_PENDING,
@@ -25,14 +25,14 @@ from neardup.telemetry.metrics import (
     VERDICTS,
 )
 
-# A bucket is met as often as it is full: one that holds a share p of the stories is missed by n of
-# them with probability (1 - p)^n.
+# A sample of n stories misses a bucket that holds a share p of all stories with probability (1 - p)^n, so it finds the
+# large buckets.
 SAMPLE = 500
 EVERY_SECONDS = 60.0
 
 
 async def refresh_gauges(ledger: Ledger, index: Index) -> None:
-    """Set them all.  Raises Transient where the index does not answer."""
+    """Set all gauges.  Raises Transient if the index does not answer."""
     disk = shutil.disk_usage(ledger.path.parent)
     DISK_FREE.set(disk.free)
     DISK_SIZE.set(disk.total)
@@ -60,14 +60,14 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
         PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
         for verdict in Verdict:
             VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
-    for labels, n in remembered_verdicts.kept_counts(db).items():
+    for labels, n in active_verdicts.suppressed_counts(db).items():
         KEPT_PAIRS.labels(*labels).set(n)
-    for labels, n in remembered_verdicts.context_counts(db).items():
+    for labels, n in active_verdicts.context_counts(db).items():
         IN_CONTEXT.labels(*labels).set(n)
 
 
 async def keep_gauges(ledger: Ledger, index: Index) -> None:
-    """Set them every EVERY_SECONDS, until cancelled; while the index is away they keep their values."""
+    """Set all gauges every EVERY_SECONDS until cancelled; while the index does not answer they keep their values."""
     while True:
         with suppress(NeardupError):
             await refresh_gauges(ledger, index)
@@ -75,7 +75,7 @@ async def keep_gauges(ledger: Ledger, index: Index) -> None:
 
 
 async def _largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
-    """Members of the fullest bucket of each language that one of the latest changed stories falls into."""
+    """By language, the size of the largest bucket that contains one of the stories changed last."""
     largest: dict[Language, int] = {}
     sample = await ledger.do(changes.recent, SAMPLE)
     for bucket, n in (await bucket_sizes(index, sample)).items():

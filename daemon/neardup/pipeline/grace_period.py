@@ -1,4 +1,4 @@
-"""The time that work has left once it is asked to stop."""
+"""A time limit that begins when work is asked to stop."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -8,11 +8,11 @@ T = TypeVar("T")
 
 
 class GracePeriodOver(Exception):
-    """The work was cancelled: it had not ended when its grace period was over."""
+    """The work did not end within its grace period and was cancelled."""
 
 
 async def within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: float) -> T:
-    """The result of `work`.  Raises GracePeriodOver where it has not ended so many seconds after `stop` was set."""
+    """Await `work`.  Raises GracePeriodOver if it has not ended `seconds` after `stop` is set."""
 
     async def limit() -> None:
         await stop.wait()

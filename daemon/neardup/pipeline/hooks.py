@@ -1,4 +1,4 @@
-"""What happens after a run is on record: export, gauges, webhook.  A hook that fails is a warning on the run."""
+"""Hooks, called after a run is recorded: export, gauges, webhook.  A hook that fails adds a warning to the run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,14 +10,14 @@ from neardup.errors import NeardupError
 from neardup.pipeline.grace_period import GracePeriodOver, within_grace_period
 from neardup.pipeline.summary import Summary
 
-GRACE_SECONDS = 5.0  # of a hook, once the process is asked to stop
+GRACE_SECONDS = 5.0  # for a hook to end once the process is asked to stop
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One thing to do after a run, named as in warnings.  After the signal to stop, only `vital` ones begin."""
+    """One call after a run; `name` appears in warnings.  After a signal to stop, only `vital` hooks are called."""
 
     name: str
     call: Callable[[Summary], Awaitable[None]]
@@ -25,7 +25,7 @@ class Hook:
 
 
 async def run_hooks(hooks: Sequence[Hook], summary: Summary, stop: asyncio.Event) -> None:
-    """Call the hooks one after the other; the failure of one is put into `summary.warnings` and logged."""
+    """Call the hooks in order; a failure is added to `summary.warnings` and logged."""
     for hook in hooks:
         if stop.is_set() and not hook.vital:
             continue

@@ -8,7 +8,7 @@ at its position, or if the ledger no longer keeps the changes that follow it.
 
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import structlog
 
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.fingerprint.version import difference
 from neardup.errors import Fatal
 from neardup.index.protocol import Index, IndexPosition
 from neardup.ledger import Ledger, changes, fingerprint_arrays, runs, stories
@@ -35,32 +36,45 @@ async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:
     A ledger without a version takes this one.
     """
     await refuse_ledger_mismatch(ledger, version)
-    refuse_index_mismatch(await index.position(), await ledger_id(ledger), version)
+    position = await index.position()
+    refuse_index_mismatch(position, await ledger_id(ledger), version, await ledger.do(runs.stories_by_language))
+    if position.version not in (None, version):
+        await index.admit(version)
 
 
 async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
-    """Raise Fatal unless the ledger holds fingerprints of this version; a ledger without a version takes this one."""
+    """Raise Fatal unless the ledger's fingerprints can be compared with those of this version, which it then records.
+
+    Versions that differ only in languages of which the ledger has no stories can be compared.
+    """
+    held = await ledger.do(runs.stories_by_language)
     recorded = await ledger.do(runs.get, "fingerprint_version")
-    if recorded is None:
-        await ledger.do(runs.put, "fingerprint_version", version)
-    elif recorded != version:
+    if recorded is not None and (why := difference(recorded, version, held)):
         raise Fatal(
-            f"the ledger holds fingerprints of version {recorded}, this program makes {version}: "
-            "they cannot be compared; `neardup backfill --refingerprint` makes them again"
+            f"the ledger holds {why}: they cannot be compared; `neardup backfill --refingerprint` makes them again"
         )
+    if recorded != version:
+        await ledger.do(runs.put, "fingerprint_version", version)
 
 
-def refuse_index_mismatch(position: IndexPosition, ledger: str, version: str) -> None:
-    """Raise Fatal for the index of a ledger with another id, or with fingerprints of another version."""
+def refuse_index_mismatch(position: IndexPosition, ledger: str, version: str, held: Collection[str]) -> None:
+    """Raise Fatal for the index of a ledger with another id, or with fingerprints of another version.
+
+    `held` are the languages of which the ledger has stories.
+    """
+    _refuse_foreign_index(position, ledger)
+    if position.version is None:
+        return
+    recorded, _, other_settings = position.version.partition(", ")
+    if why := difference(recorded, version, held):
+        raise Fatal(f"the index holds {why}; `neardup reindex` rebuilds it")
+    if other_settings:
+        raise Fatal(f"the index is {other_settings}; `neardup reindex` rebuilds it")
+
+
+def _refuse_foreign_index(position: IndexPosition, ledger: str) -> None:
     if position.ledger_id not in (None, ledger):
         raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
-    if position.version is not None and position.version.startswith(f"{version}, "):
-        raise Fatal(f"the index is {position.version.removeprefix(f'{version}, ')}; `neardup reindex` rebuilds it")
-    if position.version not in (None, version):
-        raise Fatal(
-            f"the index holds fingerprints of version {position.version}, this program makes {version}; "
-            "`neardup reindex` rebuilds it"
-        )
 
 
 async def forget_fingerprints(index: Index, ledger: Ledger, version: str, extraction: str) -> None:
@@ -70,7 +84,7 @@ async def forget_fingerprints(index: Index, ledger: Ledger, version: str, extrac
     extracted from pages, has changed.  Raises Fatal if the index belongs to another ledger.
     """
     position = await index.position()
-    refuse_index_mismatch(position, await ledger_id(ledger), position.version or version)
+    _refuse_foreign_index(position, await ledger_id(ledger))
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
         await ledger.do(stories.restart, version, extraction)
         await index.clear(await ledger_id(ledger), version)
@@ -100,8 +114,8 @@ async def replay(index: Index, ledger: Ledger, version: str) -> bool:
     position = await index.position()
     applied = position.applied
     while True:
-        owner, last, missing = await ledger.do(_missing_changes, applied)
-        refuse_index_mismatch(position, owner, version)
+        owner, held, last, missing = await ledger.do(_missing_changes, applied)
+        refuse_index_mismatch(position, owner, version, held)
         if applied is None or missing is None:
             return False
         INDEX_LAG.set(last - applied)
@@ -111,15 +125,17 @@ async def replay(index: Index, ledger: Ledger, version: str) -> bool:
         applied = missing[-1].seq
 
 
-def _missing_changes(db: sqlite3.Connection, applied: int | None) -> tuple[str, int, list[Change] | None]:
-    """The ledger's id, its last change, and the next changes after `applied`; None if they cannot be determined.
+def _missing_changes(
+    db: sqlite3.Connection, applied: int | None
+) -> tuple[str, Collection[str], int, list[Change] | None]:
+    """The ledger's id, the languages of its stories, its last change, and the next changes after `applied`.
 
-    One call for all three, because the ledger's thread is busy.
+    The changes are None if they cannot be determined.  One call for all four, because the ledger's thread is busy.
     """
     last = changes.last_seq(db)
     known = applied is not None and changes.oldest(db) - 1 <= applied <= last
     missing = changes.after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
-    return runs.get(db, "ledger_id") or "", last, missing
+    return runs.get(db, "ledger_id") or "", runs.stories_by_language(db), last, missing
 
 
 async def rebuild(

@@ -1,4 +1,4 @@
-"""Calls of an index that does not answer are repeated until it does; the wait is shown wherever operators look."""
+"""Repeats calls of an index that does not answer until it does, and reports the wait to operators."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from neardup.telemetry.systemd import notify
 
 T = TypeVar("T")
 INDEX = "index"
-SLOW_SECONDS = 5.0  # without an answer, which is longer than any work takes
+SLOW_SECONDS = 5.0  # longer than any call of an index that answers
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ class IndexWait:
 
     @property
     def status(self) -> str | None:
-        """What is waited for and why, in a line; None while nothing is."""
+        """One line that says what is waited for and why; None if there is no wait."""
         return None if self._why is None else f"waiting for the index: {self._why}"
 
     async def until_answered(self, stage: str, call: Callable[[], Awaitable[T]]) -> T:
@@ -70,7 +70,7 @@ class IndexWait:
         await self._report(caller, f"no answer for {SLOW_SECONDS:.0f} seconds")
 
     async def _report(self, caller: object, why: str) -> None:
-        """Count a caller as waiting, and report the reason where it is a new one."""
+        """Add a caller to those that wait, and report the reason if it is new."""
         self._callers.add(caller)
         if self._why == why:
             return
@@ -84,7 +84,7 @@ class IndexWait:
         await self._ledger.do(runs.put, "waiting", json.dumps(facts))
 
     async def _leave(self, caller: object) -> bool:
-        """A caller no longer waits; returns whether it was the last one that did."""
+        """Remove a caller from those that wait; returns whether it was the last."""
         if caller not in self._callers:
             return False
         self._callers.remove(caller)

@@ -1,4 +1,4 @@
-"""What must be done before a run lists its first story."""
+"""Preparation of the index before a run lists its first story."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -17,9 +17,10 @@ log = structlog.get_logger()
 async def prepare_index(
     index: Index, ledger: Ledger, version: str, *, fresh: bool, refingerprint_for: str | None
 ) -> None:
-    """Bring the index to the ledger, or, `fresh`, put on record that it is to be built and a sweep is owed.
+    """Bring the index to the ledger's last change.
 
-    With `refingerprint_for`, the settings by which texts are taken from pages, all fingerprints are forgotten first.
+    If `fresh`, clear it instead and record that a sweep is owed; the run builds the index at its end.  Given
+    `refingerprint_for`, the settings by which text is extracted from pages, delete all fingerprints first.
     Raises Fatal for an index of other fingerprints or of another ledger.
     """
     if refingerprint_for is not None:
@@ -27,23 +28,23 @@ async def prepare_index(
     await refuse_mismatch(index, ledger, version)
     if fresh:
         await ledger.do(runs.owe_sweep, owed=True)
-        # whichever command comes next sees that it is to be built
+        # without a position, the next command knows that the index must be built
         await index.clear(await ledger_id(ledger), version)
     else:
         await catch_up(index, ledger, version)
         if await ledger.do(runs.owes_sweep):
-            log.warning("pairs were not looked for among all stories: a sweep is owed, `neardup sweep`")
+            log.warning("a sweep is owed: not all stories were compared; run `neardup sweep`")
 
 
 async def unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
-    """Await `work`.  Raises Stopped where `stop` is set before it is done; it is cancelled then."""
-    working = asyncio.create_task(work)
-    stopping = asyncio.create_task(stop.wait())
+    """Await `work`.  If `stop` is set before it is done, cancel it and raise Stopped."""
+    work_task = asyncio.create_task(work)
+    stop_task = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
+        await asyncio.wait((work_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
+        if not work_task.done():
             raise Stopped("stopped before the run began")
-        await working
+        await work_task
     finally:
-        working.cancel()
-        stopping.cancel()
+        work_task.cancel()
+        stop_task.cancel()

@@ -1,4 +1,4 @@
-"""How far a run is, for a progress bar or a log line."""
+"""The progress of a run, for a progress bar or a log line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,5 +18,5 @@ class Progress:
 Watch = Callable[[Progress], None]
 
 
-def unwatched(_: Progress) -> None:
-    """The watch of a run that nobody follows."""
+def ignore_progress(_: Progress) -> None:
+    """Ignore the progress."""

@@ -1,4 +1,4 @@
-"""One run over a listing, from its first story to its watermark: backfill, daily and retry differ in the listing."""
+"""One run over a listing; backfill, daily and retry runs differ in their listings."""
 
 import asyncio
 import time
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from neardup.config import Detection
 from neardup.config import Run as RunSection
+from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, changes, now_ms, runs, stories
-from neardup.pages.circuit_breaker import Breaker
+from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.batch_loader import Coalesced
+from neardup.pipeline.batch_loader import BatchLoader
 from neardup.pipeline.gauges import keep_gauges
 from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
 from neardup.pipeline.index_wait import IndexWait
@@ -23,24 +24,24 @@ from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.throughput import flow_gauges, limited_by
-from neardup.pipeline.verifier import News, Verifier
+from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Worker
 from neardup.pipeline.writer import LookedUp, Writer
 from neardup.records import Checkpoint, Known, Listed, Outcome, Story
 from neardup.source import Source
 from neardup.telemetry.metrics import latencies, stage_seconds
 
-Began = Callable[[Checkpoint], Awaitable[None]]
+CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What sets one run apart from another.
+    """The options of a run.
 
-    `since` (milliseconds) overrides the watermark of a daily run; one that `needs_watermark` cannot begin with neither.
-    `refingerprint_for` is that of `prepare_index`.  A `fresh` run looks nothing up and builds the index from the
-    ledger at its end: a sweep, owed from then on, finds the pairs.  One of `dead_letters` reads again what is in
-    quarantine, and its listing proves nothing about the watermark.
+    `since` (milliseconds) overrides the watermark of a daily run; a run that `needs_watermark` must have one of them.
+    `refingerprint_for` is as in `prepare_index`.  A `fresh` run looks nothing up and builds the index at its end; a
+    sweep, recorded as owed, finds the pairs.  A run over `dead_letters` also reads the stories in quarantine, and does
+    not move the watermark.
     """
 
     command: str
@@ -53,9 +54,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a run works with.
+    """The parts that a run works with.
 
-    `open_source` opens the listing, which passes checkpoints to the given function as soon as it can be resumed.
+    `open_source` opens the listing; a listing that can be resumed passes its first checkpoint to the given function.
     """
 
     ledger: Ledger
@@ -65,15 +66,15 @@ class Parts:
     version: str
     section: RunSection
     detection: Detection
-    open_source: Callable[[Began], Awaitable[Source]]
+    open_source: Callable[[CheckpointWriter], Awaitable[Source]]
     open_readers: OpenReaderPool
 
 
 class Run:
     """One run, for `run_lifecycle.carry_out`.
 
-    Raises Transient where the index is away at the start, Misuse for a run without the watermark that it needs,
-    Stopped where `stop` is set before it begins, StoreDown, and Fatal for what an operator must mend.
+    Raises Transient if the index does not answer at the start, Misuse for a run without the watermark that it needs,
+    Stopped if `stop` is set before the run begins, StoreDown, and Fatal for errors that an operator must fix.
     """
 
     def __init__(self, parts: Parts, options: Options, stop: asyncio.Event, watch: Watch) -> None:
@@ -89,11 +90,11 @@ class Run:
 
     @property
     def watermark(self) -> int | None:
-        """The newest `updated_at` of the listing, where that has left nothing out."""
+        """The newest `updated_at` of the listing; None if the listing may have left out stories."""
         return self._newest if self._moves_watermark else None
 
     async def prepare(self) -> None:
-        """Bring the index to the ledger, and find out since when to list."""
+        """Bring the index to the ledger's last change, and determine the time since when to list."""
         parts, options = self._parts, self._options
         preparing = prepare_index(
             parts.index,
@@ -103,14 +104,14 @@ class Run:
             refingerprint_for=options.refingerprint_for,
         )
         await unless_stopped(preparing, self._stop)
-        mark = await parts.ledger.do(runs.listed_until, now_ms())
+        watermark = await parts.ledger.do(runs.listed_until, now_ms())
         self._since = options.since
         if options.command == "daily" and options.since is None:
-            self._since = self._looking_back(mark)
-        in_full = self._since is None or (mark is not None and self._since <= mark)
-        self._moves_watermark = in_full and not options.dead_letters
+            self._since = self._daily_since(watermark)
+        no_gap = self._since is None or (watermark is not None and self._since <= watermark)
+        self._moves_watermark = no_gap and not options.dead_letters
 
-    def _looking_back(self, watermark: int | None) -> int | None:
+    def _daily_since(self, watermark: int | None) -> int | None:
         if watermark is not None:
             return watermark - int(self._parts.section.overlap.total_seconds() * 1000)
         if self._options.needs_watermark:
@@ -118,14 +119,14 @@ class Run:
         return None
 
     async def work(self, run_id: int) -> bool:
-        """List, read, look up, write and verify; returns whether the listing came to its end."""
+        """List, read, look up, write and verify; returns whether the listing ended."""
         parts, before = self._parts, stage_seconds()
-        source, readers = await parts.open_source(self._began), parts.open_readers()
-        verifier = Verifier(parts.ledger, parts.detection, parts.version, Texts(readers.shingled), self._flagged)
+        source, readers = await parts.open_source(self._write_checkpoint), parts.open_readers()
+        verifier = Verifier(parts.ledger, parts.detection, algorithm(), Texts(readers.shingled), self._flagged)
         try:
             return await self._process(run_id, source, readers, verifier)
         finally:
-            readers.close()
+            await readers.aclose()
             self.summary.stages = latencies(before)
 
     async def _process(self, run_id: int, source: Source, readers: ReaderPool, verifier: Verifier) -> bool:
@@ -138,7 +139,7 @@ class Run:
             index_wait=parts.index_wait,
             run_id=run_id,
             counts=self.summary.counts,
-            standing=lambda: {"limited_by": limited_by(pipeline, readers.concurrency)},
+            live_facts=lambda: {"limited_by": limited_by(pipeline, readers.concurrency)},
             checkpoint=lambda position: self._checkpoint(source, position),
             committed=verifier.wake,
         )
@@ -148,8 +149,10 @@ class Run:
             self._progress.position, self._progress.size = resume, source.size
             self._watch(self._progress)
 
-        held = Quarantine(parts.ledger, readers.read, section.workers, again=self._options.dead_letters)
-        worker = Worker(Coalesced(self._known), Breaker(held.read, section.breaker_share, section.breaker_after))
+        quarantine = Quarantine(parts.ledger, readers.read, section.workers, retry=self._options.dead_letters)
+        worker = Worker(
+            BatchLoader(self._known), CircuitBreaker(quarantine.read, section.breaker_share, section.breaker_after)
+        )
         pipeline: Pipeline[Listed, Outcome, LookedUp | None] = Pipeline(
             worker.process,
             writer.look_up,
@@ -161,12 +164,12 @@ class Run:
             cpu_seconds=lambda: time.process_time() + readers.cpu_seconds,
         )
         with flow_gauges(pipeline, readers.concurrency):
-            async with held, writer, asyncio.TaskGroup() as group:
+            async with quarantine, writer, asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
                 gauges = group.create_task(keep_gauges(parts.ledger, parts.index), name="gauges")
-                ended = await pipeline.run(self._noting_times(source))
+                ended = await pipeline.run(self._track_newest(source))
                 if self._options.fresh and ended:
-                    readers.close()  # their memory is needed
+                    await readers.aclose()  # to free their memory for the build
                     await parts.index_wait.until_answered(
                         "build", lambda: rebuild(parts.index, parts.ledger, parts.version)
                     )
@@ -175,11 +178,11 @@ class Run:
         await parts.ledger.do(changes.prune, KEEP_CHANGES)
         return ended
 
-    async def _noting_times(self, source: Source) -> AsyncIterator[Listed]:
+    async def _track_newest(self, source: Source) -> AsyncIterator[Listed]:
         resume = await self._parts.ledger.do(runs.checkpoint) if self._is_backfill else None
         self._newest = resume.newest if resume else None
         async for story in source.stories(since=self._since, resume=resume):
-            # A story dated in the future must not hide those that are listed late.
+            # A watermark in the future would hide stories that are listed later.
             if (
                 isinstance(story, Story)
                 and story.updated_at is not None
@@ -198,10 +201,10 @@ class Run:
     def _checkpoint(self, source: Source, position: int) -> Checkpoint | None:
         return Checkpoint(source.name, position, self._newest) if self._is_backfill else None
 
-    async def _began(self, checkpoint: Checkpoint) -> None:
+    async def _write_checkpoint(self, checkpoint: Checkpoint) -> None:
         if self._is_backfill:
             await self._parts.ledger.do(runs.put_checkpoint, checkpoint)
 
-    def _flagged(self, news: News) -> None:
-        self.summary.counts.add_flags(news.items())
+    def _flagged(self, new_flags: NewFlags) -> None:
+        self.summary.counts.add_flags(new_flags.items())
         self._watch(self._progress)

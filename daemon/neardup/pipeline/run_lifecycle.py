@@ -1,6 +1,6 @@
-"""The life of a run or a sweep: lock, prepare, record, work, outcome, hooks.
+"""The life cycle of a run or a sweep: lock, prepare, record the start, work, record the outcome, call hooks.
 
-Flags, watermark and exit code are decided when the outcome is on record; hooks come after, and cannot change them.
+Flags, watermark and exit code are final once the outcome is recorded; hooks are called later and cannot change them.
 """
 
 import asyncio
@@ -26,60 +26,60 @@ log = structlog.get_logger()
 
 
 class Job(Protocol[Summary_co]):
-    """A run or a sweep, as its life cycle sees it; it counts in its `summary` while it works."""
+    """A run or a sweep; it updates the counts in `summary` while it works."""
 
     @property
     def summary(self) -> Summary_co: ...
 
     @property
     def watermark(self) -> int | None:
-        """The watermark that the job has earned if it is done, in milliseconds."""
+        """The watermark to record when the job is done, in milliseconds."""
         ...
 
     async def prepare(self) -> None:
-        """What must succeed before the job is put on record."""
+        """Do what must succeed before the start of the job is recorded."""
         ...
 
     async def work(self, run_id: int, /) -> bool:
-        """Do it; returns whether it came to its own end."""
+        """Do the job; returns whether it ended by itself, not by a stop."""
         ...
 
 
 async def carry_out(
     job: Job[Summary_co], ledger: Ledger, stop: asyncio.Event, *, shutdown_seconds: float, hooks: Sequence[Hook]
 ) -> Summary_co:
-    """Do a job until its end, or until `shutdown_seconds` after `stop` is set, then run the hooks.
+    """Do a job until it ends, or at most until `shutdown_seconds` after `stop` is set; then call the hooks.
 
-    Raises Transient where the ledger is in use, and whatever ended the job: its run is then on record as failed.
-    From its start on, log lines name the run.
+    Raises Transient if the ledger is in use, and any error that ends the job, after recording its run as failed.
+    Once the run is recorded, all log lines carry its id.
     """
     summary = job.summary
     with only_one(ledger.path, summary.command):
         await job.prepare()
-        async with _on_record(ledger, summary) as run_id:
+        async with _recorded(ledger, summary) as run_id:
             began = time.perf_counter()
-            ended = await _drained(job, run_id, stop, shutdown_seconds)
+            ended = await _work_until_stopped(job, run_id, stop, shutdown_seconds)
             summary.seconds = time.perf_counter() - began
             summary.status = "done" if ended else "stopped"
             await ledger.do(runs.finish, run_id, summary.status, counts=summary.record(), watermark=job.watermark)
         await run_hooks(hooks, summary, stop)
         if summary.warnings:
-            with suppress(NeardupError):  # they are logged, and the run is done
+            with suppress(NeardupError):  # the warnings are logged already, and the run is done
                 await ledger.do(runs.put_warnings, run_id, summary.warnings)
     return summary
 
 
-async def _drained(job: Job[Summary], run_id: int, stop: asyncio.Event, shutdown_seconds: float) -> bool:
+async def _work_until_stopped(job: Job[Summary], run_id: int, stop: asyncio.Event, shutdown_seconds: float) -> bool:
     try:
         return await within_grace_period(job.work(run_id), stop, shutdown_seconds)
     except GracePeriodOver:
-        log.warning("not drained in time; the next run does what is left")
+        log.warning("not finished within the grace period; the next run does the rest")
         return False
 
 
 @asynccontextmanager
-async def _on_record(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
-    """Put a run on record and give its id; an error within is recorded as its failure, and its cause raised."""
+async def _recorded(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
+    """Record the start of a run and yield its id; record an error as its failure, and raise the error's cause."""
     command = summary.command
     run_id = await ledger.do(runs.begin, command)
     bind_contextvars(run=run_id)
@@ -87,13 +87,13 @@ async def _on_record(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
     RUNNING.labels(command).set(1)
     try:
         yield run_id
-    except BaseException as error:  # noqa: BLE001 - put on record and raised again
+    except BaseException as error:  # noqa: BLE001 - recorded and raised again
         RUN_FAILURES.labels(command).inc()
         cause = _cause(error)
         why = repr(cause)
         if isinstance(cause, NeardupError):
             cause.run, why = run_id, str(cause)
-        with suppress(NeardupError):  # it may be the ledger that failed; then the next run marks this one crashed
+        with suppress(NeardupError):  # if the ledger has failed, the next run records this one as crashed
             await ledger.do(runs.finish, run_id, "failed", counts=summary.record(), error=why)
         raise cause from None
     finally:
@@ -101,7 +101,7 @@ async def _on_record(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The error that ended the stages; the others were cancelled for it."""
+    """The first error, which ended the other stages."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

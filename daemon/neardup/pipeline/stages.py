@@ -1,19 +1,18 @@
-"""source -> jobs -> workers -> outcomes -> look-ups -> writer.
+"""The stages of a run: source -> jobs -> workers -> outcomes -> lookups -> writer.
 
-Bounded queues are the only coupling between the stages, and the only backpressure: a slow writer
-fills `outcomes`, which stops the workers, which fills `jobs`, which stops the source.
+Bounded queues are the only coupling between the stages, and the only backpressure: if the writer is slow, `outcomes`
+fills up and the workers wait; then `jobs` fills up and the source waits.
 
-While one batch is written the next are looked up: a look-up is waiting, most of it, for the index, for
-threads and for the interpreter, and what a batch finds may be of a moment before others were written.
+While one batch is written, the next ones are looked up, because a lookup spends most of its time waiting for the index,
+for threads and for the interpreter.  The results of a lookup may therefore lack the batches before its own.
 
-Stopping is one idea: the source ends.  `stop` ends it early; whatever was accepted is still worked
-and written.  A stage that raises cancels the others, and its error leaves `run`.
+A run stops by ending its source: `stop` ends it early, and every job that was accepted is still processed and written.
+If a stage raises, the others are cancelled, and the error leaves `run`.
 
-Jobs of one key are never under way together: the source waits until the earlier one is written.
-So the later of two versions of a story meets the earlier one in the ledger, and no batch holds two.
+Two jobs with the same key are never in progress together: the source waits until the earlier one is written.  So the
+later version of a story finds the earlier one in the ledger, and no batch holds both.
 
-A batch costs a commit and a round trip however small it is, so the writer lingers a moment for it to
-fill.
+Each batch costs a commit and a round trip however small it is, so a short wait lets it fill.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 
 class Job(Protocol):
-    """What flows in: a key, and a position in the listing to go on from."""
+    """What the source yields: `key` identifies a story, and `position` is its place in the listing."""
 
     @property
     def key(self) -> str: ...
@@ -34,62 +33,66 @@ class Job(Protocol):
 
 
 class _Done:
-    """Travels a queue behind the last item."""
+    """The end of a queue."""
 
 
 JobType = TypeVar("JobType", bound=Job)
 Outcome = TypeVar("Outcome")
-Looked = TypeVar("Looked")
+Lookups = TypeVar("Lookups")
 T = TypeVar("T")
 DONE = _Done()
 Queue = asyncio.Queue[T | _Done]
 Stage = Literal["source", "workers", "writer"]
 LINGER_SECONDS = 0.2
-BATCHES = 3  # looked up or written at a time
-SMOOTHING = 0.2  # the weight of the last batch in the averages that tell which stage limits
+MAX_BATCHES = 3  # that are looked up or written at the same time
+SMOOTHING = 0.2  # weight of the latest batch in the moving averages
 
 
-class UnderWay:
-    """The jobs accepted and not yet written, in the order of the listing."""
+class JobsInProgress:
+    """The jobs that are accepted but not written, in the order of the listing.
 
-    def __init__(self, hurry: Callable[[], None]) -> None:
+    Calls `flush` when a new job must wait for one of them to be written.
+    """
+
+    def __init__(self, flush: Callable[[], None]) -> None:
         self._positions: dict[str, int] = {}
         self._written = asyncio.Event()
-        self._hurry = hurry
+        self._flush = flush
         self._last = 0
 
-    async def enter(self, key: str, position: int) -> None:
-        """Wait until no job of this key is under way, then count this one in."""
+    async def add(self, key: str, position: int) -> None:
+        """Wait until no job with this key is in progress, then add one."""
         while key in self._positions:
-            self._hurry()
+            self._flush()
             self._written.clear()
             await self._written.wait()
         self._positions[key] = self._last = position
 
-    def leave(self, keys: Sequence[str]) -> None:
+    def remove(self, keys: Sequence[str]) -> None:
+        """Remove jobs that are written."""
         for key in keys:
             self._positions.pop(key, None)
         self._written.set()
 
-    def resume_from(self, written: Sequence[str]) -> int:
-        """The position to go on from once `written` is on record: the oldest job still under way."""
+    def resume_position(self, written: Sequence[str]) -> int:
+        """The position to resume from once the jobs `written` are: that of the oldest job then in progress."""
         gone = set(written)
-        return next((at for key, at in self._positions.items() if key not in gone), self._last)
+        return next((position for key, position in self._positions.items() if key not in gone), self._last)
 
 
-class Pipeline(Generic[JobType, Outcome, Looked]):
-    """One run through the stages.
+class Pipeline(Generic[JobType, Outcome, Lookups]):
+    """The stages of one run.
 
-    `work` turns a job into an outcome and must not raise for a bad job; `look_up` finds what there is about
-    a batch of outcomes, and `write` records them with that and with the position to resume from.  A batch
-    is waited for `linger` seconds to fill.  `cpu_seconds` tells what all of this has used of the processor.
+    `work` turns a job into an outcome and must not raise for a bad job.  `look_up` looks up a batch of outcomes, and
+    `write` records it with the results and with the position to resume from.  A batch waits up to `linger` seconds to
+    fill.  `cpu_seconds` returns the processor time that the run has used.
     """
 
     def __init__(
         self,
         work: Callable[[JobType], Awaitable[tuple[JobType, Outcome]]],
-        look_up: Callable[[Sequence[Outcome]], Coroutine[Any, Any, Looked]],
-        write: Callable[[Sequence[Outcome], Looked, int], Awaitable[None]],
+        look_up: Callable[[Sequence[Outcome]], Coroutine[Any, Any, Lookups]],
+        write: Callable[[Sequence[Outcome], Lookups, int], Awaitable[None]],
         *,
         workers: int,
         depth: int,
@@ -107,98 +110,98 @@ class Pipeline(Generic[JobType, Outcome, Looked]):
         self._stop = stop
         self._linger = linger
         self._cpu_seconds = cpu_seconds
-        self._enough = asyncio.Event()
-        self._worked = False
-        # how often, of late, a batch had to wait for the writer, and found the workers waiting for jobs
+        self._batch_is_due = asyncio.Event()
+        self._workers_ended = False
+        # moving averages: the share of batches that had to wait for the writer, or found the workers waiting for jobs
         self._stalled = self._starved = 0.0
-        self.cores = 0.0  # kept busy, of late
-        self._under_way = UnderWay(self._enough.set)
+        self.cores = 0.0  # moving average of the cores in use
+        self._in_progress = JobsInProgress(self._batch_is_due.set)
         self.jobs: Queue[JobType] = asyncio.Queue(depth)
         self.outcomes: Queue[tuple[JobType, Outcome]] = asyncio.Queue(depth)
-        self._batches: Queue[tuple[list[tuple[JobType, Outcome]], asyncio.Task[Looked]]] = asyncio.Queue()
-        self._room = asyncio.Semaphore(BATCHES)
+        self._batches: Queue[tuple[list[tuple[JobType, Outcome]], asyncio.Task[Lookups]]] = asyncio.Queue()
+        self._batch_slots = asyncio.Semaphore(MAX_BATCHES)
 
     @property
     def limiting(self) -> Stage:
-        """The stage that the others wait for, of late."""
+        """The stage that the others have recently waited for."""
         if self._stalled > 0.5:
             return "writer"
         return "source" if self._starved > 0.5 else "workers"
 
     async def run(self, source: AsyncIterator[JobType]) -> bool:
-        """Until the source has ended, or `stop` is set, and all that was accepted is written.
+        """Run until the source ends or `stop` is set, and all accepted jobs are written.
 
-        Returns whether the source came to its own end.
+        Returns whether the source ended by itself.
         """
         async with asyncio.TaskGroup() as stages:
             feeding = stages.create_task(self._feed(source), name="source")
-            stages.create_task(self._crew(), name="workers")
-            stages.create_task(self._gather(stages), name="look-ups")
-            stages.create_task(self._drain(), name="writer")
+            stages.create_task(self._work_all(), name="workers")
+            stages.create_task(self._look_up_all(stages), name="lookups")
+            stages.create_task(self._write_all(), name="writer")
         return feeding.result()
 
     async def _feed(self, source: AsyncIterator[JobType]) -> bool:
         async def pull() -> None:
             async with aclosing(source):  # type: ignore[type-var]
                 async for job in source:
-                    await self._under_way.enter(job.key, job.position)
+                    await self._in_progress.add(job.key, job.position)
                     await self.jobs.put(job)
 
         async def halt() -> None:
             await self._stop.wait()
-            pulling.cancel()  # even in the middle of a query; the group takes it for a normal end
+            pulling.cancel()  # even during a query; the task group treats it as a normal end
 
-        async with asyncio.TaskGroup() as either:
-            pulling = either.create_task(pull())
-            halting = either.create_task(halt())
+        async with asyncio.TaskGroup() as tasks:
+            pulling = tasks.create_task(pull())
+            halting = tasks.create_task(halt())
             pulling.add_done_callback(lambda _: halting.cancel())
         await self.jobs.put(DONE)
         return not pulling.cancelled()
 
-    async def _crew(self) -> None:
-        enough = min(self._batch - 1, self._depth)  # the writer has one in hand
+    async def _work_all(self) -> None:
+        full = min(self._batch - 1, self._depth)  # a batch has one outcome before it takes those in the queue
 
         async def worker() -> None:
             async for job in _until_done(self.jobs):
                 await self.outcomes.put(await self._work(job))
-                if self.outcomes.qsize() >= enough:
-                    self._enough.set()
+                if self.outcomes.qsize() >= full:
+                    self._batch_is_due.set()
 
-        async with asyncio.TaskGroup() as crew:
+        async with asyncio.TaskGroup() as workers:
             for n in range(self._workers):
-                crew.create_task(worker(), name=f"worker-{n}")
-        self._worked = True
-        self._enough.set()
+                workers.create_task(worker(), name=f"worker-{n}")
+        self._workers_ended = True
+        self._batch_is_due.set()
         await self.outcomes.put(DONE)
 
-    async def _gather(self, stages: asyncio.TaskGroup) -> None:
-        """Look up whatever is waiting, so that batches grow when the writer lags."""
+    async def _look_up_all(self, stages: asyncio.TaskGroup) -> None:
+        """Batch the outcomes that are ready and look the batch up; batches grow when the writer is slow."""
         async for first in _until_done(self.outcomes):
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger):
-                    await self._enough.wait()
-            self._stalled += SMOOTHING * (self._room.locked() - self._stalled)
+                    await self._batch_is_due.wait()
+            self._stalled += SMOOTHING * (self._batch_slots.locked() - self._stalled)
             self._starved += SMOOTHING * (self.jobs.empty() - self._starved)
-            await self._room.acquire()
-            ready = [first, *self._waiting()]
-            looking = stages.create_task(self._look_up([outcome for _, outcome in ready]))
-            self._batches.put_nowait((ready, looking))
+            await self._batch_slots.acquire()
+            batch = [first, *self._take_ready()]
+            lookup = stages.create_task(self._look_up([outcome for _, outcome in batch]))
+            self._batches.put_nowait((batch, lookup))
         self._batches.put_nowait(DONE)
 
-    async def _drain(self) -> None:
-        """Write the batches in their order."""
-        began, spent = time.perf_counter(), self._cpu_seconds()
-        async for ready, looking in _until_done(self._batches):
-            keys, looked = [job.key for job, _ in ready], await looking
-            await self._write([outcome for _, outcome in ready], looked, self._under_way.resume_from(keys))
-            self._under_way.leave(keys)
-            self._room.release()
+    async def _write_all(self) -> None:
+        """Write the batches in order."""
+        began, cpu_began = time.perf_counter(), self._cpu_seconds()
+        async for batch, lookup in _until_done(self._batches):
+            keys, results = [job.key for job, _ in batch], await lookup
+            await self._write([outcome for _, outcome in batch], results, self._in_progress.resume_position(keys))
+            self._in_progress.remove(keys)
+            self._batch_slots.release()
             seconds, began = time.perf_counter() - began, time.perf_counter()
-            cpu, spent = self._cpu_seconds() - spent, self._cpu_seconds()
+            cpu, cpu_began = self._cpu_seconds() - cpu_began, self._cpu_seconds()
             self.cores += SMOOTHING * (cpu / seconds - self.cores)
 
-    def _waiting(self) -> list[tuple[JobType, Outcome]]:
-        """What else is there for the batch, now."""
+    def _take_ready(self) -> list[tuple[JobType, Outcome]]:
+        """Take the outcomes that are in the queue now, as many as still fit into a batch."""
         ready: list[tuple[JobType, Outcome]] = []
         while len(ready) < self._batch - 1 and not self.outcomes.empty():
             item = self.outcomes.get_nowait()
@@ -206,12 +209,12 @@ class Pipeline(Generic[JobType, Outcome, Looked]):
                 self.outcomes.put_nowait(item)
                 break
             ready.append(item)
-        if not self._worked:
-            self._enough.clear()
+        if not self._workers_ended:
+            self._batch_is_due.clear()
         return ready
 
 
 async def _until_done(queue: Queue[T]) -> AsyncIterator[T]:
     while not isinstance(item := await queue.get(), _Done):
         yield item
-    queue.put_nowait(item)  # for the siblings; the slot just freed is ours
+    queue.put_nowait(item)  # for the other readers of the queue; there is room, because one item was just taken

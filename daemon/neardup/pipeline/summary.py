@@ -1,4 +1,4 @@
-"""What a run or a sweep did, counted."""
+"""The counts and the outcome of a run or a sweep."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -10,7 +10,7 @@ from neardup.records import DeadLettered, Fingerprinted, Kind, Language, Outcome
 
 @dataclass(slots=True)
 class Counts:
-    """Counts of one run, so far."""
+    """The counts of a run so far."""
 
     fingerprinted: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -19,7 +19,7 @@ class Counts:
 
     @property
     def listed(self) -> int:
-        """Every listed story ends in exactly one outcome."""
+        """The number of outcomes: each listed story has exactly one."""
         return self.fingerprinted + self.skipped.total() + self.dead_lettered.total()
 
     def add(self, outcome: Outcome) -> None:
@@ -31,9 +31,9 @@ class Counts:
             case DeadLettered():
                 self.dead_lettered[outcome.reason.value] += 1
 
-    def add_flags(self, news: Iterable[tuple[tuple[Language, Kind], int]]) -> None:
-        for (_, kind), n in news:
-            self.flagged[kind.value] += n
+    def add_flags(self, new_flags: Iterable[tuple[tuple[Language, Kind], int]]) -> None:
+        for (_, kind), n in new_flags:
+            self.flagged[kind] += n
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -47,7 +47,7 @@ class Counts:
 
 @dataclass(slots=True)
 class Summary(ABC):
-    """A run or a sweep: `done`, or `stopped` by a signal before its end.
+    """The summary of a run or a sweep; `status` is `done`, or `stopped` if a signal stopped it before its end.
 
     `started_at` is in milliseconds.  `warnings` maps each hook that failed to the reason.
     """
@@ -60,16 +60,16 @@ class Summary(ABC):
 
     @abstractmethod
     def as_dict(self) -> dict[str, object]:
-        """The one object that `--json` ends with."""
+        """The JSON object that the command prints last with `--json`."""
 
     @abstractmethod
     def record(self) -> dict[str, object]:
-        """The counts that the ledger keeps of the run."""
+        """The counts that the ledger keeps for the run."""
 
 
 @dataclass(slots=True)
 class RunSummary(Summary):
-    """A run over a listing; `stages` are the latencies of its stages, as `metrics.latencies` gives them."""
+    """The summary of a run over a listing; `stages` are the results of `metrics.latencies`."""
 
     counts: Counts = field(default_factory=Counts)
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -89,10 +89,10 @@ class RunSummary(Summary):
 
 @dataclass(slots=True)
 class SweepSummary(Summary):
-    """A sweep over the stories of the ledger.
+    """The summary of a sweep over the stories of the ledger.
 
-    `candidates` are the pairs that it nominated, without those `left_out` by max_matches; of
-    `capped_runs`, longer than max_bucket, not every pair was looked at.
+    `candidates` counts the nominated pairs and `left_out` those that max_matches excluded.  `capped_runs` counts the
+    buckets over max_bucket, in which not all pairs were compared.
     """
 
     stories: int = 0

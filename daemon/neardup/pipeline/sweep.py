@@ -1,8 +1,8 @@
-"""`neardup sweep`: flags the pairs inside what the ledger holds, with no lookup a story and no index.
+"""`neardup sweep`: flags the pairs among all stories of the ledger, without an index.
 
-All fingerprints are read at once, 89 bytes a story.  Then, language by language: nominate all that a
-lookup would have nominated, put these on record, judge them.  A sweep that was cut short goes on with
-the languages that are left, unless stories or thresholds have changed meanwhile.
+All fingerprints are read into memory, 89 bytes per story.  Then, language by language, the sweep nominates the pairs
+that lookups would have nominated, records them and verifies them.  A sweep that was interrupted resumes with the
+languages that are left, unless stories or thresholds have changed since.
 """
 
 import asyncio
@@ -10,23 +10,23 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import aclosing
 from itertools import groupby
 from operator import itemgetter
 
-import numpy as np
 import structlog
 
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import Portion
-from neardup.core.candidates.top_k import MAX_STORIES, Held, Shortlist, nominated
+from neardup.core.candidates.all_pairs import PairChunk
+from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
+from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
 from neardup.ledger import (
     Ledger,
+    active_verdicts,
     candidates,
     changes,
     fingerprint_arrays,
-    remembered_verdicts,
     runs,
     transaction,
 )
@@ -35,19 +35,19 @@ from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.summary import SweepSummary
-from neardup.pipeline.verifier import News, Verifier
-from neardup.records import NUMBER_OF, Language
+from neardup.pipeline.verifier import NewFlags, Verifier
+from neardup.records import Language
 from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
 
-STORIES_A_READ = 2_000  # larger pages leave the processor's cache
-PAIRS_A_COMMIT = 5_000
-STEP_SECONDS = 0.2  # of nominating, between two looks at the stop event
+STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
+PAIRS_PER_COMMIT = 5_000
+STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
 
 log = structlog.get_logger()
 
 
 class Sweep:
-    """One sweep, for `run_lifecycle.carry_out`.  Raises Fatal for what an operator must mend."""
+    """One sweep, for `run_lifecycle.carry_out`.  Raises Fatal for errors that an operator must fix."""
 
     watermark = None
 
@@ -69,17 +69,17 @@ class Sweep:
         self._stop = stop
         self._watch = watch
         self._progress = Progress()
-        self._behind = 0  # stories of the languages that are done
+        self._done = 0  # stories of the languages that are done
 
     async def prepare(self) -> None:
-        """Make sure that the fingerprints on record are those of this program."""
+        """Raise Fatal unless the ledger holds fingerprints of this program's version."""
         await refuse_ledger_mismatch(self._ledger, self._version)
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether no language is left."""
-        with closing(self._open_readers()) as readers:
+        async with aclosing(self._open_readers()) as readers:
             texts = Texts(readers.shingled)
-            ended = await self._sweep(Verifier(self._ledger, self._detection, self._version, texts, self._flagged))
+            ended = await self._sweep(Verifier(self._ledger, self._detection, algorithm(), texts, self._flagged))
         if ended:
             await self._ledger.do(runs.owe_sweep, owed=False)
         return ended
@@ -91,98 +91,101 @@ class Sweep:
             "last_change": await self._ledger.do(changes.last_seq),
             "detection": self._detection.model_dump(mode="json"),
         }
-        said = await self._ledger.do(runs.get, "sweep")
-        standing = json.loads(said) if said else {}
-        done = standing["done"] if standing.items() >= basis.items() else []
-        await verifier.drain()  # what a sweep that was cut short has left pending
-        self._behind = sum(size for language, size in sizes.items() if language in done)
+        recorded = await self._ledger.do(runs.get, "sweep")
+        interrupted = json.loads(recorded) if recorded else {}
+        done = interrupted["done"] if interrupted.items() >= basis.items() else []
+        await verifier.drain()  # candidates that an interrupted sweep left pending
+        self._done = sum(size for language, size in sizes.items() if language in done)
         left = {Language(language): size for language, size in sizes.items() if language not in done}
-        held = await self._load(left)
+        fingerprints = await self._load(left)
         for language, size in left.items():
-            if not await self._sweep_language(language, held.pop(language)):
+            if not await self._sweep_language(language, fingerprints.pop(language)):
                 return False
             done.append(language)
             await self._ledger.do(runs.put, "sweep", json.dumps({**basis, "done": done}))
             await verifier.drain()
-            self._behind += size
+            self._done += size
             self._show(0)
         await self._ledger.do(runs.put, "sweep", "{}")
         return True
 
-    async def _load(self, sizes: Mapping[Language, int]) -> dict[Language, Held]:
-        """The fingerprints of languages with so many stories; told to stop, as many as are read by then."""
+    async def _load(self, sizes: Mapping[Language, int]) -> dict[Language, LanguageFingerprints]:
+        """The fingerprints of languages of these sizes; incomplete if `stop` is set meanwhile."""
         for language, size in sizes.items():
             if size > MAX_STORIES:
-                raise Fatal(f"{language} has {size:,} stories; a sweep takes {MAX_STORIES:,} of a language at most")
-        held = {language: Held.zeros(size) for language, size in sizes.items()}
+                raise Fatal(f"{language} has {size:,} stories; a sweep takes at most {MAX_STORIES:,} of a language")
+        arrays = {language: LanguageFingerprints.zeros(size) for language, size in sizes.items()}
         ends: dict[Language, int] = dict.fromkeys(sizes, 0)
         number = 0
         while not self._stop.is_set() and len(
-            page := await self._ledger.do(fingerprint_arrays.after, number, STORIES_A_READ)
+            page := await self._ledger.do(fingerprint_arrays.after, number, STORIES_PER_READ)
         ):
             number = int(page.numbers[-1])
-            for language, room in held.items():
-                mine = page.languages == NUMBER_OF[language]
-                read = slice(ends[language], ends[language] + int(np.count_nonzero(mine)))
-                for name in Held.__slots__:
-                    getattr(room, name)[read] = getattr(page, name)[mine]
+            for language, selected in page.by_language():
+                if (array := arrays.get(language)) is None:
+                    continue
+                read = slice(ends[language], ends[language] + len(selected))
+                for name in LanguageFingerprints.__slots__:
+                    getattr(array, name)[read] = getattr(selected, name)
                 ends[language] = read.stop
-        return held
+        return arrays
 
-    async def _sweep_language(self, language: Language, held: Held) -> bool:
-        """Put the candidates of a language on record; whether it was not told to stop before."""
+    async def _sweep_language(self, language: Language, stories: LanguageFingerprints) -> bool:
+        """Record the candidates of a language; False if `stop` was set before the end."""
         most = self._detection.of(language).max_matches
-        # Judged pairs take no room; though one story's thousand must not make it a sweep of all pairs.
-        judged = await self._ledger.do(remembered_verdicts.most_judged, language)
-        shortlist = Shortlist(held, most + min(judged, most))
-        capped = await self._nominate(language, held, shortlist)
-        found, full = await asyncio.to_thread(len, shortlist), 0
-        for page in shortlist.pages(PAIRS_A_COMMIT):
+        # Pairs with a verdict do not count towards `most`; the limit keeps a story with many from listing all pairs.
+        with_verdict = await self._ledger.do(active_verdicts.most_of_a_story, language)
+        shortlist = Shortlist(stories, most + min(with_verdict, most))
+        capped = await self._nominate(language, stories, shortlist)
+        shortlisted, full = await asyncio.to_thread(len, shortlist), 0
+        for page in shortlist.pages(PAIRS_PER_COMMIT):
             if self._stop.is_set():
                 break
             full += await self._ledger.do(_put, page, most)
         if self._stop.is_set():
             return False
-        self.summary.stories += len(held.ids)
-        self.summary.candidates += found - full
+        self.summary.stories += len(stories.ids)
+        self.summary.candidates += shortlisted - full
         self.summary.left_out += shortlist.left_out + full
         self.summary.capped_runs += len(capped)
-        _tell_of_caps(language, shortlist.left_out + full, capped)
+        _log_caps(language, shortlist.left_out + full, capped)
         return True
 
-    async def _nominate(self, language: Language, held: Held, shortlist: Shortlist) -> dict[str, int]:
-        """Shortlist the pairs of a language, until told to stop; the runs that max_bucket cut, with their sizes."""
+    async def _nominate(
+        self, language: Language, stories: LanguageFingerprints, shortlist: Shortlist
+    ) -> dict[str, int]:
+        """Shortlist the pairs of a language until `stop` is set; returns the sizes of the buckets over max_bucket."""
         detection = self._detection
-        portions = nominated(held, detection.bandings[language], detection.of(language).agreeing_rows)
+        chunks = nominated_pairs(stories, detection.banding(language), detection.of(language).agreeing_rows)
         capped: dict[str, int] = {}
 
-        def shortlist_some() -> Portion | None:
-            until = time.monotonic() + STEP_SECONDS
-            for portion in portions:
-                shortlist.add(portion.left, portion.right)
-                capped.update(portion.capped)
-                if time.monotonic() >= until:
-                    return portion
+        def shortlist_some() -> PairChunk | None:
+            deadline = time.monotonic() + STEP_SECONDS
+            for chunk in chunks:
+                shortlist.add(chunk.left, chunk.right)
+                capped.update(chunk.capped)
+                if time.monotonic() >= deadline:
+                    return chunk
             return None
 
-        while not self._stop.is_set() and (portion := await asyncio.to_thread(shortlist_some)):
-            self._show(int(len(held.ids) * portion.done))
+        while not self._stop.is_set() and (chunk := await asyncio.to_thread(shortlist_some)):
+            self._show(int(len(stories.ids) * chunk.done))
         return capped
 
     def _show(self, done: int) -> None:
-        """So many stories of a language are done, beside all those of the languages before."""
-        self._progress.position = self._behind + done
+        """Report progress: `done` stories of the current language, and all stories of the languages before it."""
+        self._progress.position = self._done + done
         self._watch(self._progress)
 
-    def _flagged(self, news: News) -> None:
-        for (_, kind), n in news.items():
-            self.summary.flagged[kind.value] += n
-        self._progress.counts.add_flags(news.items())
+    def _flagged(self, new_flags: NewFlags) -> None:
+        for (_, kind), n in new_flags.items():
+            self.summary.flagged[kind] += n
+        self._progress.counts.add_flags(new_flags.items())
         self._watch(self._progress)
 
 
 def _put(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]], most: int) -> int:
-    """Put pairs of a story and its match on record; counts those left out."""
+    """Record pairs of a story and its match, `most` per story; returns how many were left out."""
     with transaction(db):
         return sum(
             candidates.nominate(db, candidates.Matches(story_id, [match for _, match in matches], most))
@@ -190,7 +193,7 @@ def _put(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]], most: int) ->
         )
 
 
-def _tell_of_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
+def _log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
     if left_out:
         CAPPED.labels(language).inc(left_out)
         log.warning("max_matches reached", language=language, left_out=left_out)

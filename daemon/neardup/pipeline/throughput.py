@@ -1,20 +1,20 @@
-"""The throughput of a run: what waits before each stage, and which stage limits the others."""
+"""The throughput of a run: the queues before its stages, and the stage that limits it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from neardup.pages.adaptive_limit import Concurrency
+from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.reader_pool import PROCESSES
 from neardup.pipeline.stages import Pipeline
 from neardup.telemetry.metrics import IN_FLIGHT, IN_FLIGHT_LIMIT, QUEUE_DEPTH
 
-BUSY_CORES = 0.7 * PROCESSES  # Redis and the system have the rest
+BUSY_CORES = 0.7 * PROCESSES  # Redis and the system use the rest
 
 
 @contextmanager
-def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> Iterator[None]:
-    """Let the gauges of queues and requests follow a run; they are 0 after it."""
+def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> Iterator[None]:
+    """Connect the gauges of queues and requests to a run; they are 0 after it."""
     jobs, outcomes = QUEUE_DEPTH.labels("jobs"), QUEUE_DEPTH.labels("outcomes")
     jobs.set_function(pipeline.jobs.qsize)
     outcomes.set_function(pipeline.outcomes.qsize)
@@ -27,8 +27,8 @@ def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> Ite
             gauge.set_function(int)
 
 
-def limited_by(pipeline: Pipeline[Any, Any, Any], requests: Concurrency) -> str:
-    """What limits a run, in an operator's words."""
+def limited_by(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> str:
+    """The bottleneck of a run, described for operators."""
     match pipeline.limiting:
         case "source":
             return "the listing"

@@ -1,4 +1,4 @@
-"""One story's life: known? -> read -> outcome."""
+"""The processing of one story: skip it if it is known to be unchanged, else read its page; one outcome."""
 
 from collections.abc import Awaitable, Callable
 
@@ -15,8 +15,7 @@ log = structlog.get_logger()
 class Worker:
     """Turns listed stories into outcomes.
 
-    `known` asks the ledger for what it holds of a story id; `read` reads a story's page, unless that still has the
-    given ETag.
+    `known` loads what the ledger holds for a story id; `read` reads a story's page unless it still has the given ETag.
     """
 
     def __init__(self, known: Callable[[int], Awaitable[Known | None]], read: ReadPage) -> None:
@@ -24,23 +23,23 @@ class Worker:
         self._read = read
 
     async def process(self, job: Listed) -> tuple[Listed, Outcome]:
-        """The one outcome of a listed row.  Raises nothing but what ends the whole run, as what `known` raises does."""
+        """The one outcome of a listed row.  Raises only errors that end the whole run, such as those of `known`."""
         if isinstance(job, BadRow):
             return job, DeadLettered(job, job.reason, job.error)
         known = await self._known(job.id)
-        unread = skipped_unread(job, known)
-        if unread is not None:
-            return job, unread
+        skipped = skipped_without_reading(job, known)
+        if skipped is not None:
+            return job, skipped
         if known is not None and known.language != job.language:
             known = None
         result = await self._read_twice(job, known.etag if known else None)
         return job, outcome_of(job, known, result)
 
     async def _read_twice(self, story: Story, etag: str | None) -> PageResult:
-        """What reading a page yields; at the second attempt, where the first crashed."""
+        """Read a page, and once more if the first attempt crashed."""
         result = await self._read_once(story, etag)
         if _crashed(result):
-            log.warning("a story could not be processed, once more", story=story.id)
+            log.warning("a story could not be processed; trying again", story=story.id)
             result = await self._read_once(story, etag)
         return result
 
@@ -54,8 +53,8 @@ class Worker:
             return crash_of(error)
 
 
-def skipped_unread(story: Story, known: Known | None) -> Skipped | None:
-    """The outcome of a story whose listing tells that its page need not be read."""
+def skipped_without_reading(story: Story, known: Known | None) -> Skipped | None:
+    """The outcome of a story whose listed date shows that its page need not be read; None if it must be."""
     if known is None or known.updated_at is None or story.updated_at is None:
         return None
     if story.updated_at < known.updated_at:
@@ -65,7 +64,7 @@ def skipped_unread(story: Story, known: Known | None) -> Skipped | None:
 
 
 def outcome_of(story: Story, known: Known | None, result: PageResult) -> Outcome:
-    """What reading a page yields -> the story's outcome; `known` is what the ledger holds, in the same language."""
+    """The outcome of a story whose page was read; `known` is what the ledger holds for it in the same language."""
     match result:
         case PageFingerprinted(fingerprint, etag) if known is not None and fingerprint.text_hash == known.text_hash:
             return Skipped(story, Skip.UNCHANGED, etag)

@@ -1,10 +1,10 @@
-"""One batch: look up, nominate, commit stories and candidates to the ledger, insert in the index.
+"""Writes batches: looks them up, nominates candidates, commits stories and candidates, inserts stories in the index.
 
-The ledger commits first.  The index then catches up by the same replay that heals it after a crash
-(neardup.pipeline.index_sync), so there is one way to write to it, and a batch whose index insert failed is not lost.
+The ledger commits first.  The index is then updated by the replay that also repairs it after a crash
+(neardup.pipeline.index_sync).  So there is only one way to write to it, and a failed insert loses nothing.
 
-While one batch is written the next are looked up already, and compared one by one with those that the index did
-not hold by then.
+While one batch is written, the next ones are looked up already.  A batch is therefore also compared, one by one, with
+the stories that the index did not hold yet when the batch was looked up.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from typing import Self
 import structlog
 
 from neardup.config import Detection
-from neardup.core.candidates.select import Alike, Nominee, nominate
+from neardup.core.candidates.select import Nominee, StoryGroup, nominate
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, fingerprint_arrays, stories
 from neardup.ledger.candidates import Matches
-from neardup.pipeline.bucket_caps import Caps
+from neardup.pipeline.bucket_caps import BucketCaps
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
@@ -34,10 +34,13 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """What the index has, up to the change `applied` at least, about `fresh` stories, grouped by their fingerprints."""
+    """The results of looking up a batch in an index that had applied the changes up to `applied`, or more.
+
+    `fresh` are the ids and fingerprints to look up; `groups` are their distinct fingerprints, with one of `found` each.
+    """
 
     fresh: list[tuple[int, Banded]]
-    groups: list[Alike]
+    groups: list[StoryGroup]
     applied: int
     found: list[LookupResult]
 
@@ -45,9 +48,9 @@ class LookedUp:
 class Writer:
     """Looks up and writes the batches of one run; when this context ends, the index is in step with the ledger.
 
-    With no index nothing is looked up, and nothing inserted: it is to be built from the ledger.
-    `standing` is what a run's record tells beside its counts while it is under way; `checkpoint` turns a
-    position to resume from into what is put on record; `committed` is called after each batch.
+    Without an index, nothing is looked up or inserted.  `live_facts` returns what the run's record holds beside the
+    counts while the run is in progress; `checkpoint` returns the checkpoint to record for a position to resume from;
+    `committed` is called after each batch.
     """
 
     def __init__(
@@ -60,52 +63,52 @@ class Writer:
         index_wait: IndexWait,
         run_id: int,
         counts: Counts,
-        standing: Callable[[], dict[str, object]],
+        live_facts: Callable[[], dict[str, object]],
         checkpoint: Callable[[int], Checkpoint | None],
         committed: Callable[[], None],
     ) -> None:
         self._ledger = ledger
         self._index = index
-        self._limits = {language: detection.of(language) for language in Language}
+        self._detection = detection
         self._version = version
         self._index_wait = index_wait
         self._run_id = run_id
         self._counts = counts
-        self._standing = standing
+        self._live_facts = live_facts
         self._checkpoint = checkpoint
         self._committed = committed
-        self._told: set[Language] = set()
-        self._caps = Caps()
-        self._inserting: asyncio.Task[bool] | None = None
-        self._writing = asyncio.Lock()  # to the index
-        self._healed = 0
+        self._capped_languages: set[Language] = set()
+        self._caps = BucketCaps()
+        self._insert_task: asyncio.Task[bool] | None = None
+        self._index_lock = asyncio.Lock()  # of writes to the index
+        self._repairs = 0
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._caps.tell()
+        self._caps.log()
         if kind is None:
-            await self._inserted()
-        elif self._inserting is not None:
-            self._inserting.cancel()
+            await self._finish_insert()
+        elif self._insert_task is not None:
+            self._insert_task.cancel()
             with suppress(asyncio.CancelledError, NeardupError):
-                await self._inserting
+                await self._insert_task
 
     async def look_up(self, batch: Sequence[Outcome]) -> LookedUp | None:
-        """What the index has about a batch of outcomes, None where nobody asks; several may be looked up at a time.
+        """Look up the new fingerprints of a batch of outcomes, several batches at a time; None if there are none.
 
-        Stories that share their fingerprints share a lookup.
+        Stories with equal fingerprints share a lookup.
         """
-        fresh, alike = _fingerprinted(batch), dict[Banded, list[int]]()
+        fresh, ids_of = _fingerprinted(batch), dict[Banded, list[int]]()
         for story_id, banded in fresh:
-            alike.setdefault(banded, []).append(story_id)
-        if self._index is None or not alike:
+            ids_of.setdefault(banded, []).append(story_id)
+        if self._index is None or not ids_of:
             return None
-        groups: list[Alike] = [(ids, banded) for banded, ids in alike.items()]
-        return LookedUp(fresh, groups, *await self._found(self._index, groups))
+        groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
+        return LookedUp(fresh, groups, *await self._look_up_groups(self._index, groups))
 
-    async def _found(self, index: Index, groups: Sequence[Alike]) -> tuple[int, list[LookupResult]]:
+    async def _look_up_groups(self, index: Index, groups: Sequence[StoryGroup]) -> tuple[int, list[LookupResult]]:
         probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
             applied, found = await self._index_wait.until_answered("look_up", lambda: self._look_up(index, probes))
@@ -113,7 +116,7 @@ class Writer:
         return applied, found
 
     async def write(self, batch: Sequence[Outcome], looked: LookedUp | None, resume: int) -> None:
-        """Record a batch of outcomes of distinct stories that was looked up, and the position to resume from."""
+        """Record a batch of outcomes of distinct stories, `looked` up before, and the position to resume from."""
         index, nominees = self._index, dict[int, Nominee]()
         fresh = [] if looked is None else looked.fresh
         if index is not None and looked is not None:
@@ -127,69 +130,70 @@ class Writer:
                 stories.Batch(
                     outcomes=batch,
                     matches=[
-                        Matches(story_id, nominees[story_id].matches, self._limits[banded.language].max_matches)
+                        Matches(story_id, nominees[story_id].matches, self._detection.of(banded.language).max_matches)
                         for story_id, banded in fresh
                     ],
                     run_id=self._run_id,
-                    counts=self._counts.as_dict() | self._standing(),
+                    counts=self._counts.as_dict() | self._live_facts(),
                     checkpoint=self._checkpoint(resume),
                 ),
             )
         INDEX_LAG.inc(sum(isinstance(outcome, Fingerprinted) for outcome in batch))
         if index is not None:
-            await self._inserted()
-            self._inserting = asyncio.create_task(self._insert(index), name="index")
+            await self._finish_insert()
+            self._insert_task = asyncio.create_task(self._insert(index), name="index")
             self._measure_matches(fresh, nominees, left_out)
         self._measure(batch)
         self._committed()
 
     async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
-        """For each new fingerprint, its matches among what is indexed, what is not yet, and in its own batch."""
-        while (there := await self._ledger.do(fingerprint_arrays.there, looked.found, looked.applied)) is None:
-            await self._index_wait.until_answered("index", lambda: self._heal(index))
-            looked = LookedUp(looked.fresh, looked.groups, *await self._found(index, looked.groups))
-        held, unseen = there
-        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, self._limits, unseen)
+        """For each new story, its matches among the stories looked up, those not indexed yet, and its own batch."""
+        while (arrays := await self._ledger.do(fingerprint_arrays.there, looked.found, looked.applied)) is None:
+            await self._index_wait.until_answered("index", lambda: self._repair(index))
+            looked = LookedUp(looked.fresh, looked.groups, *await self._look_up_groups(index, looked.groups))
+        held, unseen = arrays
+        limits = {banded.language: self._detection.of(banded.language) for _, banded in looked.groups}
+        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, limits, unseen)
         return {one.story_id: one for one in nominees}
 
     async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[LookupResult]]:
-        """Look up in an index that has all that it is to have up to some change, and which that is."""
+        """Look up in an index that is complete up to some change; returns that change and the results."""
         while True:
-            healed = self._healed
+            repairs = self._repairs
             applied, found = await index.lookup(probes)
             if applied is None:
-                await self._heal(index)
-            elif healed == self._healed:
+                await self._repair(index)
+            elif repairs == self._repairs:
                 return applied, found
 
     async def _insert(self, index: Index) -> bool:
-        """Tell the index of what was committed; False where that cannot be done beside look-ups, or at all."""
+        """Insert what was committed in the index; False if it needs a repair first, or does not answer."""
         with STAGE_SECONDS.labels("index").time():
             try:
-                async with self._writing:
+                async with self._index_lock:
                     return await replay(index, self._ledger, self._version)
             except Transient:
                 return False
 
-    async def _inserted(self) -> None:
-        """Wait until what was committed before is in the index."""
-        index, inserting = self._index, self._inserting
-        if index is None or inserting is None:
+    async def _finish_insert(self) -> None:
+        """Wait until the batches committed before are in the index."""
+        index, insert_task = self._index, self._insert_task
+        if index is None or insert_task is None:
             return
 
-        async def done() -> None:
-            if not await inserting:
-                await self._heal(index)
+        async def finish() -> None:
+            if not await insert_task:
+                await self._repair(index)
 
-        await self._index_wait.until_answered("index", done)
+        await self._index_wait.until_answered("index", finish)
 
-    async def _heal(self, index: Index) -> None:
-        """Bring the index to the ledger; what is looked up meanwhile does not count."""
-        async with self._writing:
+    async def _repair(self, index: Index) -> None:
+        """Bring the index to the ledger's last change; lookups made meanwhile are repeated."""
+        async with self._index_lock:
             try:
                 await catch_up(index, self._ledger, self._version)
             finally:
-                self._healed += 1
+                self._repairs += 1
 
     def _measure(self, batch: Sequence[Outcome]) -> None:
         for outcome in batch:
@@ -212,13 +216,13 @@ class Writer:
             CANDIDATES.labels(banded.language).observe(len(nominee.matches))
             if nominee.capped or full:
                 CAPPED.labels(banded.language).inc(nominee.capped + full)
-                if banded.language not in self._told:
-                    self._told.add(banded.language)
+                if banded.language not in self._capped_languages:
+                    self._capped_languages.add(banded.language)
                     log.warning("max_matches reached", language=banded.language, first=story_id)
 
 
 def _fingerprinted(batch: Sequence[Outcome]) -> list[tuple[int, Banded]]:
-    """Who is to be looked up."""
+    """The ids and fingerprints of the stories that were fingerprinted."""
     return [
         (one.story.id, Banded(one.story.language, one.fingerprint.simhash, one.fingerprint.signature))
         for one in batch

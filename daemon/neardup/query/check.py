@@ -1,4 +1,4 @@
-"""What would a text be flagged against?  Looks, and stores nothing."""
+"""Check a text against the stories of a ledger, without storing anything."""
 
 import asyncio
 from dataclasses import asdict, dataclass
@@ -6,28 +6,31 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.candidates.select import nominate
-from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import PageText
-from neardup.core.verify.scores import Shingled, judge, shingled
+from neardup.core.verify.scores import Shingled, assess, shingled
+from neardup.core.verify.tiers import tier_of
 from neardup.errors import Transient
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, fingerprint_arrays, stories
+from neardup.ledger import Ledger, fingerprint_arrays, runs, stories
 from neardup.pages.text_cache import Text, Texts
 from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
-from neardup.records import Banded, Candidate, Finding, Fingerprint, Kind, Language, Side
+from neardup.records import Banded, Candidate, Fingerprint, Kind, Language, Side, Signals
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
 
-CHECKED = -(2**63)  # no story has this id
+CHECKED_ID = -(2**63)  # the id of the checked text in a candidate; no story has it
+
+Copy = tuple[int, Kind, Signals]  # a story id, and how the checked text copies that story
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """A story that a text would be flagged against.
 
-    `containment` is the share of the text's shingles that stand in the story, `matched_containment` the other way;
-    scores are None where neither texts nor signatures could be compared, `published_at` is in milliseconds.
+    `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
+    story's that occur in the text.  Scores are None if neither texts nor signatures could be compared;
+    `published_at` is in milliseconds.
     """
 
     kind: Kind
@@ -43,88 +46,84 @@ class Match:
     published_at: int | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The match as JSON-serialisable values, its time in RFC 3339."""
         return asdict(self) | {"published_at": rfc3339(self.published_at)}
 
 
 class Checker:
-    """Checks texts against the stories of a ledger; long-lived, for many checks at once.
+    """Checks texts against the stories of a ledger; long-lived, and safe for concurrent checks.
 
-    `texts` reads the stories that a text is compared with; none is read for an exact copy.
+    `texts` reads the stories that a text is compared with; an exact copy is not read.
     """
 
-    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection) -> None:
+    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection, version: str) -> None:
         self._index = index
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
-        self._version = fingerprint_version.version()
+        self._version = version
 
     async def check(self, story: PageText, language: Language) -> list[Match]:
-        """A story's text (`core.page.read_file` and `split_story` make one) -> its matches, best first.
+        """A story's text (see `core.page.split_file`, `split_story`) -> its matches, the most severe first.
 
-        Raises Fatal for an index of other fingerprints or of another ledger, Transient for one that is behind.
+        Raises Fatal for an index of other fingerprints or of another ledger, Transient for an index that is behind.
         """
-        made, compared = await asyncio.to_thread(_prepared, story.words)
-        nominees = await retried("look_up", lambda: self._nominees(Banded(language, made.simhash, made.signature)))
+        own, shingles = await asyncio.to_thread(_fingerprinted, story.words)
+        nominees = await retried("look_up", lambda: self._nominees(Banded(language, own.simhash, own.signature)))
         rows = await self._ledger.do(stories.describe, nominees)
-        checked = Side(CHECKED, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+        checked = Side(CHECKED_ID, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
         pairs = [
             Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in rows.values()
         ]
-        texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != made.text_hash)
-        findings = await asyncio.to_thread(self._verified, pairs, compared, texts)
-        matches = [_match(kind, finding, dict(rows[story_id])) for story_id, kind, finding in findings]
-        return sorted(matches, key=_worst_first)
+        texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != own.text_hash)
+        copies = await asyncio.to_thread(self._copies, pairs, shingles, texts)
+        return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(copies, key=_rank)]
 
     async def _nominees(self, probe: Banded) -> tuple[int, ...]:
-        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version)
-        applied, [found] = await self._index.lookup([probe])
-        seen = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [found], applied)
-        if seen is None:
+        languages = await self._ledger.do(runs.stories_by_language)
+        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
+        applied, [lookup] = await self._index.lookup([probe])
+        state = None if applied is None else await self._ledger.do(fingerprint_arrays.there, [lookup], applied)
+        if state is None:
             raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-        held, unseen = seen
+        arrays, unseen = state
         thresholds = {probe.language: self._detection.of(probe.language)}
-        [nominee] = nominate([([CHECKED], probe)], [found], held, thresholds, unseen)
-        return nominee.matches
+        [nomination] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unseen)
+        return nomination.matches
 
-    def _verified(
-        self, pairs: list[Candidate], compared: Shingled, texts: dict[bytes, Text]
-    ) -> list[tuple[int, Kind, Finding]]:
-        """The stories of those pairs that are copies."""
-        found = []
+    def _copies(self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text]) -> list[Copy]:
+        """Verify candidates: the stories that the text copies, and how."""
+        copies = []
         for pair in pairs:
             text = texts.get(pair.b.text_hash)
             other = text if isinstance(text, Shingled) else None
-            finding = judge(pair, compared, other, self._detection.of(pair.language))
-            if finding is not None and finding.kind is not None:
-                found.append((pair.b.id, finding.kind, finding))
-        return found
+            assessment = assess(pair, shingles, other, self._detection.of(pair.language))
+            if assessment is not None and assessment.kind is not None:
+                copies.append((pair.b.id, assessment.kind, assessment.signals))
+        return copies
 
 
-def _prepared(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
+def _fingerprinted(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
     return fingerprint(words), shingled(words)
 
 
-def _worst_first(match: Match) -> tuple[int, int, float, int]:
-    """The order of an export."""
-    near = match.kind == Kind.NEAR
-    larger = max(match.containment or 0, match.matched_containment or 0)
-    score = larger if match.kind == Kind.PARTIAL else match.jaccard
-    return list(Kind).index(match.kind), match.hamming if near else 0, -(score or 0), match.story_id
+def _rank(copy: Copy) -> tuple[int, float, int]:
+    """The order of an export: the most severe first."""
+    story_id, kind, signals = copy
+    tier = tier_of(kind)
+    return tier.severity, -tier.strength(signals), story_id
 
 
-def _match(kind: Kind, finding: Finding, row: dict[str, Any]) -> Match:
-    scores = finding.scores
+def _match(kind: Kind, signals: Signals, row: dict[str, Any]) -> Match:
     return Match(
         kind=kind,
         story_id=row["id"],
-        hamming=finding.hamming,
-        jaccard=None if scores is None else scores.jaccard,
-        containment=None if scores is None else scores.containment_a,
-        matched_containment=None if scores is None else scores.containment_b,
-        longest_run_words=None if scores is None else scores.longest_run_words,
-        estimated=scores is not None and scores.estimated,
+        hamming=signals.hamming,
+        jaccard=signals.jaccard,
+        containment=signals.containment_a,
+        matched_containment=signals.containment_b,
+        longest_run_words=signals.longest_run_words,
+        estimated=signals.estimated,
         title=row["title"],
         author_id=row["author_id"],
         published_at=row["published_at"],

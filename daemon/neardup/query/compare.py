@@ -1,28 +1,28 @@
-"""Two stories, each by its id or from a file, with their texts as they are now."""
+"""Compare two stories, each given by its id or as a file, by their current texts."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neardup.config import Detection
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.page import PageText, Unreadable, read_file
+from neardup.core.page import PageText, Unreadable, split_file
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, Misuse, Transient
 from neardup.ledger import read, runs, stories, translated
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
-from neardup.pages.results import ReadFailed, why
-from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, thresholds_of
+from neardup.pages.results import ReadFailed, explain
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, thresholds_of
 from neardup.records import Dead, Language, Skip, Story
 from neardup.source.parse import id_of
 
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """What `compare` works with: the ledger, a pool to read stories by, and how texts are taken from files."""
+    """The parts of `compare`: the ledger, a reader pool for stories, and how to extract a text from a file."""
 
     ledger: Path
     open_pool: OpenReaderPool
@@ -31,34 +31,34 @@ class Comparer:
 
 
 async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
-    """Two stories, each an id (digits alone) or the path of a page or plain text -> what they share.
+    """Two stories, each given as an id (digits only) or as the path of a page or plain text -> what they share.
 
-    Raises Misuse for what names no two stories, Fatal for a story whose text cannot be read, Transient for a store
-    that does not answer.
+    Raises Misuse for arguments that do not name two stories, Fatal for a story whose text cannot be read, Transient
+    for a store that does not answer.
     """
-    a, b = await load_both(comparer, one, other)
+    a, b = await load_pair(comparer, one, other)
     for story in (a, b):
-        if isinstance(story, WithoutText):
+        if isinstance(story, UnreadableStory):
             raise Fatal(f"story {story.known['id']}: {story.why}")
-    assert isinstance(a, WithText)
-    assert isinstance(b, WithText)
+    assert isinstance(a, LoadedStory)
+    assert isinstance(b, LoadedStory)
     return evidence(a, b, thresholds_of(comparer.detection, a, b))
 
 
-async def load_both(comparer: Comparer, one: str, other: str) -> list[WithText | WithoutText]:
-    """The two stories that `compare` is given; raises as it does, but not for a story without a text."""
-    names = [_name(one), _name(other)]
+async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStory | UnreadableStory]:
+    """Load the two stories of `compare`; raises as it does, except for a story whose text cannot be read."""
+    names = [_id_or_path(one), _id_or_path(other)]
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
-        raise Misuse(f"{one} and {other} are one story")
-    known = _known(comparer.ledger, [name for name in names if isinstance(name, int)])
-    with closing(comparer.open_pool()) as pool:
+        raise Misuse(f"{one} and {other} are the same story")
+    known = _ledger_rows(comparer.ledger, [name for name in names if isinstance(name, int)])
+    async with aclosing(comparer.open_pool()) as pool:
         return [
-            await load_story(pool, known[name]) if isinstance(name, int) else _file(comparer.extraction, name)
+            await load_story(pool, known[name]) if isinstance(name, int) else _load_file(comparer.extraction, name)
             for name in names
         ]
 
 
-def _name(argument: str) -> int | Path:
+def _id_or_path(argument: str) -> int | Path:
     if not (argument.isascii() and argument.isdecimal()):
         return Path(argument)
     try:
@@ -67,49 +67,53 @@ def _name(argument: str) -> int | Path:
         raise Misuse(str(error)) from None
 
 
-def _known(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
+def _ledger_rows(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
     if not ids:
         return {}
     with closing(read(ledger)) as db, translated(ledger):
-        known = described(db, ids)
+        known = describe_stories(db, ids)
     for story_id in ids:
         if story_id not in known:
             raise Fatal(f"story {story_id} is not in the ledger")
     return known
 
 
-def described(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """What the ledger holds of these stories, of those that it has; no text hash where it is of other fingerprints."""
+def describe_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """The ledger's rows of these stories, by id, for those that it has.
+
+    The text hash is None if the ledger has fingerprints of another version.
+    """
     known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
-    if runs.get(db, "fingerprint_version") != fingerprint_version.version():
-        for story in known.values():
+    recorded, made = runs.get(db, "fingerprint_version"), fingerprint_version.version()
+    for story in known.values():
+        if recorded is None or fingerprint_version.difference(recorded, made, {story["language"]}):
             story["text_hash"] = None
     return known
 
 
-async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> WithText | WithoutText:
-    """A story that the ledger knows (a row of `described`), with its text as it is now.
+async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> LoadedStory | UnreadableStory:
+    """Read the current text of a story; `known` is its row of `describe_stories`.
 
-    Raises Transient for a store that does not answer.
+    Raises Transient if the store does not answer.
     """
     story = Story(known["id"], Language(known["language"]), known["path"])
     match await pool.text(story):
         case PageText(text, words):
-            return WithText(text, words, known)
+            return LoadedStory(text, words, known)
         case Unreadable(Skip.MISSING) as failure:
-            return WithoutText(known, f"{why(failure)}: {pool.path_of(story)}")
+            return UnreadableStory(known, f"{explain(failure)}: {pool.path_of(story)}")
         case ReadFailed(Dead.STORE_ERROR, error):
             raise Transient(error)
         case failure:
-            return WithoutText(known, why(failure))
+            return UnreadableStory(known, explain(failure))
 
 
-def _file(extraction: Extraction, path: Path) -> WithText:
-    name = str(path).encode("utf-8", "replace").decode()  # a name may hold bytes that are no text
+def _load_file(extraction: Extraction, path: Path) -> LoadedStory:
+    name = str(path).encode("utf-8", "replace").decode()  # a name may contain bytes that are not UTF-8
     try:
-        result = read_file(path.read_bytes(), extraction)
+        result = split_file(path.read_bytes(), extraction)
     except (OSError, ValueError) as error:
         raise Misuse(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
     if isinstance(result, Unreadable):
-        raise Fatal(f"{name}: {why(result)}")
-    return WithText(result.text, result.words, {}, name)
+        raise Fatal(f"{name}: {explain(result)}")
+    return LoadedStory(result.text, result.words, {}, name)

@@ -1,14 +1,16 @@
-"""What two stories share: the evidence for a pair."""
+"""The evidence for a pair: what two stories share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from neardup.config import Detection, Thresholds
 from neardup.core.fingerprint.compute import fingerprint, text_hash
 from neardup.core.text.normalize import Located, located
 from neardup.core.verify.passages import passages
-from neardup.core.verify.scores import Limits, compare, hamming, hash_rows, kind_of, shingled
+from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
+from neardup.core.verify.tiers import Thresholds as Limits
+from neardup.core.verify.tiers import kind_of
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
@@ -18,8 +20,8 @@ Side = Literal["a", "b"]
 
 
 @dataclass(frozen=True, slots=True)
-class WithText:
-    """One of two stories: its text, its normalised words, and what the ledger knows of it, or its file's name."""
+class LoadedStory:
+    """A story with its text and its normalised words; `known` is its row of the ledger, empty for a file."""
 
     text: str
     words: list[bytes]
@@ -28,16 +30,16 @@ class WithText:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutText:
-    """A story whose text cannot be read: what the ledger knows of it, and why there is no text."""
+class UnreadableStory:
+    """A story whose text cannot be read: its row of the ledger, and why there is no text."""
 
     known: Mapping[str, Any]
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What is known of one of two stories; `gone` says why its text cannot be read."""
+class StoryFacts:
+    """The facts of one story; `gone` is why its text cannot be read, `changed` whether it differs from the ledger's."""
 
     story_id: int | None
     file: str | None = None
@@ -52,7 +54,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A passage in one story, beginning at a word, and some text on either side."""
+    """A passage in one story: the index of its first word, its text, and some text before and after it."""
 
     word: int
     before: str
@@ -62,7 +64,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class CopiedPassage:
-    """So many words that stand in both stories."""
+    """A run of words that occurs in both stories."""
 
     words: int
     a: Excerpt
@@ -71,14 +73,14 @@ class CopiedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What two stories share; None for what is not known.
+    """What two stories share; a value that is not known is None.
 
-    `containment` is the share of a's shingles that stand in b, `matched_containment` the other way;
-    `share_a` is the share of a's words that `passages`, the longest first, cover.
+    `containment` is the share of a's shingles that occur in b, `matched_containment` the share of b's that occur in a.
+    `share_a` is the share of a's words that `passages` cover; they are sorted by length, the longest first.
     """
 
-    a: About
-    b: About
+    a: StoryFacts
+    b: StoryFacts
     kind: Kind | None
     hamming: int | None
     jaccard: float | None
@@ -93,80 +95,90 @@ class Evidence:
     passages: tuple[CopiedPassage, ...] = ()
 
     @property
-    def sides(self) -> dict[Side, About]:
+    def sides(self) -> dict[Side, StoryFacts]:
+        """The facts of both stories."""
         return {"a": self.a, "b": self.b}
 
     @property
     def shares(self) -> dict[Side, float | None]:
+        """The covered share of each story's words."""
         return {"a": self.share_a, "b": self.share_b}
 
 
-def evidence(a: WithText, b: WithText, thresholds: Limits) -> Evidence:
-    """What two texts share, and what is known of their stories."""
-    made = [fingerprint(story.words) for story in (a, b)]
-    compared = [shingled(story.words) for story in (a, b)]
-    [bits] = hamming(hash_rows([made[0].simhash]), hash_rows([made[1].simhash])).tolist()
-    scores = compare(*compared)
-    found = passages(compared[0].words, compared[1].words)
-    covered = sum(one.words for one in found)
+def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits) -> Evidence:
+    """Compare two texts: what they share, and the facts of their stories."""
+    fingerprint_a, fingerprint_b = fingerprint(a.words), fingerprint(b.words)
+    shingles_a, shingles_b = shingled(a.words), shingled(b.words)
+    [distance] = hamming(hash_rows([fingerprint_a.simhash]), hash_rows([fingerprint_b.simhash])).tolist()
+    same_text = fingerprint_a.text_hash == fingerprint_b.text_hash
+    signals = replace(measure(shingles_a, shingles_b, distance), same_text=same_text)
+    copied = passages(shingles_a.words, shingles_b.words)
+    covered = sum(passage.words for passage in copied)
     in_a, in_b = located(a.text), located(b.text)
     return Evidence(
-        a=_about(a),
-        b=_about(b),
-        kind=Kind.EXACT if made[0].text_hash == made[1].text_hash else kind_of(bits, scores, thresholds),
-        hamming=bits,
-        jaccard=scores.jaccard,
-        containment=scores.containment_a,
-        matched_containment=scores.containment_b,
-        longest_run_words=scores.longest_run_words,
+        a=_facts(a),
+        b=_facts(b),
+        kind=kind_of(signals, thresholds),
+        hamming=distance,
+        jaccard=signals.jaccard,
+        containment=signals.containment_a,
+        matched_containment=signals.containment_b,
+        longest_run_words=signals.longest_run_words,
         estimated=False,
         earlier=_earlier(a.known.get("published_at"), b.known.get("published_at")),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
         share_a=covered / len(a.words),
         share_b=covered / len(b.words),
         passages=tuple(
-            CopiedPassage(one.words, _excerpt(in_a, one.start_a, one.words), _excerpt(in_b, one.start_b, one.words))
-            for one in found
+            CopiedPassage(
+                passage.words,
+                _excerpt(in_a, passage.start_a, passage.words),
+                _excerpt(in_b, passage.start_b, passage.words),
+            )
+            for passage in copied
         ),
     )
 
 
-def evidence_on_record(
-    a: WithText | WithoutText, b: WithText | WithoutText, flag: Mapping[str, Any] | None
+def evidence_from_ledger(
+    a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, flag: Mapping[str, Any] | None
 ) -> Evidence:
-    """What the ledger knows of two stories, where a text cannot be read; `flag` is their row of the view `pairs`."""
-    found = flag or {}
-    ways = "containment", "matched_containment"
-    if found.get("story_id") != a.known.get("id"):
-        ways = ways[::-1]
+    """The evidence of the ledger, for two stories of which a text cannot be read.
+
+    `flag` is their row of the view `pairs`, if they were flagged.
+    """
+    row = flag or {}
+    containments = row.get("containment"), row.get("matched_containment")
+    if row.get("story_id") != a.known.get("id"):  # the row has b first
+        containments = containments[::-1]
     return Evidence(
-        a=_about(a),
-        b=_about(b),
-        kind=found.get("kind"),
-        hamming=found.get("hamming"),
-        jaccard=found.get("jaccard"),
-        containment=found.get(ways[0]),
-        matched_containment=found.get(ways[1]),
-        longest_run_words=found.get("longest_run_words"),
-        estimated=bool(found.get("estimated")),
+        a=_facts(a),
+        b=_facts(b),
+        kind=row.get("kind"),
+        hamming=row.get("hamming"),
+        jaccard=row.get("jaccard"),
+        containment=containments[0],
+        matched_containment=containments[1],
+        longest_run_words=row.get("longest_run_words"),
+        estimated=bool(row.get("estimated")),
         earlier=_earlier(a.known.get("published_at"), b.known.get("published_at")),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
     )
 
 
-def _about(story: WithText | WithoutText) -> About:
+def _facts(story: LoadedStory | UnreadableStory) -> StoryFacts:
     known = story.known
-    hashed = known.get("text_hash")
-    return About(
+    ledger_hash = known.get("text_hash")
+    return StoryFacts(
         story_id=known.get("id"),
-        file=story.file if isinstance(story, WithText) else None,
+        file=story.file if isinstance(story, LoadedStory) else None,
         language=known.get("language"),
         title=known.get("title"),
         author_id=known.get("author_id"),
         published_at=rfc3339(known.get("published_at")),
-        words=len(story.words) if isinstance(story, WithText) else known.get("words"),
-        changed=hashed != text_hash(story.words) if hashed and isinstance(story, WithText) else None,
-        gone=story.why if isinstance(story, WithoutText) else None,
+        words=len(story.words) if isinstance(story, LoadedStory) else known.get("words"),
+        changed=ledger_hash != text_hash(story.words) if ledger_hash and isinstance(story, LoadedStory) else None,
+        gone=story.why if isinstance(story, UnreadableStory) else None,
     )
 
 
@@ -179,13 +191,13 @@ def _same(a: str | None, b: str | None) -> bool | None:
 
 
 def _excerpt(text: Located, word: int, words: int) -> Excerpt:
-    """Words [word, word + words) and some either side, as they stand in the text."""
+    """The words [word, word + words) and CONTEXT_WORDS on either side, as they are written in the text."""
     start, end = text.span(word, word + words)
     before, after = text.span(max(word - CONTEXT_WORDS, 0), min(word + words + CONTEXT_WORDS, len(text.starts)))
     return Excerpt(word, text.text[before:start], text.text[start:end], text.text[end:after])
 
 
-def thresholds_of(detection: Detection, a: WithText, b: WithText) -> Thresholds:
-    """The thresholds of the language of two stories."""
+def thresholds_of(detection: Detection, a: LoadedStory, b: LoadedStory) -> Thresholds:
+    """The thresholds for the language of two stories; the general ones if neither has a language."""
     language = a.known.get("language") or b.known.get("language")
     return detection.of(Language(language)) if language else detection

@@ -1,21 +1,22 @@
-"""Two texts in hand: no ledger, no store, no configuration."""
+"""Fingerprint and compare texts without a ledger, a store or a configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from neardup.config import Thresholds
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import compare as compare_shingled
-from neardup.core.verify.scores import hamming, hash_rows, kind_of, shingled
-from neardup.records import ISO_CODES, Fingerprint, Kind, Language, language_of
+from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
+from neardup.core.verify.tiers import kind_of
+from neardup.languages import SHIPPED
+from neardup.records import Fingerprint, Kind, Language
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two texts have in common; `kind` is how one copies the other by the default thresholds, None for not at all.
+    """What two texts have in common; `kind` is by the default thresholds, None if neither is a copy.
 
-    `jaccard` and the containments are of their sets of pairs of adjacent words, 0 to 1: `containment_a` is the share
-    of a's that stand in b.  `hamming` are the bits of 128 in which their SimHashes differ.
+    `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles; `containment_a` is the share of a's
+    shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.
     """
 
     language: Language
@@ -35,40 +36,41 @@ class Comparison:
 
 
 def fingerprint(text: str, language: str) -> Fingerprint:
-    """A text in a language (a name, or an ISO 639-1 code) -> its fingerprint.
+    """Fingerprint a text in a language, given as a name or an ISO 639-1 code.
 
-    Raises ValueError for an unknown language, and for a text without words.
+    Raises ValueError for an unknown language, or a text without words.
     """
     _language(language)
     return fingerprint_words(_words(text, "the text"))
 
 
 def compare(text_a: str, text_b: str, language: str) -> Comparison:
-    """What two texts in a language (a name, or an ISO 639-1 code) have in common.
+    """Compare two texts in a language, given as a name or an ISO 639-1 code.
 
-    Raises ValueError for an unknown language, and for a text without words.
+    Raises ValueError for an unknown language, or a text without words.
     """
-    spoken = _language(language)
+    known_language = _language(language)
     words_a, words_b = _words(text_a, "text_a"), _words(text_b, "text_b")
     a, b = fingerprint_words(words_a), fingerprint_words(words_b)
-    scores = compare_shingled(shingled(words_a), shingled(words_b))
-    [bits] = hamming(hash_rows([a.simhash]), hash_rows([b.simhash])).tolist()
+    [distance] = hamming(hash_rows([a.simhash]), hash_rows([b.simhash])).tolist()
+    same_text = a.text_hash == b.text_hash
+    signals = replace(measure(shingled(words_a), shingled(words_b), distance), same_text=same_text)
     return Comparison(
-        language=spoken,
-        kind=Kind.EXACT if a.text_hash == b.text_hash else kind_of(bits, scores, Thresholds()),
-        jaccard=scores.jaccard,
-        containment_a=scores.containment_a,
-        containment_b=scores.containment_b,
-        hamming=bits,
-        longest_run_words=scores.longest_run_words or 0,
+        language=known_language,
+        kind=kind_of(signals, Thresholds()),
+        jaccard=signals.jaccard or 0.0,
+        containment_a=signals.containment_a or 0.0,
+        containment_b=signals.containment_b or 0.0,
+        hamming=distance,
+        longest_run_words=signals.longest_run_words or 0,
     )
 
 
 def _language(name: str) -> Language:
     try:
-        return language_of(name)
+        return SHIPPED.find(name)
     except ValueError:
-        known = ", ".join(f"{language.title()} ({code})" for code, language in ISO_CODES.items())
+        known = ", ".join(f"{language.title()} ({code})" for language, code in SHIPPED.codes.items())
         raise ValueError(f"unknown language {name!r}; known are {known}") from None
 
 

@@ -19,6 +19,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from neardup import config
 from neardup.errors import Fatal, Gone, Transient
+from neardup.languages import Languages
 from neardup.records import Checkpoint, Listed
 from neardup.s3_errors import NO_CREDENTIALS
 from neardup.source.parse import listed
@@ -45,9 +46,17 @@ class Athena:
     `open_reader` opens the result by its s3:// URL; `began` is called with a checkpoint as soon as a query runs.
     """
 
-    def __init__(self, source: config.Source, region: str | None, open_reader: OpenReader, began: Began) -> None:
+    def __init__(
+        self,
+        source: config.Source,
+        region: str | None,
+        languages: Languages,
+        open_reader: OpenReader,
+        began: Began,
+    ) -> None:
         self._source = source
         self._region = region
+        self._languages = languages
         self._open_reader = open_reader
         self._began = began
         self.name = ""
@@ -67,7 +76,7 @@ class Athena:
             read = await self._query(sql, parameters)
         self.size = read.size
         async for row in csv_rows(read, "the result of the Athena query", start):
-            yield listed(row)
+            yield listed(row, self._languages)
 
     async def columns(self) -> list[str]:
         """The names of the columns of backfill_sql."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from neardup.errors import Fatal, Misuse
+from neardup.languages import Languages
 from neardup.records import Checkpoint, Listed, Story
 from neardup.source.parse import listed
 from neardup.source.rows import csv_rows, jsonl_rows
@@ -39,8 +40,9 @@ class FileReader:
 class Manifest:
     """The stories of the file at `path`; CSV unless its name ends in .jsonl or .ndjson."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, languages: Languages) -> None:
         self._path = path
+        self._languages = languages
         self._read = FileReader(path)
         self.size = self._read.size
         self.name = self._read.name
@@ -57,6 +59,6 @@ class Manifest:
         else:
             rows = csv_rows(self._read, self._path.name, start)
         async for row in rows:
-            story = listed(row)
+            story = listed(row, self._languages)
             if since is None or not isinstance(story, Story) or story.updated_at is None or story.updated_at >= since:
                 yield story

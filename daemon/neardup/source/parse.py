@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import xxhash
 
-from neardup.records import BadRow, Dead, Language, Listed, Story, language_of
+from neardup.languages import Languages
+from neardup.records import BadRow, Dead, Language, Listed, Story
 from neardup.source.rows import Row
 
 MAX_ID = 2**63 - 1
@@ -22,15 +23,15 @@ class _Bad(ValueError):
         self.reason = reason
 
 
-def listed(row: Row) -> Listed:
-    """The story in a row, or the dead letter for a row that is not one."""
+def listed(row: Row, languages: Languages) -> Listed:
+    """The story in a row, in one of these languages, or the dead letter for a row that is not one."""
     try:
         if row.error:
             raise _Bad(Dead.BAD_ROW, row.error)
         text = {name: _text(value) for name, value in row.values.items()}
         return Story(
             id=_id(text.get("id")),
-            language=_language(text.get("language")),
+            language=_language(text.get("language"), languages),
             path=_path(text.get("path")),
             author_id=_shown(text.get("author_id")),
             title=_shown(text.get("title")),
@@ -72,9 +73,9 @@ def id_of(value: str) -> int:
     return int(value)
 
 
-def _language(value: str | None) -> Language:
+def _language(value: str | None, languages: Languages) -> Language:
     try:
-        return language_of(value or "")
+        return languages.find(value or "")
     except ValueError:
         raise _Bad(Dead.BAD_LANGUAGE, f"unknown language {value or ''!r}") from None
 

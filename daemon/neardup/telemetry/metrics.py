@@ -1,11 +1,13 @@
 """Every metric, declared once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import Counter, Gauge, Histogram
 
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
-from neardup.records import Dead, Kind, Language, Skip
+from neardup.core.verify.tiers import kinds
+from neardup.languages import LANGUAGES
+from neardup.records import Dead, Language, Skip
 
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -97,19 +99,23 @@ def _quantile(upto: Sequence[float], share: float) -> float:
     return float(f"{low * (high / low) ** ((wanted - below) / (upto[n] - below)):.3g}")
 
 
-# Prometheus sees no increase in a counter that appears only with its first count.
-for _language in Language:
-    for _reason in ("", FEW_SHINGLES):
-        STORIES.labels(_language, "fingerprinted", _reason)
-    CANDIDATES.labels(_language)
-    for _counter in (CAPPED, CAPPED_BUCKETS, NEAR_MISSES, ESTIMATED):
-        _counter.labels(_language)
-    for _skip in Skip:
-        STORIES.labels(_language, "skipped", _skip)
-    for _dead in Dead:
-        STORIES.labels(_language, "dead_lettered", _dead)
-    for _kind in Kind:
-        FLAGS.labels(_language, _kind)
+def show(languages: Iterable[Language]) -> None:
+    """Show the counters of these languages at zero: Prometheus sees no increase in a counter's first value."""
+    for language in languages:
+        for reason in ("", FEW_SHINGLES):
+            STORIES.labels(language, "fingerprinted", reason)
+        CANDIDATES.labels(language)
+        for counter in (CAPPED, CAPPED_BUCKETS, NEAR_MISSES, ESTIMATED):
+            counter.labels(language)
+        for skip in Skip:
+            STORIES.labels(language, "skipped", skip)
+        for dead in Dead:
+            STORIES.labels(language, "dead_lettered", dead)
+        for kind in kinds():
+            FLAGS.labels(language, kind)
+
+
+show(LANGUAGES)
 for _command in ("backfill", "daily", "sweep", "retry"):
     RUN_FAILURES.labels(_command)
 for _what in ("index", "start"):

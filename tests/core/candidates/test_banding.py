@@ -1,5 +1,5 @@
-"""Laws: of two hashes within the distance at least one whole group of bands is equal, at every distance from 0 to 7;
-the groups are the bands 0 to 7, each once.
+"""Laws: two hashes within the distance share at least one group of bands, at every distance from 0 to 7; the groups
+contain the bands 0 to 7, each once.
 """
 
 import numpy as np
@@ -30,51 +30,51 @@ def flipped(simhash: bytes, bits: set[int]) -> bytes:
 
 
 @given(hashes, distances, st.data())
-def test_within_the_distance_a_whole_group_is_equal(simhash: bytes, distance: int, data: st.DataObject) -> None:
+def test_hashes_within_the_distance_share_a_group(simhash: bytes, distance: int, data: st.DataObject) -> None:
     bits = data.draw(st.sets(st.integers(0, 127), max_size=distance))
     near = flipped(simhash, bits)
-    ours, theirs = band_values(simhash), band_values(near)
-    equal = [ours[g.start : g.stop] == theirs[g.start : g.stop] for g in groups(distance)]
-    assert any(equal)
+    one, other = band_values(simhash), band_values(near)
+    equal = [one[g.start : g.stop] == other[g.start : g.stop] for g in groups(distance)]
+    assert any(equal), "no group is equal"
 
 
 @given(hashes, distances, st.integers(1, 16), st.data())
-def test_within_the_distance_two_blocks_are_equal(
+def test_hashes_within_the_distance_share_two_blocks(
     simhash: bytes, distance: int, bits: int, data: st.DataObject
 ) -> None:
     differing = data.draw(st.sets(st.integers(0, 127), max_size=distance))
-    ours, theirs = block_values(hash_rows([simhash, flipped(simhash, differing)]), distance, bits)
-    assert len(ours) == distance + SHARED_BLOCKS
-    assert (ours == theirs).sum() >= SHARED_BLOCKS
-    assert ours.max() < 1 << bits
+    one, other = block_values(hash_rows([simhash, flipped(simhash, differing)]), distance, bits)
+    assert len(one) == distance + SHARED_BLOCKS
+    assert (one == other).sum() >= SHARED_BLOCKS
+    assert one.max() < 1 << bits
 
 
 @given(hashes, distances, st.integers(0, 127))
-def test_every_bit_has_its_say_in_one_block(simhash: bytes, distance: int, bit: int) -> None:
-    ours, theirs = block_values(hash_rows([simhash, flipped(simhash, {127 - bit})]), distance, 16)
-    assert set((ours != theirs).nonzero()[0]) <= {(bit * len(ours) + len(ours) - 1) // 128, bit * len(ours) // 128}
+def test_each_bit_belongs_to_one_block(simhash: bytes, distance: int, bit: int) -> None:
+    one, other = block_values(hash_rows([simhash, flipped(simhash, {127 - bit})]), distance, 16)
+    assert set((one != other).nonzero()[0]) <= {(bit * len(one) + len(one) - 1) // 128, bit * len(one) // 128}
 
 
 @given(st.binary(min_size=ROWS, max_size=ROWS), st.integers(1, 32), st.integers(1, 16))
 def test_a_narrowed_band_depends_on_the_band_alone(signature: bytes, bands: int, bits: int) -> None:
-    other = signature[: 2 * bands] + bytes(255 - byte for byte in signature[2 * bands :])
-    ours, theirs = narrowed(signature_rows([signature, other]), bands, bits)
-    assert ours.tolist() == theirs.tolist()
-    assert ours.max() < 1 << bits
+    changed_behind = signature[: 2 * bands] + bytes(255 - byte for byte in signature[2 * bands :])
+    one, other = narrowed(signature_rows([signature, changed_behind]), bands, bits)
+    assert one.tolist() == other.tolist()
+    assert one.max() < 1 << bits
     whole = narrowed(signature_rows([signature]), bands, 16)
     assert whole[0].tolist() == signature_band_values(signature, bands)
 
 
 @pytest.mark.parametrize("bits", range(1, 17))
 def test_narrowing_spreads_the_bands_evenly(bits: int) -> None:
-    every = b"".join(value.to_bytes(2) + bytes(ROWS - 2) for value in range(1 << 16))
-    values = narrowed(signature_rows([every[n : n + ROWS] for n in range(0, len(every), ROWS)]), 1, bits)
+    all_values = b"".join(value.to_bytes(2) + bytes(ROWS - 2) for value in range(1 << 16))
+    values = narrowed(signature_rows([all_values[n : n + ROWS] for n in range(0, len(all_values), ROWS)]), 1, bits)
     assert set(np.bincount(values[:, 0])) == {1 << 16 - bits}
 
 
 @given(hashes, distances)
-def test_one_bit_more_can_touch_every_group(simhash: bytes, distance: int) -> None:
-    """So the law is tight: no fewer groups would do."""
+def test_one_more_bit_can_change_every_group(simhash: bytes, distance: int) -> None:
+    """The law is tight: fewer groups would not be enough."""
     far = band_values(flipped(simhash, {127 - 16 * g.start for g in groups(distance)}))
     assert all(band_values(simhash)[g.start : g.stop] != far[g.start : g.stop] for g in groups(distance))
 
@@ -82,7 +82,7 @@ def test_one_bit_more_can_touch_every_group(simhash: bytes, distance: int) -> No
 @given(hashes)
 @example(bytes(16))
 @example(bytes.fromhex("a8d30000000000000000000000000001"))
-def test_bands_are_the_digits_of_the_hash_four_at_a_time(simhash: bytes) -> None:
+def test_each_band_is_four_digits_of_the_hash(simhash: bytes) -> None:
     values = band_values(simhash)
     assert len(values) == BANDS
     assert "".join(values) == simhash.hex().upper()
@@ -90,14 +90,14 @@ def test_bands_are_the_digits_of_the_hash_four_at_a_time(simhash: bytes) -> None
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_the_groups_are_all_bands_each_once(distance: int) -> None:
+def test_the_groups_contain_each_band_once(distance: int) -> None:
     sizes = [len(group) for group in groups(distance)]
     assert [band for group in groups(distance) for band in group] == list(range(BANDS))
     assert len(sizes) == distance + 1
-    assert max(sizes) - min(sizes) <= 1, "as even as can be"
+    assert max(sizes) - min(sizes) <= 1, "the groups differ by more than one band"
 
 
-def test_distance_3_looks_up_four_pairs() -> None:
+def test_distance_3_needs_four_groups_of_two_bands() -> None:
     assert [list(group) for group in groups(3)] == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
@@ -106,6 +106,6 @@ def test_a_band_is_written_as_the_layout_documents_it() -> None:
 
 
 @pytest.mark.parametrize("distance", [-1, 8, 9, 128])
-def test_a_distance_that_bands_cannot_guarantee_is_refused_with_the_law(distance: int) -> None:
+def test_a_distance_that_bands_cannot_guarantee_is_refused(distance: int) -> None:
     with pytest.raises(ValueError, match=f"0 to {MAX_DISTANCE}, not {distance}: a whole band must stay untouched"):
         groups(distance)

@@ -1,5 +1,6 @@
-"""Law: a story's nominees are what comparing it with each story it met, with each of its batch and with each that
-no lookup could bring up gives, best first; what a cap leaves out is counted.
+"""Law: the nominees of a story are those of brute force, best first, and the matches left out are counted.
+
+Brute force compares a story with each story that its lookup found, with its batch, and with each unseen story.
 """
 
 from collections.abc import Mapping
@@ -11,13 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.core.candidates.select import Nominee, nominate, together, worth_comparing
+from neardup.core.candidates.select import Nominee, merge_found, nominate, worth_comparing
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import hamming, hash_rows
-from neardup.records import NUMBER_OF, Banded, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Banded, Language
+
+from tests.support.languages import HINDI, MARATHI, NAMES, NUMBER_OF, TAMIL
 
 ids = st.integers(0, 2**63 - 1)
-# Around one hash and one signature, so that many are near and some equally so.
+# Variations of one hash and one signature, so that many are near and some equally near.
 hashes = st.one_of(
     st.binary(min_size=16, max_size=16),
     st.sets(st.integers(0, 127), max_size=9).map(lambda bits: sum(1 << bit for bit in bits).to_bytes(16)),
@@ -26,8 +30,8 @@ signatures = st.one_of(
     st.none(),
     st.sets(st.integers(0, ROWS - 1), max_size=ROWS).map(lambda rows: bytes(n in rows for n in range(ROWS))),
 )
-few_languages = st.sampled_from([Language.HINDI, Language.MARATHI])
-crowd = st.dictionaries(ids, st.builds(Banded, few_languages, hashes, signatures), min_size=1, max_size=20)
+two_languages = st.sampled_from([HINDI, MARATHI])
+populations = st.dictionaries(ids, st.builds(Banded, two_languages, hashes, signatures), min_size=1, max_size=20)
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Limits:
 
 limits = st.fixed_dictionaries(
     dict.fromkeys(
-        Language,
+        LANGUAGES,
         st.builds(
             Limits, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
         ),
@@ -72,36 +76,37 @@ def test_hamming_is_the_count_of_differing_bits(rows: list[bytes], one: bytes) -
 
 
 @dataclass(frozen=True)
-class Met:
-    """What a lookup brought up: ids, or numbers."""
+class Found:
+    """The result of a lookup: ids, or numbers."""
 
     ids: set[int]
     numbers: Numbers
 
 
 def held(stories: Mapping[int, Banded]) -> FingerprintArrays:
-    """What a ledger holds: the n-th story has the number 10 * n."""
-    return FingerprintArrays.of(
+    """Arrays as from a ledger; the n-th story has the number 10 * n."""
+    rows = (
         (10 * n, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
         for n, (story_id, one) in enumerate(stories.items())
     )
+    return FingerprintArrays.of(rows, NAMES)
 
 
-def met(stories: Mapping[int, Banded], by_id: set[int], by_number: set[int]) -> Met:
-    """A lookup that brings up some by id, some by number, and one more number that the ledger no longer knows."""
+def lookup_result(stories: Mapping[int, Banded], by_id: set[int], by_number: set[int]) -> Found:
+    """A lookup that finds some stories by id, some by number, and one number that is no longer in the ledger."""
     numbers = [10 * n for n, story_id in enumerate(stories) if story_id in by_number]
-    return Met(by_id, np.array([*numbers, 10 * len(stories)], np.uint32))
+    return Found(by_id, np.array([*numbers, 10 * len(stories)], np.uint32))
 
 
-def worth(one: Banded, other: Banded, limits: Limits) -> bool:
+def are_similar(one: Banded, other: Banded, limits: Limits) -> bool:
     shared = shared_bands(one, other, limits.bands) >= limits.shared_bands
     near = bits_between(one, other) <= limits.hamming
     return one.language == other.language and (near or (shared and rows_of(one, other) >= limits.agreeing_rows))
 
 
 @settings(deadline=None)
-@given(crowd, crowd, st.integers(1, 3), limits, st.data())
-def test_nominees_are_those_that_agree_most_then_the_nearest_then_the_lowest_ids(
+@given(populations, populations, st.integers(1, 3), limits, st.data())
+def test_nominees_are_those_of_brute_force_best_first(
     others: dict[int, Banded],
     batch: dict[int, Banded],
     twins: int,
@@ -114,45 +119,45 @@ def test_nominees_are_those_that_agree_most_then_the_nearest_then_the_lowest_ids
     ]
     inside = {story_id: one for ids, one in groups for story_id in ids}
     some = st.sets(st.sampled_from(list(others)))
-    brought = [(data.draw(some), data.draw(some)) for _ in groups]
+    found = [(data.draw(some), data.draw(some)) for _ in groups]
     late = data.draw(some)
-    want = []
-    for (ids, one), (by_id, by_number) in zip(groups, brought, strict=True):
+    expected = []
+    for (ids, one), (by_id, by_number) in zip(groups, found, strict=True):
         for story_id in ids:
             candidates = {n: others[n] for n in by_id | by_number | late if n not in inside} | inside
             ranked = sorted(
                 (-rows_of(one, other), bits_between(one, other), n)
                 for n, other in candidates.items()
-                if n != story_id and worth(one, other, limits[one.language])
+                if n != story_id and are_similar(one, other, limits[one.language])
             )
             most = limits[one.language].max_matches
-            want.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
-    there = held(others)
-    unseen = there.where(np.isin(there.ids, list(late)))
-    assert nominate(groups, [met(others, *both) for both in brought], there, limits, unseen) == want
+            expected.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
+    arrays = held(others)
+    unseen = arrays.where(np.isin(arrays.ids, list(late)))
+    assert nominate(groups, [lookup_result(others, *both) for both in found], arrays, limits, unseen) == expected
 
 
 @given(st.lists(st.tuples(st.sets(ids), st.sets(st.integers(0, 2**32 - 1))), max_size=4))
-def test_all_that_was_met_is_asked_for_once(brought: list[tuple[set[int], set[int]]]) -> None:
-    found = [Met(by_id, np.array(sorted(by_number), np.uint32)) for by_id, by_number in brought]
-    assert together(found) == (
-        {n for by_id, _ in brought for n in by_id},
-        sorted({n for _, by_number in brought for n in by_number}),
+def test_found_ids_and_numbers_are_merged_without_duplicates(results: list[tuple[set[int], set[int]]]) -> None:
+    found = [Found(by_id, np.array(sorted(by_number), np.uint32)) for by_id, by_number in results]
+    assert merge_found(found) == (
+        {n for by_id, _ in results for n in by_id},
+        sorted({n for _, by_number in results for n in by_number}),
     )
 
 
 @settings(deadline=None)
-@given(*[st.builds(Banded, few_languages, hashes, signatures)] * 2, limits)
-def test_two_are_worth_comparing_if_they_would_nominate_each_other(
+@given(*[st.builds(Banded, two_languages, hashes, signatures)] * 2, limits)
+def test_stories_worth_comparing_would_nominate_each_other(
     one: Banded, other: Banded, limits: dict[Language, Limits]
 ) -> None:
-    assert worth_comparing(one, other, limits[one.language]) == worth(one, other, limits[one.language])
+    assert worth_comparing(one, other, limits[one.language]) == are_similar(one, other, limits[one.language])
 
 
-@pytest.mark.parametrize("met", [Met(set(), np.empty(0, np.uint32)), Met({9}, np.array([9], np.uint32))])
-def test_who_met_nobody_has_no_nominees(met: Met) -> None:
-    lone = Banded(Language.TAMIL, bytes(16), bytes(ROWS))
-    wanted = dict.fromkeys(Language, Limits(3, 32, 2, 10, 50))
-    assert nominate([([7], lone)], [met], held({}), wanted) == [Nominee(7, (), 0)], "who is gone is not nominated"
-    assert nominate([([7], lone)], [met], held({8: lone}), wanted) == [Nominee(7, (), 0)]
+@pytest.mark.parametrize("found", [Found(set(), np.empty(0, np.uint32)), Found({9}, np.array([9], np.uint32))])
+def test_a_lookup_without_stories_has_no_nominees(found: Found) -> None:
+    lone = Banded(TAMIL, bytes(16), bytes(ROWS))
+    wanted = dict.fromkeys(LANGUAGES, Limits(3, 32, 2, 10, 50))
+    assert nominate([([7], lone)], [found], held({}), wanted) == [Nominee(7, (), 0)], "a deleted story was nominated"
+    assert nominate([([7], lone)], [found], held({8: lone}), wanted) == [Nominee(7, (), 0)]
     assert nominate([], [], held({}), wanted) == []

@@ -1,4 +1,4 @@
-"""Law: those shared are what counting each number gives, whatever the buckets, and with or without chance meetings."""
+"""Law: the shared numbers are those that counting each number gives, with or without hash collisions."""
 
 from collections import Counter
 
@@ -14,19 +14,19 @@ buckets = st.lists(st.sets(numbers, max_size=40), min_size=1, max_size=8)
 
 @settings(deadline=None)
 @given(buckets, st.integers(1, 4), st.data())
-def test_those_who_stand_in_enough_of_the_buckets_are_found(
-    buckets: list[set[int]], least: int, data: st.DataObject
-) -> None:
-    k = data.draw(st.integers(0, 5), "buckets a story")
-    asked = data.draw(st.lists(st.permutations(range(len(buckets))).map(lambda order: order[:k]), max_size=4), "asked")
+def test_numbers_in_enough_buckets_are_found(buckets: list[set[int]], least: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(0, 5), "buckets per lookup")
+    lookups = data.draw(
+        st.lists(st.permutations(range(len(buckets))).map(lambda order: order[:k]), max_size=4), "lookups"
+    )
     k = min(k, len(buckets))
     members = np.array([number for bucket in buckets for number in sorted(bucket)], np.uint32)
     edges = np.cumsum([0, *map(len, buckets)])
-    found, ends = shared_by(members, edges, np.array(asked, np.int64).reshape(len(asked), k), least)
-    for story, mine in enumerate(asked):
-        count = Counter(number for bucket in mine for number in buckets[bucket])
-        want = sorted(number for number, n in count.items() if n >= least)
-        assert found[ends[story] : ends[story + 1]].tolist() == want
+    found, ends = shared_by(members, edges, np.array(lookups, np.int64).reshape(len(lookups), k), least)
+    for n, lookup in enumerate(lookups):
+        count = Counter(number for bucket in lookup for number in buckets[bucket])
+        expected = sorted(number for number, times in count.items() if times >= least)
+        assert found[ends[n] : ends[n + 1]].tolist() == expected
 
 
 @pytest.mark.parametrize("least", [1, 2, 3])
@@ -35,6 +35,6 @@ def test_large_buckets_are_counted_exactly(least: int) -> None:
     buckets = [rng.choice(20_000, 3000, replace=False).astype(np.uint32) for _ in range(12)]
     edges = np.arange(13) * 3000
     found, ends = shared_by(np.concatenate(buckets), edges, np.arange(12).reshape(2, 6), least)
-    for story in range(2):
-        count = np.bincount(np.concatenate(buckets[6 * story : 6 * story + 6]))
-        assert found[ends[story] : ends[story + 1]].tolist() == np.flatnonzero(count >= least).tolist()
+    for n in range(2):
+        count = np.bincount(np.concatenate(buckets[6 * n : 6 * n + 6]))
+        assert found[ends[n] : ends[n + 1]].tolist() == np.flatnonzero(count >= least).tolist()

@@ -1,4 +1,4 @@
-"""Law: what is shortlisted is what lookups would have nominated, had the stories come one by one."""
+"""Law: the shortlist is what lookups would have nominated if the stories had been processed one by one."""
 
 from itertools import islice
 from unittest.mock import patch
@@ -10,23 +10,24 @@ from hypothesis import strategies as st
 from neardup.core.candidates import top_k
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.select import nominate
-from neardup.core.candidates.top_k import Held, Shortlist, nominated
+from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
-from neardup.records import Banded, Language
+from neardup.records import Banded
 
-from tests.core.candidates.test_select import Limits, Met, hashes, ids, signatures
-from tests.core.candidates.test_select import held as columns
+from tests.core.candidates.test_select import Found, Limits, hashes, ids, signatures
+from tests.core.candidates.test_select import held as fingerprint_arrays
+from tests.support.languages import ODIA
 
 UNLIMITED = 10**6
-stories = st.dictionaries(ids, st.builds(Banded, st.just(Language.ODIA), hashes, signatures), max_size=16)
+stories = st.dictionaries(ids, st.builds(Banded, st.just(ODIA), hashes, signatures), max_size=16)
 limits = st.builds(
     Limits, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
 )
 
 
-def held(stories: dict[int, Banded]) -> Held:
-    return Held(
+def fingerprints(stories: dict[int, Banded]) -> LanguageFingerprints:
+    return LanguageFingerprints(
         np.array(list(stories), np.int64),
         hash_rows([banded.simhash for banded in stories.values()]),
         signature_rows([banded.signature for banded in stories.values()]),
@@ -35,62 +36,62 @@ def held(stories: dict[int, Banded]) -> Held:
 
 
 def one_by_one(stories: dict[int, Banded], limits: Limits) -> tuple[set[tuple[int, int]], int]:
-    """The pairs that lookups nominate, each story's among those before it, and how many are left out."""
+    """The pairs that lookups nominate, of each story and those before it, and how many are left out."""
     pairs: set[tuple[int, int]] = set()
     left_out = 0
     for n, (story_id, banded) in enumerate(stories.items()):
         before = dict(islice(stories.items(), n))
-        met = Met(set(before), np.empty(0, np.uint32))
-        [nominee] = nominate([([story_id], banded)], [met], columns(before), {Language.ODIA: limits})
+        found = Found(set(before), np.empty(0, np.uint32))
+        [nominee] = nominate([([story_id], banded)], [found], fingerprint_arrays(before), {ODIA: limits})
         pairs |= {(story_id, match) for match in nominee.matches}
         left_out += nominee.capped
     return pairs, left_out
 
 
 @settings(deadline=None)
-@given(stories, limits, st.sampled_from([1, 5, top_k.SORT_AT]))
+@given(stories, limits, st.sampled_from([1, 5, top_k.MIN_UNSORTED]))
 def test_the_shortlist_is_what_lookups_would_have_nominated(
     stories: dict[int, Banded], limits: Limits, sort_at: int
 ) -> None:
-    made = Shortlist(held(stories), limits.max_matches)
-    with patch.object(top_k, "SORT_AT", sort_at):
+    shortlist = Shortlist(fingerprints(stories), limits.max_matches)
+    with patch.object(top_k, "MIN_UNSORTED", sort_at):
         banding = Banding(limits.hamming, limits.bands, limits.shared_bands)
-        for portion in nominated(held(stories), banding, limits.agreeing_rows):
-            made.add(portion.left, portion.right)
-    pages = list(made.pages(3))
+        for chunk in nominated_pairs(fingerprints(stories), banding, limits.agreeing_rows):
+            shortlist.add(chunk.left, chunk.right)
+    pages = list(shortlist.pages(3))
     assert all(len(page) <= 3 for page in pages)
     pairs = [pair for page in pages for pair in page]
-    assert len(pairs) == len(made) == len(set(pairs)), "each pair once"
-    assert (set(pairs), made.left_out) == one_by_one(stories, limits)
+    assert len(pairs) == len(shortlist) == len(set(pairs)), "a pair is listed twice"
+    assert (set(pairs), shortlist.left_out) == one_by_one(stories, limits)
 
 
 @settings(deadline=None)
 @given(stories, limits)
-def test_a_pair_taken_in_again_changes_nothing(stories: dict[int, Banded], limits: Limits) -> None:
-    once, twice = (Shortlist(held(stories), UNLIMITED) for _ in range(2))
+def test_a_pair_added_again_changes_nothing(stories: dict[int, Banded], limits: Limits) -> None:
+    once, twice = (Shortlist(fingerprints(stories), UNLIMITED) for _ in range(2))
     banding = Banding(limits.hamming, limits.bands, limits.shared_bands)
-    for portion in nominated(held(stories), banding, limits.agreeing_rows):
-        for made in (once, twice, twice):
-            made.add(portion.left, portion.right)
+    for chunk in nominated_pairs(fingerprints(stories), banding, limits.agreeing_rows):
+        for shortlist in (once, twice, twice):
+            shortlist.add(chunk.left, chunk.right)
     assert list(once.pages(100)) == list(twice.pages(100))
 
 
-def test_pairs_that_a_cut_run_lost_are_found_by_their_signatures() -> None:
-    near = {n: Banded(Language.ODIA, bytes(16), bytes([n % 2]) * 2 + bytes(ROWS - 2)) for n in range(9)}
+def test_pairs_excluded_from_a_truncated_bucket_are_found_by_signature() -> None:
+    near = {n: Banded(ODIA, bytes(16), bytes([n % 2]) * 2 + bytes(ROWS - 2)) for n in range(9)}
     banding = Banding(hamming=3, max_bucket=5)
     found = {
         (i, j)
-        for portion in nominated(held(near), banding, 10)
-        for i, j in zip(portion.left.tolist(), portion.right.tolist(), strict=True)
+        for chunk in nominated_pairs(fingerprints(near), banding, 10)
+        for i, j in zip(chunk.left.tolist(), chunk.right.tolist(), strict=True)
     }
-    assert (6, 8) in found, "both are behind the first five of the run of equal SimHashes"
+    assert (6, 8) in found, "both are excluded from the bucket of equal SimHashes"
 
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_lowest_ids_win_among_equals(most: int) -> None:
-    equal = dict.fromkeys([50, 40, 30, 20, 60], Banded(Language.ODIA, bytes(16), bytes(ROWS)))
-    made = Shortlist(held(equal), most)
-    for portion in nominated(held(equal), Banding(), 10):
-        made.add(portion.left, portion.right)
-    best = [match for page in made.pages(100) for story_id, match in page if story_id == 60]
-    assert best == [20, 30, 40][:most], "best first"
+    equal = dict.fromkeys([50, 40, 30, 20, 60], Banded(ODIA, bytes(16), bytes(ROWS)))
+    shortlist = Shortlist(fingerprints(equal), most)
+    for chunk in nominated_pairs(fingerprints(equal), Banding(), 10):
+        shortlist.add(chunk.left, chunk.right)
+    best = [match for page in shortlist.pages(100) for story_id, match in page if story_id == 60]
+    assert best == [20, 30, 40][:most], "matches are not in order"

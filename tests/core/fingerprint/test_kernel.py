@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import PERMUTATIONS, WEIGHTS, compiled_road, fingerprint, fingerprint_text
 from neardup.core.fingerprint.kernel import normalise
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
 from neardup.core.text.codepoints import CHILLU, DOUBTFUL, TABLE_END, entries, joining
@@ -27,13 +26,16 @@ from neardup.records import Fingerprint, Language
 from tests.core.text.test_normalize import (
     BLOCKS,
     FLAGGED,
+    NUKTAS,
     PAGES,
     every_language,
     hostile,
     in_one_script,
+    letters,
     normalised_in_full,
     thorough,
 )
+from tests.support.languages import TEXTS
 
 MDWE = (65, 1, 0, 0, 0)  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN: what systemd's MemoryDenyWriteExecute asks for
 
@@ -187,8 +189,16 @@ def test_where_memory_may_not_be_made_executable_stories_are_read_plainly() -> N
     program = f"""
 import ctypes
 assert ctypes.CDLL(None).prctl(*{MDWE}) == 0
-from neardup.core.fingerprint.version import TEXTS, warm_up
+from neardup.core.fingerprint.version import warm_up
+from tests.support.languages import TEXTS
 from neardup.core.fingerprint.compute import fingerprint_text
 print(warm_up(), [fingerprint_text(text) for text in TEXTS.values()])
 """
     assert run(program) == f"False {[plainly(text) for text in TEXTS.values()]}"
+
+
+@every_language
+def test_both_implementations_agree_on_golden_texts_and_nuktas(language: Language) -> None:
+    marked = " ".join(f"{letter}{nukta}" for letter in letters[language] for nukta in sorted(NUKTAS))
+    for text in (TEXTS[language], unicodedata.normalize("NFD", TEXTS[language]), marked):
+        assert fingerprint_text(text) == plainly(text), text

@@ -20,10 +20,11 @@ from neardup.core.fingerprint.minhash import (
     signature_rows,
 )
 from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.fingerprint.word_hashes import hashed
 from neardup.core.text.normalize import tokens
 from neardup.records import Language
+
+from tests.support.languages import SAMPLED, TEXTS
 
 WORD = 2**64 - 1
 alphabet = [word for text in TEXTS.values() for word in tokens(text)]
@@ -95,7 +96,7 @@ def test_an_estimate_is_a_share() -> None:
     assert estimates == sorted(estimates)
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", SAMPLED)
 def test_a_tenth_of_the_words_replaced_leaves_two_thirds_of_the_rows(language: Language) -> None:
     draw = random.Random(language)
     words = [draw.choice(tokens(TEXTS[language])) + str(draw.randrange(90)).encode() for _ in range(600)]

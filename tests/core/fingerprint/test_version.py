@@ -1,24 +1,37 @@
-"""Law: the version of the fingerprints is pinned, and changes with anything that changes a fingerprint."""
+"""Law: the version of the fingerprints is pinned, and changes with anything that changes a fingerprint.
+
+A change that concerns one language changes the digest of that language only.
+"""
 
 import unicodedata
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from neardup.core.fingerprint import compute as road
-from neardup.core.fingerprint import minhash, permutations, simhash
-from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.fingerprint import minhash, permutations, simhash, version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.text import codepoints, normalize
+from neardup.languages import LANGUAGES
 from neardup.records import Language
 
-here_and_now = fingerprint_version.version.__wrapped__
+from tests.support.languages import ENGLISH, KANNADA, TEXTS
+
+digest_now = version.digest_of.__wrapped__
+FRESH = "0" * 16
 
 
-def test_the_version_is_the_pinned_one_each_time() -> None:
-    assert fingerprint_version.version() == here_and_now() == here_and_now() == fingerprint_version.PINNED
-    assert len(fingerprint_version.PINNED) == 16
-    assert int(fingerprint_version.PINNED, 16) >= 0
+def digests_now() -> dict[Language, str]:
+    return {language: digest_now(golden) for language, golden in TEXTS.items()}
+
+
+def test_algorithm_and_languages_have_their_pinned_digests() -> None:
+    assert version.unpinned() == []
+    assert digests_now() == version.PINNED, "the digest of a language"
+    assert version.algorithm() == version.algorithm.__wrapped__() == version.PINNED_ALGORITHM
+    assert version.version().split() == [version.PINNED_ALGORITHM, *(f"{n}={d}" for n, d in version.PINNED.items())]
 
 
 @pytest.mark.parametrize(
@@ -45,41 +58,62 @@ def test_the_version_is_the_pinned_one_each_time() -> None:
         *("chillu", "Gurmukhi nukta", "soft hyphen", "joiners", "letters end"),
     ],
 )
-def test_a_changed_constant_changes_the_version(
+def test_a_changed_constant_changes_a_digest(
     monkeypatch: pytest.MonkeyPatch, module: object, name: str, value: object
 ) -> None:
     monkeypatch.setattr(module, name, value)
     table = codepoints.table.__wrapped__()
     monkeypatch.setattr(normalize, "table", lambda: table)
-    assert here_and_now() != fingerprint_version.PINNED, f"{name} does not count"
+    assert digests_now() != version.PINNED, f"{name} does not count"
+    of_algorithm = module in {simhash, minhash}
+    assert (version.algorithm.__wrapped__() != version.PINNED_ALGORITHM) is of_algorithm, "what of the algorithm"
 
 
-@pytest.mark.parametrize("language", Language)
-def test_each_language_counts(monkeypatch: pytest.MonkeyPatch, language: Language) -> None:
-    monkeypatch.setattr(
-        fingerprint_version, "TEXTS", {n: t for n, t in fingerprint_version.TEXTS.items() if n != language}
-    )
-    assert here_and_now() != fingerprint_version.PINNED
+def test_a_dropped_nukta_changes_only_languages_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codepoints, "NUKTAS", codepoints.NUKTAS.replace("\u0cbc", ""))
+    table = codepoints.table.__wrapped__()
+    monkeypatch.setattr(normalize, "table", lambda: table)
+    assert {n for n, digest in digests_now().items() if digest != version.PINNED[n]} == {KANNADA}
 
 
-@pytest.mark.parametrize("language", Language)
+names = st.sampled_from(["HINDI", "TAMIL", "SINHALA", "ENGLISH"])
+digests = st.dictionaries(names, st.sampled_from(["a" * 16, "b" * 16]))
+
+
+@given(digests, digests, st.sets(names))
+def test_only_a_held_language_with_another_digest_differs(
+    old: dict[str, str], new: dict[str, str], held: set[str]
+) -> None:
+    recorded, made = (" ".join(("f" * 16, *(f"{n}={d}" for n, d in one.items()))) for one in (old, new))
+    changed = {n for n in held & old.keys() & new.keys() if old[n] != new[n]}
+    why = version.difference(recorded, made, held)
+    assert (why is not None) is bool(changed)
+    assert why is None or any(name in why for name in changed), "the message names the language"
+
+
+def test_another_algorithm_differs_whatever_is_held() -> None:
+    why = version.difference(f"{FRESH} HINDI=a", f"{version.algorithm()} HINDI=a", ())
+    assert why == f"fingerprints of version {FRESH}, this program makes {version.algorithm()}"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_golden_text_holds_what_its_script_makes_difficult(language: Language) -> None:
-    told = fingerprint_version.TEXTS[language]
+    told = TEXTS[language]
     kinds = {unicodedata.category(c)[0] for c in told}
-    assert kinds >= ({"L", "P", "N"} if language is Language.ENGLISH else {"L", "M", "P", "N"})
+    assert kinds >= ({"L", "P", "N"} if language is ENGLISH else {"L", "M", "P", "N"})
     words = normalize.tokens(told)
     assert words != told.encode().split(), "normalisation changes nothing here"
     assert fingerprint(words + words[::-1] + words[::2] + words[::3]).signature, "too few shingles to pin the signature"
 
 
 def test_a_compiled_road_that_leads_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fingerprint_version.warm_up() is True
+    assert version.warm_up() is True
     monkeypatch.setattr(road, "PERMUTATIONS", (permutations.MULTIPLIERS, permutations.ADDENDS + np.uint64(1)))
     with pytest.raises(RuntimeError, match="cache"):
-        fingerprint_version.warm_up()
+        version.warm_up()
 
 
 def test_where_nothing_may_be_compiled_the_plain_road_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(road, "compiled_road", lambda: None)
-    monkeypatch.setattr(fingerprint_version, "compiled_road", lambda: None)
-    assert fingerprint_version.warm_up() is False
+    monkeypatch.setattr(version, "compiled_road", lambda: None)
+    assert version.warm_up() is False

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.normalize import Located, located, tokens
 from neardup.records import Language
 
@@ -24,6 +23,7 @@ from tests.core.text.test_normalize import (
     unhurried,
 )
 from tests.support.graphemes import FAMILY, GRAPHEME_PARTS, boundaries
+from tests.support.languages import TEXTS
 
 wild = st.one_of(
     in_one_script,

@@ -24,7 +24,7 @@ def reached(start: int, among: list[Edge]) -> dict[int, int]:
 
 
 @given(edges, times)
-def test_a_cluster_is_all_that_flags_lead_to(found: list[Edge], published: dict[int, int | None]) -> None:
+def test_cluster_is_a_connected_component(found: list[Edge], published: dict[int, int | None]) -> None:
     made = clusters(found, published)
     stories = {story for edge in found for story in edge[:2]}
     assert {frozenset(cluster.stories) for cluster in made} == {frozenset(reached(s, found)) for s in stories}
@@ -32,7 +32,7 @@ def test_a_cluster_is_all_that_flags_lead_to(found: list[Edge], published: dict[
 
 
 @given(edges, times)
-def test_a_cluster_names_its_earliest_story_its_weakest_edge_and_two_far_apart(
+def test_cluster_names_earliest_story_weakest_edge_and_ends(
     found: list[Edge], published: dict[int, int | None]
 ) -> None:
     for cluster in clusters(found, published):
@@ -46,20 +46,18 @@ def test_a_cluster_names_its_earliest_story_its_weakest_edge_and_two_far_apart(
 
 
 @given(edges.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))), times)
-def test_the_order_of_the_flags_changes_nothing(
-    both: tuple[list[Edge], list[Edge]], published: dict[int, int | None]
-) -> None:
+def test_order_of_edges_changes_nothing(both: tuple[list[Edge], list[Edge]], published: dict[int, int | None]) -> None:
     assert clusters(both[0], published) == clusters(both[1], published)
 
 
 @given(edges, times)
-def test_each_story_is_told_its_cluster(found: list[Edge], published: dict[int, int | None]) -> None:
+def test_each_story_maps_to_its_cluster(found: list[Edge], published: dict[int, int | None]) -> None:
     made = clusters(found, published)
     wanted = {story: (one.stories[0], len(one.stories)) for one in made for story in one.stories}
     assert by_story(found, published) == wanted
 
 
-def test_a_chain_is_long_and_a_clique_is_not() -> None:
+def test_chain_is_long_and_clique_is_not() -> None:
     [chain] = clusters([(1, 2, 0.9), (2, 3, 0.5), (3, 4, 0.8)], {1: 30, 2: 20, 3: 10, 4: 40})
     assert chain == Cluster((3, 2, 1, 4), (2, 3, 0.5), (1, 4), 3)
     [clique] = clusters([(1, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)], {})

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.text.normalize import tokens
 from neardup.core.verify import passages as passages_module
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.passages import MIN_PASSAGE, Passage, passages
 from neardup.records import Language
+
+from tests.support.languages import SAMPLED, TEXTS
 
 few_words = st.lists(st.sampled_from("abc"), max_size=30).map("".join)
 # The letters of a word are the words of a story; refrains, so that runs are long, repeated and overlap.
@@ -99,23 +100,23 @@ def grams(words: list[int]) -> set[tuple[int, ...]]:
 
 @thorough
 @given(pairs)
-def test_passages_are_what_tiling_word_by_word_gives(told: tuple[str, str]) -> None:
-    a, b = map(story, told)
+def test_passages_equal_tiling_word_by_word(words: tuple[str, str]) -> None:
+    a, b = map(story, words)
     with all_pairs:
         assert plain(assert_passages(a, b)) == tiled(a, b)
 
 
 @thorough
 @given(pairs)
-def test_where_refrains_are_too_many_to_pair_the_passages_still_hold_and_none_is_left(told: tuple[str, str]) -> None:
+def test_passages_are_complete_despite_many_refrains(words: tuple[str, str]) -> None:
     with one_pair_a_gram:
-        assert_passages(*map(story, told))
+        assert_passages(*map(story, words))
 
 
 @thorough
 @given(pairs)
-def test_the_first_passage_is_the_longest_run(told: tuple[str, str]) -> None:
-    a, b = map(story, told)
+def test_first_passage_is_the_longest_run(words: tuple[str, str]) -> None:
+    a, b = map(story, words)
     longest = longest_run(a, b)
     with all_pairs:
         found = passages(a, b)
@@ -123,26 +124,26 @@ def test_the_first_passage_is_the_longest_run(told: tuple[str, str]) -> None:
 
 
 @given(stories, st.booleans())
-def test_a_story_and_itself_share_one_passage_of_all_words(told: str, repetitive: bool) -> None:
-    a = story(told)
+def test_story_shares_one_passage_with_itself(words: str, repetitive: bool) -> None:
+    a = story(words)
     with mock.patch.object(passages_module, "MAX_PAIRS", 1 if repetitive else passages_module.MAX_PAIRS):
         assert passages(a, a) == ([Passage(0, 0, len(a))] if len(a) >= MIN_PASSAGE else [])
 
 
-@given(stories.filter(lambda told: len(told) >= MIN_PASSAGE), st.tuples(*[st.integers(0, 30)] * 4))
-def test_a_run_planted_in_unrelated_stories_is_found_whole(planted: str, around: tuple[int, ...]) -> None:
+@given(stories.filter(lambda words: len(words) >= MIN_PASSAGE), st.tuples(*[st.integers(0, 30)] * 4))
+def test_run_planted_in_unrelated_stories_is_found(planted: str, around: tuple[int, ...]) -> None:
     before_a, after_a, before_b, after_b = ([f"{side}{n}" for n in range(many)] for side, many in enumerate(around))
     found = passages(story([*before_a, *planted, *after_a]), story([*before_b, *planted, *after_b]))
     assert found == [Passage(len(before_a), len(before_b), len(planted))]
 
 
 @given(st.integers(0, MIN_PASSAGE - 1), stories)
-def test_what_is_shorter_than_a_passage_has_none(words: int, told: str) -> None:
-    assert passages(story(told[:words]), story(told)) == []
+def test_texts_shorter_than_a_passage_share_none(count: int, words: str) -> None:
+    assert passages(story(words[:count]), story(words)) == []
 
 
-@pytest.mark.parametrize("language", Language)
-def test_a_word_replaced_parts_a_passage_in_every_language(language: Language) -> None:
+@pytest.mark.parametrize("language", SAMPLED)
+def test_replaced_word_splits_a_passage_in_every_language(language: Language) -> None:
     words = [f"{word.decode()}{n}" for n in range(5) for word in tokens(TEXTS[language])]
     other = list(words)
     other[12] = "another"
@@ -177,8 +178,8 @@ REPETITIVE = {
 
 @pytest.mark.parametrize("name", REPETITIVE)
 def test_repetitive_stories_are_covered(name: str) -> None:
-    told_a, told_b, share = REPETITIVE[name]
-    a, b = story(told_a), story(told_b)
+    words_a, words_b, share = REPETITIVE[name]
+    a, b = story(words_a), story(words_b)
     found = passages(a, b)
     assert sum(one.words for one in found) >= share * len(a), "of a's words"
     for places in ([(p.start_a, p.words) for p in found], [(p.start_b, p.words) for p in found]):
@@ -187,10 +188,10 @@ def test_repetitive_stories_are_covered(name: str) -> None:
         assert np.array_equal(a[one.start_a :][: one.words], b[one.start_b :][: one.words])
 
 
-def test_pairs_grow_with_the_words_and_not_with_their_square() -> None:
+def test_gram_pairs_grow_linearly_with_words() -> None:
     """The time itself decides nothing; a square of 10,000 would not fit into memory."""
-    for told_a, told_b, _ in REPETITIVE.values():
+    for words_a, words_b, _ in REPETITIVE.values():
         at_a, at_b = passages_module._paired(
-            passages_module._grams(story(told_a)), passages_module._grams(story(told_b))
+            passages_module._grams(story(words_a)), passages_module._grams(story(words_b))
         )
         assert len(at_a) == len(at_b) <= LONG * passages_module.MAX_PAIRS**0.5

@@ -1,4 +1,4 @@
-"""Fixtures of the desk's tests: a browser, and ledgers that the real command has filled."""
+"""Fixtures of the desk's tests: a browser, and ledgers filled by the real command."""
 
 import os
 import shutil
@@ -20,31 +20,31 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the screenshots: $SCREENSHOTS, or `screenshots` among pytest's."""
+    """The folder for screenshots: $SCREENSHOTS, or `screenshots` in pytest's temporary folder."""
     return browsers.shots_folder(tmp_path_factory.getbasetemp() / "screenshots")
 
 
 def filled(folder: Path, config: str) -> Neardup:
-    """A command of its own whose ledger holds what the configuration lists."""
-    made = Neardup(folder, {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")})
-    made.configure(config)
-    ended = made("backfill", "--json")
+    """A command whose ledger has been backfilled by this configuration."""
+    neardup = Neardup(folder, {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")})
+    neardup.configure(config)
+    ended = neardup("backfill", "--json")
     assert ended.code == 0, ended.err
-    return made
+    return neardup
 
 
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
-    """The samples, found by the real command; not to be judged: see `own`."""
+    """A ledger of the samples, shared by all tests: tests that change verdicts use `private_copy`."""
     return filled(tmp_path_factory.mktemp("samples"), embedded())
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Callable[[Neardup], Neardup]:
-    """A copy of a command and its ledger, to be judged in."""
+def private_copy(tmp_path: Path) -> Callable[[Neardup], Neardup]:
+    """Makes a copy of a command and its ledger for one test."""
 
     def copy(of: Neardup) -> Neardup:
-        folder = tmp_path / "own"
+        folder = tmp_path / "copy"
         shutil.copytree(of.folder, folder)
         return Neardup(folder, of.env)
 

@@ -1,5 +1,5 @@
-"""The desk is usable with a keyboard and a screen reader: every control is reached by Tab and shows it, has a name,
-headings and landmarks are in order.  The rules are those of WCAG 2.2 that a script can check.
+"""The desk is usable with a keyboard and a screen reader: every control is reachable by Tab, shows the focus and has a
+name; headings and landmarks are in order.  The rules are those of WCAG 2.2 that a script can check.
 """
 
 from collections.abc import Iterator
@@ -41,45 +41,46 @@ def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureReque
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_keeps_the_rules(asha: Moderator, path: str) -> None:
+def test_page_passes_the_accessibility_audit(asha: Moderator, path: str) -> None:
     page = asha.go(path)
     assert page.evaluate(AUDIT) == []
     asha.expect_status(404)
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_control_is_reached_by_tab_and_shows_it(asha: Moderator, path: str) -> None:
+def test_every_control_is_reachable_by_tab(asha: Moderator, path: str) -> None:
     page = asha.go(path)
     page.evaluate("document.activeElement.blur()")
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    wanted = page.evaluate(
+    controls = page.evaluate(
         f"""() => [...document.querySelectorAll(`{CONTROLS}`)].flatMap((one, n) => one.checkVisibility() ? [n] : [])"""
     )
     reached = set()
-    for _ in range(2 * len(wanted) + 2):
+    for _ in range(2 * len(controls) + 2):
         page.keyboard.press("Tab")
-        at = page.evaluate(FOCUSED)
-        if at is None:
+        focused = page.evaluate(FOCUSED)
+        if focused is None:
             continue
-        assert at["shown"], f"the focus is not seen on {at['html']}"
-        assert at["inside"], f"the focus is outside the window on {at['html']}"
-        reached.add(at["n"])
-    missed = set(wanted) - reached
+        assert focused["shown"], f"the focus is invisible on {focused['html']}"
+        assert focused["inside"], f"the focus is outside the window on {focused['html']}"
+        reached.add(focused["n"])
+    unreached = set(controls) - reached
     html = page.evaluate(
-        f"missed => missed.map(n => document.querySelectorAll(`{CONTROLS}`)[n].outerHTML.slice(0, 120))", sorted(missed)
+        f"unreached => unreached.map(n => document.querySelectorAll(`{CONTROLS}`)[n].outerHTML.slice(0, 120))",
+        sorted(unreached),
     )
-    assert not missed, f"not reached by Tab: {html}"
+    assert not unreached, f"not reached by Tab: {html}"
     asha.expect_status(404)
 
 
-def test_the_first_tab_skips_to_the_content(asha: Moderator) -> None:
+def test_first_tab_skips_to_the_content(asha: Moderator) -> None:
     page = asha.go("/pair/4100001/4100007")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_less_motion_is_respected(browser: Browser, desk: Desk, shots: Path) -> None:
+def test_reduced_motion_is_respected(browser: Browser, desk: Desk, shots: Path) -> None:
     with signed_in(browser, desk, shots, reduced_motion="reduce") as asha:
         page = asha.go("/pair/4100001/4100007")
         moving = "one => parseFloat(getComputedStyle(one).transitionDuration) > 0"

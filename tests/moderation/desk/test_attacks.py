@@ -1,5 +1,5 @@
-"""A story whose title, author and text are attacks harms nobody: nothing of it runs, is rendered, or bursts the page;
-nothing of it is logged.
+"""Attacks in the title, author and text of stories fail: nothing is run, rendered as markup, wider than the page, or
+logged.
 """
 
 from collections.abc import Iterator
@@ -35,12 +35,12 @@ ATTACKS = {
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     """A ledger with a pair for each attack."""
     folder = tmp_path_factory.mktemp("attacks")
-    told = []
+    stories = []
     for n, attack in enumerate(ATTACKS.values()):
         text = f"<p>{prose(n)} {escape(attack)} {prose(100 + n)}</p><script>alert('page')</script>"
-        told += [(1000 + 2 * n + side, f"{attack} {side}", text) for side in (0, 1)]
+        stories += [(1000 + 2 * n + side, f"{attack} {side}", text) for side in (0, 1)]
     authors = [attack for attack in ATTACKS.values() for _ in (0, 1)]
-    return filled(folder, write(folder / "corpus", told, author_id=authors))
+    return filled(folder, write(folder / "corpus", stories, author_id=authors))
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +52,13 @@ def desk(attacked: Neardup) -> Iterator[Desk]:
 @pytest.fixture(params=[WIDE, NARROW], ids=["wide", "narrow"])
 def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureRequest) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots, window=request.param) as moderator:
-        moderator.page.on("request", lambda asked: _only_here(moderator, asked.url))
+        moderator.page.on("request", lambda request: _report_foreign_request(moderator, request.url))
         yield moderator
 
 
-def _only_here(moderator: Moderator, url: str) -> None:
+def _report_foreign_request(moderator: Moderator, url: str) -> None:
     if not url.startswith(moderator.address):
-        moderator.problems.append(f"a request elsewhere: {url}")
+        moderator.problems.append(f"a request to another site: {url}")
 
 
 def pairs(desk: Desk) -> list[tuple[int, int]]:
@@ -67,33 +67,33 @@ def pairs(desk: Desk) -> list[tuple[int, int]]:
 
 
 def test_every_attack_is_flagged(desk: Desk) -> None:
-    assert len(pairs(desk)) >= len(ATTACKS) - 1, "a test of attacks that are not shown shows nothing"
+    assert len(pairs(desk)) >= len(ATTACKS) - 1, "the attacks are not flagged, so the pages do not show them"
 
 
-def test_the_queue_shows_them_as_text(asha: Moderator, desk: Desk) -> None:
+def test_queue_shows_attacks_as_text(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/?status=every")
     assert page.locator("a.row").count() == len(pairs(desk))
     expect(page.get_by_text("<script>alert(1)</script>").first).to_be_visible()
     expect(page.get_by_text("{{ 7 * 7 }}").first).to_be_visible()
-    assert asha.fits(), "a long word bursts the page"
+    assert asha.fits(), "a long word is wider than the page"
     tall = page.evaluate("Math.max(...[...document.querySelectorAll('.queue > li')].map(row => row.offsetHeight))")
-    assert tall < 1000, "a title takes a screen"
+    assert tall < 1000, "a title fills the screen"
     asha.shot(f"attacks-queue-{page.viewport_size['width']}")  # type: ignore[index]
 
 
-def test_pairs_and_clusters_show_them_as_text(asha: Moderator, desk: Desk) -> None:
+def test_pairs_and_clusters_show_attacks_as_text(asha: Moderator, desk: Desk) -> None:
     for a, b in pairs(desk):
         for path in (f"/pair/{a}/{b}", f"/cluster/{a}"):
             page = asha.go(path)
             expect(page.get_by_role("button", name="Plagiarism")).to_be_visible()
             assert asha.fits(), path
             assert not page.locator("main iframe, main img, main script, main style, main form[action^=http]").count()
-            assert "\u202e" not in page.content(), "writing is turned round"
+            assert "\u202e" not in page.content(), "a direction override is on the page"
         asha.go(f"/pair/{a}/{b}")
         asha.shot(f"attack-{a}-{page.viewport_size['width']}", whole=False)  # type: ignore[index]
 
 
-def test_search_and_notes_are_text_too(asha: Moderator, desk: Desk) -> None:
+def test_search_and_notes_show_attacks_as_text(asha: Moderator, desk: Desk) -> None:
     a, b = pairs(desk)[0]
     for attack in ATTACKS.values():
         page = asha.go("/")
@@ -110,7 +110,7 @@ def test_search_and_notes_are_text_too(asha: Moderator, desk: Desk) -> None:
     expect(page.locator("blockquote").first).to_contain_text("<script>alert(1)</script>")
 
 
-def test_nothing_of_them_is_logged(browser: Browser, attacked: Neardup, shots: Path) -> None:
+def test_attacks_and_input_are_not_logged(browser: Browser, attacked: Neardup, shots: Path) -> None:
     with serving(attacked) as desk, signed_in(browser, desk, shots, "SECRETNAME") as asha:
         for a, b in pairs(desk):
             asha.go(f"/pair/{a}/{b}")
@@ -122,7 +122,7 @@ def test_nothing_of_them_is_logged(browser: Browser, attacked: Neardup, shots: P
         page.keyboard.press("5")
         page.wait_for_url("**done=**")
         assert desk.end() == 0
-        said = "".join(desk.log)
-    assert '"verdict": "not_similar"' in said, "that somebody judged is logged"
+        logged = "".join(desk.log)
+    assert '"verdict": "not_similar"' in logged, "the verdict is not logged"
     for secret in ("SECRET", "alert", "evil", "क", prose(0)[:20], "HYPERLINK", "GET", "Traceback"):
-        assert secret not in said, f"{secret!r} is logged: {said}"
+        assert secret not in logged, f"{secret!r} is logged: {logged}"

@@ -1,5 +1,5 @@
-"""The page of a pair as a file, in a real browser: passages lead to each other with the script and without it, folds
-open, stories stay within their frames, and nothing breaks the page's own policy.
+"""The page of a pair as a file, in a real browser: passages link to each other with and without the script, folds open,
+stories stay inside their frames, and nothing violates the page's own policy.
 """
 
 from collections.abc import Iterator
@@ -9,19 +9,21 @@ from typing import Any
 
 import pytest
 from neardup.core.verify.clusters import clusters
+from neardup.languages import SHIPPED
 from neardup.moderation.evidence.graph import graph
 from neardup.moderation.evidence.page import render_evidence
 from neardup.query.evidence import evidence
 from neardup.records import Language
 from playwright.sync_api import Browser, Page
 
-from tests.moderation.test_evidence_page import ATTACKS, CODES
-from tests.support.compared_stories import THRESHOLDS, with_text
+from tests.moderation.test_evidence_page import ATTACKS
+from tests.support.compared_stories import THRESHOLDS, story_of
 from tests.support.desk_browser import NARROW, WIDE
+from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, SAMPLED, TAMIL
 from tests.support.sample_texts import AROUND, STORIES
 
 EDGES = [(1, 2, 0.81), (2, 3, 0.55), (1, 4, 1.0), (3, 5, 0.7)]
-IN_SIGHT = """(name) => {  // a passage begins within both its story's frame and the window
+IN_VIEW = """(name) => {  // the start of a passage is visible in its story's frame and in the window
     const mark = document.getElementById(name), frame = mark.closest(".story").getBoundingClientRect();
     const at = mark.getClientRects()[0];
     return at.top >= Math.max(0, frame.top) && at.bottom <= Math.min(innerHeight, frame.bottom);
@@ -29,90 +31,90 @@ IN_SIGHT = """(name) => {  // a passage begins within both its story's frame and
 
 
 def written(folder: Path, language: Language, *, hostile: str = "") -> str:
-    """A file of two stories of a language: passages in another order, edits, and other text between; its address."""
+    """Write a page of two stories whose passages are in different order, with edits and other text; returns its URL."""
     parts = [story.split() for story in STORIES[language][:3]]
     edited = [f"{word}ं" if n % 40 == 20 else word for n, word in enumerate(parts[0])]
-    foreign = list(AROUND[language].others[2])
+    foreign = list(AROUND[language].stories[2])
     texts = [
         "\n\n".join(" ".join(words) for words in ([hostile], parts[0], foreign * 3, parts[1])),
         "\n\n".join(" ".join(words) for words in (parts[1], parts[2] * 3, edited, [hostile])),
     ]
     a, b = (
-        with_text(
+        story_of(
             text, id=n, language=str(language), title=f"{hostile} {' '.join(parts[n][:5])}", author_id=f"7{hostile}"
         )
         for n, text in enumerate(texts, 1)
     )
     [cluster] = clusters(EDGES, {})
-    page = render_evidence(evidence(a, b, THRESHOLDS), a, b, graph(cluster, EDGES, (1, 2), {3: hostile}))
+    page = render_evidence(evidence(a, b, THRESHOLDS), a, b, graph(cluster, EDGES, (1, 2), {3: hostile}), SHIPPED)
     (folder / "pair.html").write_text(page, encoding="utf-8")
     return (folder / "pair.html").as_uri()
 
 
 @contextmanager
 def opened(browser: Browser, address: str, window: tuple[int, int] = WIDE, **options: Any) -> Iterator[Page]:
-    """The page, of which the browser must have nothing to complain."""
+    """The opened page; fails at the end if the browser reported an error, a dialog, or a request."""
     context = browser.new_context(viewport={"width": window[0], "height": window[1]}, **options)
     page = context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append(dialog.message))  # it stays, and so the test ends
-    page.on("request", lambda request: wrong.append(request.url) if not request.is_navigation_request() else None)
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", lambda dialog: problems.append(dialog.message))  # left open, so that the test fails
+    page.on("request", lambda request: problems.append(request.url) if not request.is_navigation_request() else None)
     try:
         page.goto(address)
         yield page
-        assert wrong == []
+        assert problems == []
     finally:
         context.close()
 
 
-def wait_until_in_sight(page: Page, name: str) -> None:
-    page.wait_for_function(IN_SIGHT, arg=name)
+def wait_until_in_view(page: Page, name: str) -> None:
+    page.wait_for_function(IN_VIEW, arg=name)
 
 
-def last(page: Page) -> int:
-    """The number of the last passage in A, which stands first in B."""
+def last_passage(page: Page) -> int:
+    """The number of the last passage in A, which is the first in B."""
     return page.locator('[data-side="a"] .jump').count()
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
-def test_a_passage_leads_to_its_other_side(browser: Browser, tmp_path: Path, script: bool) -> None:
-    address = written(tmp_path, Language.ENGLISH)
+def test_passage_links_to_its_other_side(browser: Browser, tmp_path: Path, script: bool) -> None:
+    address = written(tmp_path, ENGLISH)
     with opened(browser, address, java_script_enabled=script) as page:
         page.locator("#b1 .jump").click()
         if script:
-            wait_until_in_sight(page, "a1")
+            wait_until_in_view(page, "a1")
             page.locator("mark.flash").first.wait_for()
             page.wait_for_function("() => !document.querySelector('mark.flash')")
         else:
             assert page.url.endswith("#a1")
-        n = last(page)
+        n = last_passage(page)
         page.locator(f"#a{n} .jump").click()
         if script:
-            wait_until_in_sight(page, f"b{n}")
-            wait_until_in_sight(page, f"a{n}")
+            wait_until_in_view(page, f"b{n}")
+            wait_until_in_view(page, f"a{n}")
         else:
             assert page.url.endswith(f"#b{n}")
 
 
-def test_words_of_a_passage_are_as_good_as_its_number(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, written(tmp_path, Language.HINDI)) as page:
-        n = last(page)
-        assert not page.evaluate(IN_SIGHT, f"a{n}")
+def test_click_on_a_passage_scrolls_to_its_other_side(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, HINDI)) as page:
+        n = last_passage(page)
+        assert not page.evaluate(IN_VIEW, f"a{n}")
         page.locator(f'[data-side="b"] mark[data-passage="{n}"]').last.click(position={"x": 20, "y": 8})
-        wait_until_in_sight(page, f"a{n}")
+        wait_until_in_view(page, f"a{n}")
 
 
-def test_keys_step_through_the_passages_and_open_the_folds(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, written(tmp_path, Language.TAMIL), reduced_motion="reduce") as page:
+def test_keys_step_through_passages_and_open_folds(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, TAMIL), reduced_motion="reduce") as page:
         for name in ("1", "2", "3"):
             page.keyboard.press("n")
-            wait_until_in_sight(page, f"a{name}")
-            wait_until_in_sight(page, f"b{name}")
+            wait_until_in_view(page, f"a{name}")
+            wait_until_in_view(page, f"b{name}")
             assert page.evaluate("document.activeElement.closest('mark').id") == f"a{name}"
         page.keyboard.press("p")
-        wait_until_in_sight(page, "b2")
+        wait_until_in_view(page, "b2")
         folds = page.locator(".story details.fold")
         assert folds.count() >= 2
         assert page.locator(".story details[open]").count() == 0
@@ -124,43 +126,45 @@ def test_keys_step_through_the_passages_and_open_the_folds(browser: Browser, tmp
         assert page.locator(".story details[open]").count() == 1
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", SAMPLED)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_each_language_by_day_and_night(
+def test_each_language_in_light_and_dark_scheme(
     browser: Browser, tmp_path: Path, shots: Path, language: Language, scheme: str
 ) -> None:
     with opened(browser, written(tmp_path, language), color_scheme=scheme) as page:
         frame = page.locator('[data-side="a"] .story')
         assert frame.get_attribute("lang") == CODES[language]
         height = page.evaluate("(e) => parseFloat(getComputedStyle(e).lineHeight) / 17", frame.element_handle())
-        assert height >= (1.6 if language is Language.ENGLISH else 1.7)
-        assert page.evaluate("document.documentElement.scrollHeight - document.body.clientHeight") < 2, "a void below"
+        assert height >= (1.6 if language is ENGLISH else 1.7)
+        assert page.evaluate("document.documentElement.scrollHeight - document.body.clientHeight") < 2, (
+            "empty space below"
+        )
         page.screenshot(path=shots / f"evidence-{language.lower()}-{scheme}.png")
 
 
 @pytest.mark.parametrize("window", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_an_attack_stays_within_the_page(
+def test_hostile_text_stays_inside_the_page(
     browser: Browser, tmp_path: Path, shots: Path, window: tuple[int, int]
 ) -> None:
-    address = written(tmp_path, Language.HINDI, hostile=" ".join(ATTACKS))
+    address = written(tmp_path, HINDI, hostile=" ".join(ATTACKS))
     with opened(browser, address, window) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= window[0]
         page.screenshot(path=shots / f"evidence-attacked-{window[0]}.png", full_page=window == WIDE)
         assert page.locator("main").count() == 1
         heights = page.evaluate("[...document.querySelectorAll('.side header')].map((one) => one.clientHeight)")
-        assert max(heights) < 400, "a title or a name takes the room of the story"
+        assert max(heights) < 400, "a title or a name takes the space of the story"
 
 
-def test_on_a_narrow_screen_passages_stand_in_pairs(browser: Browser, tmp_path: Path, shots: Path) -> None:
-    address = written(tmp_path, Language.MALAYALAM)
+def test_narrow_screen_shows_passages_in_pairs(browser: Browser, tmp_path: Path, shots: Path) -> None:
+    address = written(tmp_path, MALAYALAM)
     with opened(browser, address, NARROW, is_mobile=True, has_touch=True) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
         first = page.locator(".pair").first
         a, b = (first.locator("dd").nth(n).bounding_box() for n in (0, 1))
         assert a is not None and b is not None
-        assert a["y"] + a["height"] <= b["y"], "A's words stand above B's"
+        assert a["y"] + a["height"] <= b["y"], "A's words are not above B's"
         page.screenshot(path=shots / "evidence-narrow.png", full_page=True)
         first.locator("dt a").first.click()
-        wait_until_in_sight(page, "a1")
+        wait_until_in_view(page, "a1")
     with opened(browser, address, WIDE) as page:
         assert not page.locator(".pair").first.is_visible()

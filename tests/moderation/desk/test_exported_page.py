@@ -1,4 +1,4 @@
-"""The page of an export in a real browser: read in any window and chosen from by keyboard, without a script."""
+"""The page of an export in a real browser: it fits any window, and its filters work by keyboard and without scripts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,34 +26,34 @@ def exported(samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @contextmanager
 def opened(browser: Browser, path: Path, *, dark: bool = False, wide: bool = True) -> Iterator[Page]:
-    """The page, its scripts allowed to run if it had any; nothing may have been asked for, nor have gone wrong."""
+    """The opened page, with scripts enabled; fails at the end after a request, a dialog, or an error."""
     width, height = WIDE if wide else NARROW
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
-    wrong: list[str] = []
+    problems: list[str] = []
 
-    def asked(dialog: Dialog) -> None:
-        wrong.append(dialog.message)
+    def on_dialog(dialog: Dialog) -> None:
+        problems.append(dialog.message)
         dialog.dismiss()
 
-    def requested(request: Request) -> None:
+    def on_request(request: Request) -> None:
         if request.url != path.as_uri():
-            wrong.append(request.url)
+            problems.append(request.url)
 
     page = context.new_page()
-    page.on("console", lambda message: wrong.append(message.text))
-    page.on("dialog", asked)
-    page.on("request", requested)
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("dialog", on_dialog)
+    page.on("request", on_request)
     try:
         page.goto(path.as_uri())
         yield page
-        assert not wrong, wrong
+        assert not problems, problems
     finally:
         context.close()
 
 
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize("dark", [True, False])
-def test_it_is_read_in_any_window(browser: Browser, exported: Path, shots: Path, dark: bool, wide: bool) -> None:
+def test_page_fits_any_window(browser: Browser, exported: Path, shots: Path, dark: bool, wide: bool) -> None:
     with opened(browser, exported, dark=dark, wide=wide) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text("21 flagged pairs")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the window"
@@ -62,7 +62,7 @@ def test_it_is_read_in_any_window(browser: Browser, exported: Path, shots: Path,
         page.screenshot(path=shots / f"{name}.png", full_page=True)
 
 
-def test_pairs_are_chosen_by_keyboard_without_a_script(browser: Browser, exported: Path) -> None:
+def test_filters_work_by_keyboard_without_a_script(browser: Browser, exported: Path) -> None:
     with opened(browser, exported) as page:
         shown = page.locator("article:visible")
         expect(shown).to_have_count(21)
@@ -82,7 +82,7 @@ def test_pairs_are_chosen_by_keyboard_without_a_script(browser: Browser, exporte
         expect(page.get_by_text("No pair of this kind in this language.")).to_be_hidden()
 
 
-def test_a_title_that_attacks_is_read(browser: Browser, tmp_path: Path, shots: Path) -> None:
+def test_hostile_titles_stay_text(browser: Browser, tmp_path: Path, shots: Path) -> None:
     rows = [
         pair(flag_id=n, story_title=title, matched_title=title, story_author_id=title) for n, title in enumerate(TITLES)
     ]

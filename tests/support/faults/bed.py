@@ -21,8 +21,8 @@ from neardup.core.text.html import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.ledger.dead_letters import Choice
 from neardup.pages import s3
-from neardup.pages.adaptive_limit import Concurrency
-from neardup.pages.reader_pool import OnRecord
+from neardup.pages.adaptive_limit import AdaptiveLimit
+from neardup.pages.reader_pool import RecordInFlight
 from neardup.pages.results import NotModified, PageResult, ShingledResult, failure_of
 from neardup.pages.store import Pages, path_of
 from neardup.pipeline.summary import RunSummary
@@ -70,13 +70,13 @@ class Threads:
     cpu_seconds = 0.0
 
     def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
-        self.concurrency = Concurrency(most)
+        self.concurrency = AdaptiveLimit(most)
         self._content = content
         self._pages = Pages(content)
         self._extraction = extraction
 
     async def read(
-        self, story: Story, etag: str | None, *, alone: bool = False, record: OnRecord = lambda _: nullcontext()
+        self, story: Story, etag: str | None, *, alone: bool = False, record: RecordInFlight = lambda _: nullcontext()
     ) -> PageResult:
         path = path_of(self._content, story)
         try:
@@ -106,8 +106,8 @@ class Threads:
         async with self.concurrency.slot():
             return await asyncio.to_thread(fetch_page, self._pages, path, etag)
 
-    def close(self) -> None:
-        """Nothing is kept open."""
+    async def aclose(self) -> None:
+        """There is nothing to close."""
 
 
 @contextmanager
@@ -138,12 +138,12 @@ class Bed:
         """What law 8 compares."""
         return state(Neardup(self.folder, {}))
 
-    async def once(self, command: str, letters: Choice | None = None) -> RunSummary:
+    async def once(self, command: str, dead_letters: Choice | None = None) -> RunSummary:
         async with open_app(load(self.folder / "config.toml")) as app:
-            return await run_once(app, command, asyncio.Event(), letters=letters)
+            return await run_once(app, command, asyncio.Event(), dead_letters=dead_letters)
 
-    def run(self, command: str, letters: Choice | None = None) -> RunSummary:
-        return asyncio.run(self.once(command, letters))
+    def run(self, command: str, dead_letters: Choice | None = None) -> RunSummary:
+        return asyncio.run(self.once(command, dead_letters))
 
 
 def listed_letters(neardup: Neardup, *arguments: str) -> dict[str, Any]:

@@ -17,20 +17,22 @@ from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.verify.scores import hash_rows
 from neardup.index import packed_buckets
 from neardup.index.sqlite import COLUMN_BITS
-from neardup.records import ISO_CODES, LANGUAGES, Language
+from neardup.languages import LANGUAGES
+from neardup.records import Language
+
+from tests.support.languages import CODES
 
 KEYS_PER_READ = 5000
 INDEXES = ("sqlite", "documented", "compact")
-CODES = {language: code for code, language in ISO_CODES.items()}
 BANDING = Banding()
 SCORES = "hamming, jaccard, containment_a, containment_b, longest_run_words, estimated"
 QUERIES = {  # numbers and times may differ
     "stories": "SELECT id, language, text_hash, simhash, signature, shingles, updated_at FROM stories ORDER BY id",
     "flags": f"SELECT a, b, kind, status, {SCORES} FROM flags ORDER BY a, b",
-    "near misses": f"SELECT a, b, {SCORES} FROM candidates WHERE judged_at IS NOT NULL ORDER BY a, b",
-    "pending": "SELECT a, b FROM candidates WHERE judged_at IS NULL ORDER BY a, b",
+    "near misses": f"SELECT a, b, {SCORES} FROM candidates WHERE verified_at IS NOT NULL ORDER BY a, b",
+    "pending": "SELECT a, b FROM candidates WHERE verified_at IS NULL ORDER BY a, b",
     "verdicts": "SELECT a, b, kind, verdict, note, moderator, undone_by FROM verdicts ORDER BY a, b, verdict_id",
-    "kept": "SELECT k.a, k.b, verdict FROM kept k JOIN verdicts USING (verdict_id) ORDER BY 1, 2",
+    "kept": "SELECT k.a, k.b, verdict FROM suppressed_pairs k JOIN verdicts USING (verdict_id) ORDER BY 1, 2",
     "dead letters": "SELECT key, reason FROM dead_letters ORDER BY key",
     "languages": "SELECT name, stories FROM languages ORDER BY name",
     "runs under way": "SELECT command FROM runs WHERE status = 'running'",
@@ -81,9 +83,9 @@ def index_faults(ledger: Path, kind: str, url: str = "") -> list[str]:
         last = int(db.execute("SELECT value FROM meta WHERE key = 'last_seq'").fetchone()[0])
         if kind == "sqlite":
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
-            sizes = dict(db.execute("SELECT language, stories FROM index_sizes WHERE stories"))
+            sizes = dict(db.execute("SELECT language, stories FROM index_languages WHERE stories"))
             buckets = {row: packed_numbers(data) for row, data in db.execute("SELECT * FROM index_buckets")}
-            wanted = _wanted(ledger_stories, packed_buckets.recorded_bits(marks["bits"]))
+            wanted = _wanted(ledger_stories, packed_buckets.recorded_bits(marks["bits"], LANGUAGES))
             faults = (
                 [] if marks.get("applied") == last else [f"applied {marks.get('applied')}, the ledger is at {last}"]
             )
@@ -161,7 +163,9 @@ def _read_all(client: Any, command: str, pattern: str) -> Iterator[tuple[str, An
 
 
 def _compact(client: Any, ledger_stories: list[LedgerStory], last: int) -> list[str]:
-    wanted = _wanted(ledger_stories, packed_buckets.recorded_bits((client.get("neardup:bits") or b"").decode()))
+    wanted = _wanted(
+        ledger_stories, packed_buckets.recorded_bits((client.get("neardup:bits") or b"").decode(), LANGUAGES)
+    )
     sizes = {str(language): int(client.get(f"neardup:stories:{code}") or 0) for language, code in CODES.items()}
     counted = {language: n for language, n in sizes.items() if n}
     return [
@@ -178,7 +182,7 @@ def _documented(client: Any, ledger_stories: list[LedgerStory], last: int) -> li
         for band, value in enumerate(band_values(story.simhash)):
             sets[f"{story.language}:{band}:{value}"].add(story.id)
         digits[f"simhashes:{story.language}"][story.id] = story.simhash.hex()
-    names = {language: str(language) for language in Language}
+    names = {language: str(language) for language in LANGUAGES}
     found = {
         key: {int(member) for member in members}
         for name in names.values()
@@ -186,7 +190,7 @@ def _documented(client: Any, ledger_stories: list[LedgerStory], last: int) -> li
     }
     hashes = {
         key: {int(field): value.decode() for field, value in client.hgetall(key).items()}
-        for key in (f"simhashes:{language}" for language in Language)
+        for key in (f"simhashes:{language}" for language in LANGUAGES)
         if client.exists(key)
     }
     assert all(0 <= int(key.split(":")[1]) < BANDS for key in found), list(found)
@@ -196,7 +200,7 @@ def _documented(client: Any, ledger_stories: list[LedgerStory], last: int) -> li
         for key in have.keys() | want.keys()
         if have.get(key) != want.get(key)
     ]
-    bits = dict.fromkeys(Language, BAND_BITS)
+    bits = dict.fromkeys(LANGUAGES, BAND_BITS)
     wanted = _wanted(ledger_stories, bits, blocks=False)
     return out + list(_misplaced(_packed_keys(client, names, "sketch:"), wanted, ledger_stories, last))
 

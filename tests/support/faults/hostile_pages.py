@@ -10,11 +10,12 @@ from pathlib import Path
 
 import webencodings
 from neardup.config import Content
-from neardup.core.fingerprint.version import TEXTS
 from neardup.core.text.html import MOST_TAGS
 from neardup.pages.watchdog import cpu_seconds
 from neardup.records import Language, Skip
 from webencodings.labels import LABELS as SPELLINGS
+
+from tests.support.languages import TEXTS
 
 READ = "fingerprinted"
 PROSE = " ".join(TEXTS.values())

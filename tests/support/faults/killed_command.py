@@ -40,7 +40,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],
     "replay": [(writer, "replay")],
     "catch up": [(module, "catch_up") for module in (writer, prepare, maintenance)],
-    "verify": [(flags, "decide")],
+    "verify": [(flags, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
     "rebuild": [(run, "rebuild"), (maintenance, "rebuild")],
@@ -149,7 +149,7 @@ def judge(ledger: str, a: str, b: str, verdict: str) -> None:
     assert flag is not None, f"{a} and {b} are not flagged"
     seen = verdicts.state(db, [flag["flag_id"]])
     if flag["status"] == "open" and verdict != "open":
-        verdicts.judge(db, [flag["flag_id"]], Verdict(verdict), "as seen", "Asha", seen)
+        verdicts.decide(db, [flag["flag_id"]], Verdict(verdict), "as seen", "Asha", seen)
     elif flag["status"] != "open" and verdict == "open":
         verdicts.undo(db, verdicts.of_pair(db, int(a), int(b))[0]["decision"], "Binu", seen)
     db.close()

@@ -138,6 +138,6 @@ def installation() -> Iterator[Installation]:
             pytest.skip("other users cannot read the program, and mounting it elsewhere takes CAP_SYS_ADMIN")
         assert ended.code == 0, f"other users cannot run the program: {ended.err}"
         warm_up = installed.outsider.command("status")
-        warm_up[warm_up.index("-m") :] = ["-c", "from neardup.core import golden; golden.warm_up()"]
+        warm_up[warm_up.index("-m") :] = ["-c", "from neardup.core.fingerprint.version import warm_up; warm_up()"]
         subprocess.run(warm_up, env=installed.outsider.env, cwd="/", check=True)  # fills the cache of compiled kernels
         yield installed

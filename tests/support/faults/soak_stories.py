@@ -4,7 +4,7 @@ import random
 import time
 from pathlib import Path
 
-from neardup.records import LANGUAGES
+from neardup.languages import LANGUAGES
 
 COPY_EVERY, COPY_OF = 50, 25  # the original of a copy comes COPY_OF stories before it
 WORDS, VOCABULARY = 100, 20_000

@@ -1,16 +1,16 @@
 """Bands of the two fingerprints, and how many of them two stories must share.
 
-A SimHash is cut into 8 bands of 16 bits.  Two hashes that differ in at most d bits differ in at
-most d bands; so of d + 1 groups of bands at least one is equal as a whole (Manku, Jain and
-Das Sarma, WWW 2007).  Looking up "all bands of group g are equal" for each g finds every hash
-within distance d.  With 8 bands there are at most 8 groups, so d is at most 7.
+A SimHash is cut into 8 bands of 16 bits, and the bands into groups.  Two hashes that differ in at most d bits differ in
+at most d groups, so of d + 1 groups at least one is equal (Manku, Jain and Das Sarma, WWW 2007).  Looking up the
+stories that share a group, for each of the d + 1 groups, finds every hash within distance d.  As 8 bands make at most
+8 groups, d is at most 7.
 
-By the same argument, of d + 2 blocks at least two are equal.  A packed index (neardup.index.packed_buckets)
-stands on these: a bucket need not be small then, for a stranger seldom stands in two.
+By the same argument, of d + 2 blocks of bits at least two are equal.  A packed index (neardup.index.packed_buckets)
+uses blocks: its buckets may be large, because unrelated stories seldom share two of them.
 
-A signature is cut into bands of two adjacent rows (Indyk and Motwani, STOC 1998; Leskovec, Rajaraman
-and Ullman, "Mining of Massive Datasets", chapter 3): of 32 bands two stories of Jaccard similarity J
-share each with probability J^2, and candidates share at least `shared` of them.
+A signature is cut into bands of two adjacent rows (Indyk and Motwani, STOC 1998; Leskovec, Rajaraman and Ullman,
+"Mining of Massive Datasets", chapter 3).  Two stories of Jaccard similarity J share each of up to 32 bands with
+probability J^2, and candidates share at least `shared` of them.
 """
 
 from dataclasses import dataclass
@@ -32,19 +32,19 @@ SHARED_BLOCKS = 2
 HASH_BITS = 128
 WORD_BITS = 64
 BAND_BITS = 16
-ODD = np.uint16(40503)  # Knuth, "The Art of Computer Programming", volume 3, section 6.4
+MULTIPLIER = np.uint16(40503)  # 2^16 / golden ratio (Knuth, volume 3, section 6.4)
 
 
 Numbers = npt.NDArray[np.uint32]  # the ledger's story numbers
-Values = npt.NDArray[np.uint16]
+Values = npt.NDArray[np.uint16]  # of bands or blocks
 
 
 @dataclass(frozen=True, slots=True)
 class Banding:
-    """How the stories of a language are banded and looked up.
+    """How the fingerprints of a language are banded and looked up.
 
-    `hamming` must not be missed by a lookup; `bands` are those of the signature, of which a candidate
-    shares at least `shared`; of a bucket no more than `max_bucket` members are looked at.
+    A lookup finds every story within the Hamming distance `hamming`, and those that share at least `shared` of the
+    first `bands` bands of the signature.  It reads at most `max_bucket` members of each bucket.
     """
 
     hamming: int = 3
@@ -55,7 +55,7 @@ class Banding:
 
 @cache
 def groups(distance: int) -> tuple[range, ...]:
-    """Band numbers 0..7 in distance + 1 runs, as even as can be: four pairs for distance 3.
+    """The bands 0 to 7 divided into distance + 1 groups of nearly equal size: four pairs for distance 3.
 
     Raises ValueError for a distance that 8 bands cannot guarantee.
     """
@@ -76,11 +76,10 @@ def band_values(simhash: bytes) -> list[str]:
 
 
 def block_values(simhashes: npt.NDArray[np.uint64], distance: int, bits: int) -> Values:
-    """(n, 2) SimHashes -> (n, distance + 2): each block hashed to so many bits, 16 at most.
+    """The blocks of (n, 2) SimHashes, each hashed to `bits` bits, at most 16: (n, distance + 2).
 
-    Two hashes within the distance are equal in SHARED_BLOCKS blocks at least.  In prose the bits of a
-    SimHash lean to one side, and some 16 of them are alike in a hundredth of a language; hashing all the
-    bits of a block spreads its buckets evenly.
+    Two hashes within the distance share at least SHARED_BLOCKS blocks.  In prose the bits of a SimHash are biased: some
+    16 of them are equal in one story of a hundred.  Hashing all the bits of a block makes the buckets even.
     """
     words = simhashes.view(">u8").astype(np.uint64)
     count = distance + SHARED_BLOCKS
@@ -90,21 +89,21 @@ def block_values(simhashes: npt.NDArray[np.uint64], distance: int, bits: int) ->
 
 
 def _bits(words: npt.NDArray[np.uint64], start: int, stop: int) -> npt.NDArray[np.uint64]:
-    """Bits start to stop, 64 at most, of two words, the most significant first."""
+    """Bits start to stop, at most 64 of them, of (n, 2) words; bit 0 is the most significant: (n,)."""
     if stop <= WORD_BITS:
-        found = words[:, 0] >> np.uint64(WORD_BITS - stop)
+        bits = words[:, 0] >> np.uint64(WORD_BITS - stop)
     elif start >= WORD_BITS:
-        found = words[:, 1] >> np.uint64(HASH_BITS - stop)
+        bits = words[:, 1] >> np.uint64(HASH_BITS - stop)
     else:
-        found = words[:, 0] << np.uint64(stop - WORD_BITS) | words[:, 1] >> np.uint64(HASH_BITS - stop)
-    return np.asarray(found & np.uint64((1 << stop - start) - 1))
+        bits = words[:, 0] << np.uint64(stop - WORD_BITS) | words[:, 1] >> np.uint64(HASH_BITS - stop)
+    return np.asarray(bits & np.uint64((1 << stop - start) - 1))
 
 
 def narrowed(signatures: SignatureRows, bands: int, bits: int) -> Values:
-    """(n, 64) signatures -> (n, bands): each band hashed to so many bits, 16 at most.
+    """The first bands of (n, 64) signatures, each hashed to `bits` bits, at most 16: (n, bands).
 
-    16 bits are the band as it is.  To fewer it is hashed, for dropping its last bits would join a frequent
-    row's neighbours, and make the fullest buckets fuller.
+    With 16 bits a band is left as it is.  With fewer it is hashed, not cut, because values next to a frequent value
+    would fall into its bucket, which is among the fullest already.
     """
     values = np.ascontiguousarray(signatures[:, : bands * ROWS_A_BAND]).view(">u2").astype(np.uint16)
-    return values if bits == BAND_BITS else values * ODD >> np.uint16(BAND_BITS - bits)
+    return values if bits == BAND_BITS else values * MULTIPLIER >> np.uint16(BAND_BITS - bits)

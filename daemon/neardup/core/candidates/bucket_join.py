@@ -1,202 +1,224 @@
-"""Who meets whom in runs of stories that are equal in a band: the inner loop of a sweep.
+"""The bucket join: all pairs of stories that share a bucket, each pair once.  The inner loop of a sweep.
 
-The members of a run are taken one by one, and each meets those before it that are equal in a second band
-too: a chain of members a value, whose head stands in a table that fits a processor's cache.  A template
-copied a thousand times would be met again for every two bands.  So members come in the order of the first
-band outside the key: those equal in it, who met for an earlier key, stand side by side in a chain, and a
-chain is entered behind them.
+Keys and buckets.  A key is two bands (first, second) in ascending order, or one band.  The stories with equal values
+in the bands of a key form a bucket, and every two members of a bucket are a candidate pair.
 
-A pair belongs to the first of its keys that has a value which is not hot, for that is never cut (see
-neardup.core.candidates.heavy_buckets); where all are hot, to the first that compares it.
+Join.  The caller sorts the stories by the first band of a key, so that a bucket is a part of a *run* of equal values.
+Each run is joined on the second band by a hash join: a member is compared with the chain of earlier members that have
+its value, and then put at the head of that chain.  The table of heads fits a processor's cache.  Under a key of
+one band, the whole run is one chain.
+
+Each pair once.  A pair that shares k bands shares k(k - 1) / 2 buckets.  It is found in the first of its keys (in
+lexicographic order) that has a light value: such a bucket is never truncated (see heavy_buckets).  If all shared
+values are heavy, it is found in the first key whose truncated bucket still compares it.  So a pair's key follows from
+the values alone, and found pairs need not be remembered.
+
+Skipping.  In a template copied a thousand times every pair shares nearly every bucket, and rejecting it there again
+and again would cost most of the time.  So the caller orders each run by the *outside band*, the first band that is
+not the key's first.  Members with equal values in it, which an earlier key has compared, are adjacent in a chain, and
+a member enters its chain behind them, by `skips`.
+
+Truncation.  A bucket of more than max_bucket members is truncated to its first max_bucket by position.  A forward
+pass chains only these and compares each member with those chained before it; a backward pass compares the excluded
+members with those that the forward pass chained after them.
 """
 
 import numpy as np
 from numba import njit
 
-from neardup.core.candidates.heavy_buckets import Columns, Positions, bound
+from neardup.core.candidates.heavy_buckets import BandValues, Positions, truncation_limit
 from neardup.core.candidates.join_buffers import (
-    BACK,
-    BAND_VALUES,
-    BEGUN,
-    CUTS,
-    FOUND,
-    IS_CUT,
-    NEXT,
-    NOBODY,
+    BACKWARD,
+    END_OF_CHAIN,
+    HAS_TRUNCATED,
+    HASH_SLOTS,
+    NEXT_MEMBER,
+    PAIRS,
     RUN,
-    SECOND,
+    RUN_IS_PREPARED,
+    SECOND_BAND,
     STEPS,
-    Desk,
-    Key,
+    TRUNCATED,
+    JoinBuffers,
+    Keys,
     Runs,
     Stories,
 )
 from neardup.core.jit import compiled
 
-MAX_STEPS = 1 << 24  # between two pauses: about a tenth of a second
+MAX_STEPS = 1 << 24  # before the join pauses: about a tenth of a second
 
 
 @compiled
-def meet(stories: Stories, runs: Runs, key: Key, desk: Desk) -> None:
-    """Find pairs, until there is no room for another member's, something is cut, MAX_STEPS are made, or runs are over.
+def join_buckets(stories: Stories, runs: Runs, keys: Keys, buffers: JoinBuffers) -> None:
+    """Find pairs until all runs are joined, a bucket is truncated, MAX_STEPS are made, or the output buffer is full.
 
-    They are over when at[RUN] is their number.  What is cut must be among desk.cuts when it goes on.
+    The join is complete when cursor[RUN] is the number of runs.  Before it is resumed, the buckets it truncated must be
+    added to `buffers.truncations`.
     """
-    at, most = desk.at, key.rules.most
-    at[FOUND] = at[CUTS] = at[STEPS] = 0
-    while at[RUN] < len(runs.edges) - 1:
-        run = runs.members[runs.edges[at[RUN]] : runs.edges[at[RUN] + 1]]
-        if not at[BEGUN]:
+    cursor, max_bucket = buffers.cursor, keys.rules.max_bucket
+    cursor[PAIRS] = cursor[TRUNCATED] = cursor[STEPS] = 0
+    while cursor[RUN] < len(runs.edges) - 1:
+        run = runs.members[runs.edges[cursor[RUN]] : runs.edges[cursor[RUN] + 1]]
+        if not cursor[RUN_IS_PREPARED]:
+            second = cursor[SECOND_BAND]
             for n in range(len(run)):
-                desk.values[n] = 0 if at[SECOND] == key.band else stories.columns[run[n], at[SECOND]]
-                desk.first[n] = True
-            at[BEGUN] = 1
-            at[CUTS] = at[IS_CUT] = _cut(run, most, desk) if len(run) > most else 0
-            if at[CUTS]:
+                buffers.values[n] = 0 if second == keys.first_band else stories.band_values[run[n], second]
+                buffers.is_chained[n] = True
+            cursor[RUN_IS_PREPARED] = 1
+            cursor[TRUNCATED] = _truncate_buckets(run, max_bucket, buffers) if len(run) > max_bucket else 0
+            cursor[HAS_TRUNCATED] = cursor[TRUNCATED]
+            if cursor[TRUNCATED]:
                 return
-        if len(run) > most:
-            _chain_hot(stories, run, key, desk)
+        if len(run) > max_bucket:
+            _join_heavy_run(stories, run, keys, buffers)
         else:
-            _chain(stories, run, key, desk, False)
-        if at[NEXT] == len(run):
-            _go_on(len(run), key, desk)
-        if at[STEPS] > MAX_STEPS or at[FOUND] + most > len(desk.left):
+            _join_run(stories, run, keys, buffers, False)
+        if cursor[NEXT_MEMBER] == len(run):
+            _finish_pass(len(run), keys, buffers)
+        if cursor[STEPS] > MAX_STEPS or cursor[PAIRS] + max_bucket > len(buffers.left):
             return
 
 
 @compiled
-def _go_on(members: int, key: Key, desk: Desk) -> None:
-    """From the end of a run to its beginning, and from there to its next second band, or to the next run."""
-    at = desk.at
+def _finish_pass(members: int, keys: Keys, buffers: JoinBuffers) -> None:
+    """Empty the chains, and move to the run's backward pass, its next second band, or the next run."""
+    cursor = buffers.cursor
     for n in range(members):
-        desk.heads[desk.values[n]] = NOBODY
-    at[NEXT] = 0
-    at[BACK] = at[IS_CUT] and not at[BACK]
-    if not at[BACK]:
-        at[BEGUN] = 0
-        at[SECOND] += 1
-        if at[SECOND] == key.stop:
-            at[SECOND] = key.start
-            at[RUN] += 1
+        buffers.heads[buffers.values[n]] = END_OF_CHAIN
+    cursor[NEXT_MEMBER] = 0
+    cursor[BACKWARD] = cursor[HAS_TRUNCATED] and not cursor[BACKWARD]
+    if not cursor[BACKWARD]:
+        cursor[RUN_IS_PREPARED] = 0
+        cursor[SECOND_BAND] += 1
+        if cursor[SECOND_BAND] == keys.stop:
+            cursor[SECOND_BAND] = keys.start
+            cursor[RUN] += 1
 
 
-@njit(inline="always")  # called once a second band of every run: a call would cost as much as the work
-def _chain(stories: Stories, run: Positions, key: Key, desk: Desk, is_hot: bool) -> None:
-    """Chain the first members of a run, each meeting those before it; then backwards the others, meeting these."""
-    columns, rows, rules = stories.columns, stories.rows, key.rules
-    second, back, found, steps = desk.at[SECOND], desk.at[BACK], desk.at[FOUND], desk.at[STEPS]
-    outside, alone = 0 if key.band else 1, key.start == key.band
-    all_hot, unsure = False, 1 << key.band
-    n = desk.at[NEXT]
-    while n < len(run) and steps <= MAX_STEPS and found + rules.most <= len(desk.left):
-        one = len(run) - 1 - n if back else n
-        other = behind = head = desk.heads[desk.values[one]]
-        if head != NOBODY:
-            if is_hot or alone:
-                all_hot, unsure = _doubts(stories, run[one], key, desk, is_hot)
-            if outside < second and columns[run[one], outside] == columns[run[head], outside]:
-                behind = desk.skips[head]
-                if not unsure >> outside & 1:
-                    other = behind
-        if desk.first[one]:
-            desk.links[one] = head
-            desk.skips[one] = behind
-            desk.heads[desk.values[one]] = one
-            if back:
-                other = NOBODY
-        while other != NOBODY:
-            a, b = run[one], run[other]
+@njit(inline="always")  # called for each second band of each run: a call would cost as much as the work
+def _join_run(stories: Stories, run: Positions, keys: Keys, buffers: JoinBuffers, is_heavy: bool) -> None:
+    """Compare each member of a run with its chain, from NEXT_MEMBER on, and chain it; `is_heavy` if the run is.
+
+    In the backward pass, only the members that are not chained are compared.
+    """
+    band_values, fingerprints, rules = stories.band_values, stories.fingerprints, keys.rules
+    second, backward = buffers.cursor[SECOND_BAND], buffers.cursor[BACKWARD]
+    pairs, steps = buffers.cursor[PAIRS], buffers.cursor[STEPS]
+    outside, single_band = 0 if keys.first_band else 1, keys.start == keys.first_band
+    all_heavy, ignored = False, 1 << keys.first_band
+    n = buffers.cursor[NEXT_MEMBER]
+    while n < len(run) and steps <= MAX_STEPS and pairs + rules.max_bucket <= len(buffers.left):
+        member = len(run) - 1 - n if backward else n
+        other = skip = head = buffers.heads[buffers.values[member]]
+        if head != END_OF_CHAIN:
+            if is_heavy or single_band:
+                all_heavy, ignored = _heavy_key(stories, run[member], keys, buffers, is_heavy)
+            if outside < second and band_values[run[member], outside] == band_values[run[head], outside]:
+                skip = buffers.skips[head]
+                if not ignored >> outside & 1:
+                    other = skip
+        if buffers.is_chained[member]:
+            buffers.links[member] = head
+            buffers.skips[member] = skip
+            buffers.heads[buffers.values[member]] = member
+            if backward:
+                other = END_OF_CHAIN
+        while other != END_OF_CHAIN:
+            a, b = run[member], run[other]
             if (
-                not _met(columns, a, b, unsure, second)
-                and _equal(rows, a, b) >= rules.least
-                and _equal(columns, a, b) >= rules.shared
-                and not (all_hot and _belongs_elsewhere(stories, a, b, key, desk))
+                not _share_earlier_band(band_values, a, b, ignored, second)
+                and _equal_columns(fingerprints, a, b) >= rules.min_bytes
+                and _equal_columns(band_values, a, b) >= rules.min_bands
+                and not (all_heavy and _belongs_to_other_key(stories, a, b, keys, buffers))
             ):
-                desk.left[found] = min(a, b)
-                desk.right[found] = max(a, b)
-                found += 1
+                buffers.left[pairs] = min(a, b)
+                buffers.right[pairs] = max(a, b)
+                pairs += 1
             steps += 1
-            other = desk.links[other]
+            other = buffers.links[other]
         steps += 1
         n += 1
-    desk.at[NEXT], desk.at[FOUND], desk.at[STEPS] = n, found, steps
+    buffers.cursor[NEXT_MEMBER], buffers.cursor[PAIRS], buffers.cursor[STEPS] = n, pairs, steps
 
 
-@compiled  # apart: were it a branch of `meet`, short runs would take several times as long
-def _chain_hot(stories: Stories, run: Positions, key: Key, desk: Desk) -> None:
-    _chain(stories, run, key, desk, True)
+@compiled  # a function of its own: as a branch of `join_buckets` it makes short runs several times slower
+def _join_heavy_run(stories: Stories, run: Positions, keys: Keys, buffers: JoinBuffers) -> None:
+    _join_run(stories, run, keys, buffers, True)
 
 
 @compiled
-def _doubts(stories: Stories, story: int, key: Key, desk: Desk, is_hot: bool) -> tuple[bool, int]:
-    """Whether all values of a story's key are hot, and as bits the columns that do not tell who belongs elsewhere.
+def _heavy_key(stories: Stories, story: int, keys: Keys, buffers: JoinBuffers, is_heavy: bool) -> tuple[bool, int]:
+    """Whether all values of a story's key are heavy, and a bit mask of the bands to ignore in `_share_earlier_band`.
 
-    Another member of its chain that is equal to it in a column before the second one, not among these, belongs
-    to another key.
+    A pair of the bucket that shares a band before the second one belongs to another key, unless the band is ignored.
     """
-    hot, band, second = int(np.int64(stories.hot[story])), key.band, desk.at[SECOND]
-    alone = key.start == band
-    if not (is_hot and hot >> second & 1):
-        return False, hot if alone else hot & -(1 << band)
-    unsure, own = hot, bound(stories.columns, story, band, second, desk.cuts)
-    for column in range(second):
-        if hot >> column & 1 and column != band:
-            one, other = (column, column) if alone else (min(column, band), max(column, band))
-            limit = bound(stories.columns, story, one, other, desk.cuts)
-            if story < limit or own <= limit:  # the earlier key compares it with all of these
-                unsure &= ~(1 << column)
-    return True, unsure
+    heavy, first, second = int(np.int64(stories.heavy[story])), keys.first_band, buffers.cursor[SECOND_BAND]
+    single_band = keys.start == first
+    if not (is_heavy and heavy >> second & 1):
+        return False, heavy if single_band else heavy & -(1 << first)
+    ignored, own_limit = heavy, truncation_limit(stories.band_values, story, first, second, buffers.truncations)
+    for band in range(second):
+        if heavy >> band & 1 and band != first:
+            low, high = (band, band) if single_band else (min(band, first), max(band, first))
+            limit = truncation_limit(stories.band_values, story, low, high, buffers.truncations)
+            if story < limit or own_limit <= limit:  # the earlier key compares the story with the whole chain
+                ignored &= ~(1 << band)
+    return True, ignored
 
 
 @compiled
-def _met(columns: Columns, a: int, b: int, unsure: int, second: int) -> bool:
-    """Whether two stories are equal in a column before the second one whose bit in `unsure` is not set."""
-    column = 0
-    while column < second and (unsure >> column & 1 or columns[a, column] != columns[b, column]):
-        column += 1
-    return column < second
+def _share_earlier_band(band_values: BandValues, a: int, b: int, ignored: int, second: int) -> bool:
+    """Whether two stories share a band before the second one, other than the ignored ones."""
+    band = 0
+    while band < second and (ignored >> band & 1 or band_values[a, band] != band_values[b, band]):
+        band += 1
+    return band < second
 
 
 @compiled
-def _equal(table: Columns, a: int, b: int) -> np.uint8:
-    """In how many columns two stories are equal."""
-    same = np.uint8(0)
+def _equal_columns(table: BandValues, a: int, b: int) -> np.uint8:
+    """The number of columns in which rows a and b are equal."""
+    equal = np.uint8(0)
     for column in range(table.shape[1]):
-        same += np.uint8(table[a, column] == table[b, column])
-    return same
+        equal += np.uint8(table[a, column] == table[b, column])
+    return equal
 
 
 @compiled
-def _belongs_elsewhere(stories: Stories, a: int, b: int, key: Key, desk: Desk) -> bool:
-    """Whether two stories equal in a key of hot values are equal in a cold one too, or an earlier key compares them."""
-    columns, alone = stories.columns, key.start == key.band
-    for one in range(columns.shape[1]):
-        if columns[a, one] == columns[b, one] and not stories.hot[a] >> np.uint32(one) & np.uint32(1):
+def _belongs_to_other_key(stories: Stories, a: int, b: int, keys: Keys, buffers: JoinBuffers) -> bool:
+    """Whether two stories, in one bucket of heavy values, share a light value too, or an earlier key compares them."""
+    band_values, single_band = stories.band_values, keys.start == keys.first_band
+    for band in range(band_values.shape[1]):
+        if band_values[a, band] == band_values[b, band] and not stories.heavy[a] >> np.uint32(band) & np.uint32(1):
             return True
-    for one in range(key.band + 1):
-        if columns[a, one] == columns[b, one]:
-            for other in range(one if alone else one + 1, one + 1 if alone else columns.shape[1]):
-                if one == key.band and other == desk.at[SECOND]:
+    for first in range(keys.first_band + 1):
+        if band_values[a, first] == band_values[b, first]:
+            for second in range(
+                first if single_band else first + 1, first + 1 if single_band else band_values.shape[1]
+            ):
+                if first == keys.first_band and second == buffers.cursor[SECOND_BAND]:
                     return False
-                if columns[a, other] == columns[b, other] and min(a, b) < bound(columns, a, one, other, desk.cuts):
+                is_shared = band_values[a, second] == band_values[b, second]
+                if is_shared and min(a, b) < truncation_limit(band_values, a, first, second, buffers.truncations):
                     return True
     return False
 
 
 @compiled
-def _cut(run: Positions, most: int, desk: Desk) -> int:
-    """Mark who is not among the first `most` of a value; how many values have more."""
-    values = desk.values[: len(run)]
-    sizes = np.bincount(values, minlength=BAND_VALUES)
-    cuts = 0
+def _truncate_buckets(run: Positions, max_bucket: int, buffers: JoinBuffers) -> int:
+    """Truncate the buckets of a run that exceed `max_bucket`; returns their number."""
+    values = buffers.values[: len(run)]
+    sizes = np.bincount(values, minlength=HASH_SLOTS)
+    truncated = 0
     for n in range(len(run)):
         size = sizes[values[n]]
-        if size > most:
-            its = np.flatnonzero(values == values[n])
-            bound = np.sort(run[its])[most]
-            for member in its:
-                desk.first[member] = run[member] < bound
+        if size > max_bucket:
+            bucket = np.flatnonzero(values == values[n])
+            limit = np.sort(run[bucket])[max_bucket]
+            for member in bucket:
+                buffers.is_chained[member] = run[member] < limit
             sizes[values[n]] = 0
-            desk.cut[cuts] = run[n], desk.at[SECOND], size, bound
-            cuts += 1
-    return cuts
+            buffers.truncated[truncated] = run[n], buffers.cursor[SECOND_BAND], size, limit
+            truncated += 1
+    return truncated

@@ -1,7 +1,8 @@
-"""Values that more stories have than a story is compared with: only keys made of such can be cut.
+"""Heavy band values, shared by more than `max_bucket` stories, and the buckets truncated because of them.
 
-A pair that is equal in other values too belongs to a key that is never cut.  Of one that is equal in hot
-values only `Cuts` tells which key is the first to compare it.
+A bucket can exceed `max_bucket` only if all the band values of its key are heavy.  A pair that also shares a light
+value is therefore found in a bucket that is never truncated.  For a pair that shares heavy values only, `Truncations`
+tells which bucket is the first to compare it.
 """
 
 from collections.abc import Sequence
@@ -12,69 +13,81 @@ import numpy.typing as npt
 
 from neardup.core.jit import compiled
 
-Positions = npt.NDArray[np.int64]
-Columns = npt.NDArray[np.unsignedinteger]  # (n, c): of each story the values of its bands
-Hot = npt.NDArray[np.uint32]  # (n,): bit c is set where a story's value in column c is hot
+Positions = npt.NDArray[np.int64]  # of stories in the arrays of their fingerprints
+BandValues = npt.NDArray[np.unsignedinteger]  # (n, bands): the value of each story in each band
+HeavyBands = npt.NDArray[np.uint32]  # (n,): bit b is set if the story's value in band b is heavy
 
-PART_VALUES = 1 << 16
-UNBOUNDED = 1 << 62
+LOW_VALUES = 1 << 16  # distinct values of the low 16 bits of a band
+NOT_TRUNCATED = 1 << 62  # greater than any position
 
 
-class Cuts(NamedTuple):
-    """Groups of equal keys that were too long, ascending (see `group_of`), and each one's first position cut off."""
+class Truncations(NamedTuple):
+    """The m truncated buckets: `bucket_ids` (m,), ascending, and `limits` (m,), the first position that each excludes.
 
-    groups: npt.NDArray[np.uint64]
-    bounds: Positions
+    The stories of a truncated bucket are compared only with the members before its limit.
+    """
+
+    bucket_ids: npt.NDArray[np.uint64]
+    limits: Positions
 
     @classmethod
     def none(cls) -> Self:
         return cls(np.empty(0, np.uint64), np.empty(0, np.int64))
 
-    def and_more(self, groups: Sequence[int], bounds: Sequence[int]) -> Self:
-        """These and others."""
-        all_groups = np.append(self.groups, np.array(groups, np.uint64))
-        order = np.argsort(all_groups, kind="stable")
-        return type(self)(all_groups[order], np.append(self.bounds, bounds)[order])
+    def with_added(self, bucket_ids: Sequence[int], limits: Sequence[int]) -> Self:
+        """These truncations and the given ones."""
+        all_ids = np.append(self.bucket_ids, np.array(bucket_ids, np.uint64))
+        order = np.argsort(all_ids, kind="stable")
+        return type(self)(all_ids[order], np.append(self.limits, limits)[order])
 
 
-def hot_values(columns: Columns, positions: Positions, most: int) -> Hot:
-    """Which values more than `most` of the stories at these positions have; the other stories count for nothing."""
-    hot = np.zeros(len(columns), np.uint32)
-    for column in range(columns.shape[1]):
-        some = _with_a_hot_part(columns, positions, column, most)
-        _, whose, sizes = np.unique(columns[some, column], return_inverse=True, return_counts=True)
-        hot[some[sizes[whose] > most]] |= np.uint32(1 << column)
-    return hot
+def heavy_bands(band_values: BandValues, positions: Positions, max_bucket: int) -> HeavyBands:
+    """The heavy bands of each story: more than `max_bucket` of the stories at `positions` have its value in that band.
+
+    Stories at other positions are not counted, and get no bits.
+    """
+    heavy = np.zeros(len(band_values), np.uint32)
+    for band in range(band_values.shape[1]):
+        possible = _possibly_heavy(band_values, positions, band, max_bucket)
+        _, value_indices, counts = np.unique(band_values[possible, band], return_inverse=True, return_counts=True)
+        heavy[possible[counts[value_indices] > max_bucket]] |= np.uint32(1 << band)
+    return heavy
 
 
 @compiled
-def _with_a_hot_part(columns: Columns, positions: Positions, column: int, most: int) -> Positions:
-    """The stories of whose value in a column more than `most` have the last 16 bits."""
-    sizes = np.zeros(PART_VALUES, np.int64)
+def _possibly_heavy(band_values: BandValues, positions: Positions, band: int, max_bucket: int) -> Positions:
+    """The positions whose value may be heavy: more than `max_bucket` of the positions share its low 16 bits."""
+    counts = np.zeros(LOW_VALUES, np.int64)
     for position in positions:
-        sizes[columns[position, column] & (PART_VALUES - 1)] += 1
+        counts[band_values[position, band] & (LOW_VALUES - 1)] += 1
     kept = 0
-    if sizes.max() > most:
-        found = np.empty(len(positions), np.int64)
+    if counts.max() > max_bucket:
+        possible = np.empty(len(positions), np.int64)
         for position in positions:
-            found[kept] = position
-            kept += sizes[columns[position, column] & (PART_VALUES - 1)] > most
-        return found[:kept]
+            possible[kept] = position
+            kept += counts[band_values[position, band] & (LOW_VALUES - 1)] > max_bucket
+        return possible[:kept]
     return positions[:0]
 
 
 @compiled
-def bound(columns: Columns, story: int, one: int, other: int, cuts: Cuts) -> int:
-    """The first position cut off of a story's group in two columns, one < other, or in one, given twice."""
-    group = group_of(columns, story, one, other)
-    place = np.searchsorted(cuts.groups, group)
-    return cuts.bounds[place] if place < len(cuts.groups) and cuts.groups[place] == group else UNBOUNDED
+def truncation_limit(
+    band_values: BandValues, story: int, first_band: int, second_band: int, truncations: Truncations
+) -> int:
+    """The first position that a story's bucket under a key excludes, or NOT_TRUNCATED."""
+    bucket = bucket_id(band_values, story, first_band, second_band)
+    index = np.searchsorted(truncations.bucket_ids, bucket)
+    found = index < len(truncations.bucket_ids) and truncations.bucket_ids[index] == bucket
+    return truncations.limits[index] if found else NOT_TRUNCATED
 
 
 @compiled
-def group_of(columns: Columns, story: int, one: int, other: int) -> np.uint64:
-    """The number of those that are equal to a story in two columns of 16 bits, or in one of 32 bits at most."""
-    value = np.uint64(columns[story, other])
-    if one != other:
-        value |= np.uint64(columns[story, one]) << np.uint64(16)
-    return np.uint64(one << 5 | other) << np.uint64(32) | value
+def bucket_id(band_values: BandValues, story: int, first_band: int, second_band: int) -> np.uint64:
+    """A number that identifies a story's bucket under a key: its bands in the high half, their values in the low half.
+
+    The key is two bands of 16 bits, first_band < second_band, or one band of at most 32 bits, given twice.
+    """
+    value = np.uint64(band_values[story, second_band])
+    if first_band != second_band:
+        value |= np.uint64(band_values[story, first_band]) << np.uint64(16)
+    return np.uint64(first_band << 5 | second_band) << np.uint64(32) | value

@@ -1,91 +1,96 @@
-"""What a sweep's inner loop works on (see neardup.core.candidates.bucket_join)."""
+"""The inputs, state and output buffers of the bucket join (see neardup.core.candidates.bucket_join)."""
 
 from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.heavy_buckets import Columns, Cuts, Hot, Positions
+from neardup.core.candidates.heavy_buckets import BandValues, HeavyBands, Positions, Truncations
 
-Rows = npt.NDArray[np.uint8]  # (n, w): of each story its fingerprint
-Chain = npt.NDArray[np.int32]  # of a value or a member the member before
+FingerprintBytes = npt.NDArray[np.uint8]  # (n, width)
+ChainLinks = npt.NDArray[np.int32]  # indices of members in a run, or END_OF_CHAIN
 
-BAND_VALUES = 1 << 16
-RUN, SECOND, BEGUN, BACK, NEXT, IS_CUT, FOUND, CUTS, STEPS = range(9)
-NOBODY = -1
+HASH_SLOTS = 1 << 16  # one for each value of a band of 16 bits
+END_OF_CHAIN = -1
+# The elements of JoinBuffers.cursor: where the join resumes, ...
+RUN, SECOND_BAND, RUN_IS_PREPARED, BACKWARD, NEXT_MEMBER, HAS_TRUNCATED = range(6)
+# ... and what it did since it last resumed.
+PAIRS, TRUNCATED, STEPS = range(6, 9)
 
 
 class Stories(NamedTuple):
-    """Fingerprints by position, once as the values of their bands and once as bytes; both C-contiguous and writable."""
+    """Fingerprints of n stories, as band values and as bytes; both arrays are C-contiguous and writable."""
 
-    columns: Columns
-    rows: Rows
-    hot: Hot
+    band_values: BandValues
+    fingerprints: FingerprintBytes
+    heavy: HeavyBands
 
 
 class Runs(NamedTuple):
-    """The positions of the members of all runs; run r is members[edges[r]:edges[r + 1]]."""
+    """Stories grouped by their value in a band; the positions of run r are members[edges[r]:edges[r + 1]]."""
 
     members: Positions
     edges: Positions
 
 
-class Rules(NamedTuple):
-    """What makes a pair: it is equal in `shared` bands at least, and in `least` bytes.
+class JoinRules(NamedTuple):
+    """A pair must share at least `min_bands` bands and agree in at least `min_bytes` bytes of the fingerprints.
 
-    Of more than `most` members of equal keys each is compared with the first `most` only, by position.
+    In a bucket of more than `max_bucket` members, each member is compared only with the first `max_bucket` by position.
     """
 
-    shared: int
-    least: int
-    most: int
+    min_bands: int
+    min_bytes: int
+    max_bucket: int
 
 
-class Key(NamedTuple):
-    """The band of the runs, and the second ones, from `start` up to `stop`: those behind it, or itself alone."""
+class Keys(NamedTuple):
+    """The keys (first_band, second) for each second band in range(start, stop).
 
-    band: int
+    The second bands follow the first band; or there is only one, the first band itself: then a key is a single band.
+    """
+
+    first_band: int
     start: int
     stop: int
-    rules: Rules
+    rules: JoinRules
 
 
-class Desk(NamedTuple):
-    """What `meet` works on.  Of `at`, RUN, SECOND, BEGUN, BACK, NEXT and IS_CUT tell where to go on.
+class JoinBuffers(NamedTuple):
+    """The state of a join that can be resumed, and its output; m is the number of stories.
 
-    at[FOUND] pairs are put in `left` and `right`, as positions, left < right; and at[CUTS] groups of equal keys
-    that are too long in `cut`: one of its members, its second band, its size and its first position cut off.
-    Those that were cut before are in `cuts`.
+    Output: `cursor[PAIRS]` pairs of positions, left[i] < right[i]; and `cursor[TRUNCATED]` rows of `truncated`, each a
+    bucket that was just truncated: one of its members, its second band, its size, and the first position it excludes.
     """
 
-    at: Positions
-    heads: Chain
-    links: Chain
-    skips: Chain
-    values: npt.NDArray[np.uint16]
-    first: npt.NDArray[np.bool_]
-    left: Positions
-    right: Positions
-    cut: Positions
-    cuts: Cuts
+    cursor: Positions  # (9,): see the constants above
+    heads: ChainLinks  # (HASH_SLOTS,): for each value of the second band, the member that was chained last
+    links: ChainLinks  # (m,): for each chained member, the next one in its chain
+    skips: ChainLinks  # (m,): the same, but past the members with its value in the outside band
+    values: npt.NDArray[np.uint16]  # (m,): for each member of the run, its value in the second band
+    is_chained: npt.NDArray[np.bool_]  # (m,): false for members beyond the first max_bucket of their bucket
+    left: Positions  # (room,)
+    right: Positions  # (room,)
+    truncated: Positions  # (max_truncated, 4)
+    truncations: Truncations  # of all buckets that were truncated before
 
     @classmethod
-    def of(cls, stories: int, room: int, cuts: int) -> Self:
-        """For runs of so many stories, pairs and cuts at most."""
+    def allocate(cls, stories: int, room: int, max_truncated: int) -> Self:
+        """Buffers for so many stories, `room` pairs, and at most `max_truncated` truncated buckets in one run."""
         return cls(
             np.zeros(9, np.int64),
-            np.full(BAND_VALUES, NOBODY, np.int32),
+            np.full(HASH_SLOTS, END_OF_CHAIN, np.int32),
             np.empty(stories, np.int32),
             np.empty(stories, np.int32),
             np.empty(stories, np.uint16),
             np.empty(stories, np.bool_),
             np.empty(room, np.int64),
             np.empty(room, np.int64),
-            np.empty((cuts, 4), np.int64),
-            Cuts.none(),
+            np.empty((max_truncated, 4), np.int64),
+            Truncations.none(),
         )
 
-    def begin(self, key: Key) -> None:
-        """Go to the first run and its first second band."""
-        self.at[:] = 0
-        self.at[SECOND] = key.start
+    def start(self, keys: Keys) -> None:
+        """Move to the first run and the first second band."""
+        self.cursor[:] = 0
+        self.cursor[SECOND_BAND] = keys.start

@@ -1,4 +1,8 @@
-"""Which of many pairs of fingerprints are alike enough for a verifier: the inner loop of nominating."""
+"""Selects the pairs of similar fingerprints, which are worth verifying: the inner loop of nomination.
+
+Two stories are alike if they are of one language and either their SimHashes are within its Hamming distance, or their
+signatures share enough of its bands and agree in enough rows.  A missing signature agrees with none.
+"""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,39 +12,37 @@ from neardup.core.fingerprint.minhash import ROWS, SignatureRows
 from neardup.core.jit import compiled
 from neardup.core.verify.scores import HashRows
 
-Places = npt.NDArray[np.int64]
-Limits = npt.NDArray[np.int64]  # (languages, 4): hamming, bands, shared_bands, agreeing_rows
-Scores = tuple[npt.NDArray[np.bool_], Places, Places]
-Words = npt.NDArray[np.uint64]  # (n, 8): four bands each
-Arrays = tuple[npt.NDArray[np.uint8], HashRows, SignatureRows, npt.NDArray[np.bool_], Words]
+Indices = npt.NDArray[np.int64]
+Thresholds = npt.NDArray[np.int64]  # (languages, 4): hamming, bands, shared_bands, agreeing_rows
+Scores = tuple[npt.NDArray[np.bool_], Indices, Indices]  # of each pair: alike, rows that agree, bits that differ
+BandWords = npt.NDArray[np.uint64]  # (n, 8): signatures, four bands per word
+Arrays = tuple[npt.NDArray[np.uint8], HashRows, SignatureRows, npt.NDArray[np.bool_], BandWords]
 
 
-def alike(ones: FingerprintArrays, others: FingerprintArrays, left: Places, right: Places, limits: Limits) -> Scores:
-    """Pairs of stories by their places: which are alike, rows that agree, bits that differ.
-
-    Alike are two of one language that are within its Hamming distance, or share enough of its bands and
-    agree in enough rows; who has no signature agrees in none.
-    """
-    return _pairs(_arrays(ones), _arrays(others), left, right, limits)
+def alike(
+    ones: FingerprintArrays, others: FingerprintArrays, left: Indices, right: Indices, thresholds: Thresholds
+) -> Scores:
+    """Score the pairs of ones[left[i]] and others[right[i]]."""
+    return _score_pairs(_arrays(ones), _arrays(others), left, right, thresholds)
 
 
-def alike_inside(stories: FingerprintArrays, limits: Limits) -> tuple[Places, Places, Places, Places]:
-    """The pairs that are alike among these stories, left < right, with the rows that agree and the bits that differ."""
-    return _all_alike(stories, stories, limits, inside=True)
+def alike_inside(stories: FingerprintArrays, thresholds: Thresholds) -> tuple[Indices, Indices, Indices, Indices]:
+    """The pairs among these stories that are alike, left < right: left, right, rows that agree, bits that differ."""
+    return _all_alike(stories, stories, thresholds, inside=True)
 
 
 def alike_across(
-    ones: FingerprintArrays, others: FingerprintArrays, limits: Limits
-) -> tuple[Places, Places, Places, Places]:
-    """The same of one of the first and one of the others each."""
-    return _all_alike(ones, others, limits, inside=False)
+    ones: FingerprintArrays, others: FingerprintArrays, thresholds: Thresholds
+) -> tuple[Indices, Indices, Indices, Indices]:
+    """The pairs of one of `ones` and one of `others` that are alike, as in `alike_inside`."""
+    return _all_alike(ones, others, thresholds, inside=False)
 
 
 def _all_alike(
-    ones: FingerprintArrays, others: FingerprintArrays, limits: Limits, *, inside: bool
-) -> tuple[Places, Places, Places, Places]:
-    left, right = _each_with_each(_arrays(ones), _arrays(others), limits, inside)
-    _, rows, bits = alike(ones, others, left, right, limits)
+    ones: FingerprintArrays, others: FingerprintArrays, thresholds: Thresholds, *, inside: bool
+) -> tuple[Indices, Indices, Indices, Indices]:
+    left, right = _all_pairs_alike(_arrays(ones), _arrays(others), thresholds, inside)
+    _, rows, bits = alike(ones, others, left, right, thresholds)
     return left, right, rows, bits
 
 
@@ -50,8 +52,8 @@ def _arrays(stories: FingerprintArrays) -> Arrays:
 
 
 @compiled
-def _differing(one: HashRows, other: HashRows) -> int:
-    """Bits, counted in parallel (Warren, "Hacker's Delight", chapter 5)."""
+def _hamming(one: HashRows, other: HashRows) -> int:
+    """The Hamming distance; bits are counted in parallel (Warren, "Hacker's Delight", chapter 5)."""
     count = np.uint64(0)
     for word in range(2):
         x = one[word] ^ other[word]
@@ -63,7 +65,7 @@ def _differing(one: HashRows, other: HashRows) -> int:
 
 
 @compiled
-def _agreeing(one: SignatureRows, other: SignatureRows) -> int:
+def _count_agreeing_rows(one: SignatureRows, other: SignatureRows) -> int:
     count = 0
     for row in range(ROWS):
         count += one[row] == other[row]
@@ -71,7 +73,7 @@ def _agreeing(one: SignatureRows, other: SignatureRows) -> int:
 
 
 @compiled
-def _shared(one: SignatureRows, other: SignatureRows, bands: int) -> int:
+def _count_shared_bands(one: SignatureRows, other: SignatureRows, bands: int) -> int:
     count = 0
     for band in range(bands):
         count += (one[2 * band] == other[2 * band]) & (one[2 * band + 1] == other[2 * band + 1])
@@ -79,32 +81,35 @@ def _shared(one: SignatureRows, other: SignatureRows, bands: int) -> int:
 
 
 @compiled
-def _compared(one: int, other: int, ones: Arrays, others: Arrays, limits: Limits) -> tuple[bool, int, int]:
-    """Whether a pair is alike, the rows that agree, the bits that differ."""
+def _score_pair(one: int, other: int, ones: Arrays, others: Arrays, thresholds: Thresholds) -> tuple[bool, int, int]:
+    """The scores of one pair."""
     languages, simhashes, signatures, signed, _ = ones
     other_languages, other_simhashes, other_signatures, other_signed, _ = others
-    hamming, bands, shared_bands, agreeing_rows = limits[languages[one]]
-    bits, rows, shared = _differing(simhashes[one], other_simhashes[other]), 0, 0
+    hamming, bands, shared_bands, agreeing_rows = thresholds[languages[one]]
+    bits, rows, shared = _hamming(simhashes[one], other_simhashes[other]), 0, 0
     if signed[one] and other_signed[other]:
-        rows = _agreeing(signatures[one], other_signatures[other])
+        rows = _count_agreeing_rows(signatures[one], other_signatures[other])
         if rows >= agreeing_rows:
-            shared = _shared(signatures[one], other_signatures[other], bands)
-    met = bits <= hamming or shared >= shared_bands
-    return met and languages[one] == other_languages[other], rows, bits
+            shared = _count_shared_bands(signatures[one], other_signatures[other], bands)
+    is_alike = bits <= hamming or shared >= shared_bands
+    return is_alike and languages[one] == other_languages[other], rows, bits
 
 
 @compiled
-def _pairs(ones: Arrays, others: Arrays, left: Places, right: Places, limits: Limits) -> Scores:
-    worth = np.zeros(len(left), np.bool_)
+def _score_pairs(ones: Arrays, others: Arrays, left: Indices, right: Indices, thresholds: Thresholds) -> Scores:
+    is_alike = np.zeros(len(left), np.bool_)
     rows, bits = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
     for pair in range(len(left)):
-        worth[pair], rows[pair], bits[pair] = _compared(left[pair], right[pair], ones, others, limits)
-    return worth, rows, bits
+        is_alike[pair], rows[pair], bits[pair] = _score_pair(left[pair], right[pair], ones, others, thresholds)
+    return is_alike, rows, bits
 
 
 @compiled
-def _share_a_band(one: Words, other: Words) -> bool:
-    """Whether one of four 16-bit parts of a word is the same in both (Warren, "Hacker's Delight", section 6-1)."""
+def _share_a_band(one: BandWords, other: BandWords) -> bool:
+    """Whether two signatures share a band.
+
+    Finds equal 16-bit parts of words as zeros of their difference (Warren, "Hacker's Delight", section 6-1).
+    """
     zeros = np.uint64(0)
     for word in range(len(one)):
         x = one[word] ^ other[word]
@@ -113,20 +118,23 @@ def _share_a_band(one: Words, other: Words) -> bool:
 
 
 @compiled
-def _each_with_each(ones: Arrays, others: Arrays, limits: Limits, inside: bool) -> tuple[Places, Places]:
-    """Those that are alike; nearly all are strangers, whom a look at their hashes and bands tells."""
+def _all_pairs_alike(ones: Arrays, others: Arrays, thresholds: Thresholds, inside: bool) -> tuple[Indices, Indices]:
+    """The pairs that are alike: left, right.
+
+    Nearly all pairs are of unrelated stories, and cheap checks of their bands and SimHashes rule them out first.
+    """
     left, right, count = np.empty(64, np.int64), np.empty(64, np.int64), 0
     languages, simhashes, _, _, bands = ones
     other_languages, other_simhashes, _, _, other_bands = others
     for one in range(len(languages)):
-        hamming = limits[languages[one], 0]
+        hamming = thresholds[languages[one], 0]
         for other in range(one + 1 if inside else 0, len(other_languages)):
             if languages[one] != other_languages[other]:
                 continue
-            met = _share_a_band(bands[one], other_bands[other])
-            if not met and _differing(simhashes[one], other_simhashes[other]) > hamming:
+            shares_band = _share_a_band(bands[one], other_bands[other])
+            if not shares_band and _hamming(simhashes[one], other_simhashes[other]) > hamming:
                 continue
-            if not _compared(one, other, ones, others, limits)[0]:
+            if not _score_pair(one, other, ones, others, thresholds)[0]:
                 continue
             if count == len(left):
                 left, right = np.append(left, left), np.append(right, right)

@@ -1,4 +1,4 @@
-"""From what the bands brought up, the pairs worth a verifier's time."""
+"""Nomination: from the stories that lookups found, selects the pairs worth verifying."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.screen import alike, alike_across, alike_inside
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.records import LANGUAGES, NUMBER_OF, Banded, Language
+from neardup.records import Banded, Language
 
 T = TypeVar("T", bound=np.generic)
-Places = npt.NDArray[np.int64]
-NOBODY: Numbers = np.empty(0, np.uint32)
-NO_STORIES = FingerprintArrays.of(())
-MOST_UNSEEN = 10_000  # to compare so many with each of a batch takes ten milliseconds or so
+Indices = npt.NDArray[np.int64]
+NO_NUMBERS: Numbers = np.empty(0, np.uint32)
+NO_STORIES = FingerprintArrays.of((), {})
+MOST_UNSEEN = 10_000  # comparing so many with each story of a batch takes about ten milliseconds
 
 
 class Limits(Protocol):
-    """What a pair must show to be nominated, and how many matches of a story are kept."""
+    """The thresholds of nomination for a language, and the maximum of matches per story."""
 
     @property
     def hamming(self) -> int: ...
@@ -35,8 +35,8 @@ class Limits(Protocol):
     def max_matches(self) -> int: ...
 
 
-class Met(Protocol):
-    """The stories that the bands brought up for one, by id or by number."""
+class Found(Protocol):
+    """The stories that one lookup found, by id or by number."""
 
     @property
     def ids(self) -> Collection[int]: ...
@@ -46,49 +46,51 @@ class Met(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Nominee:
-    """One story of a batch with its matches, best first; `capped` were left out."""
+    """A story of a batch with the ids of its matches, best first; `capped` is the number of matches left out."""
 
     story_id: int
     matches: tuple[int, ...]
     capped: int
 
 
-Alike = tuple[Sequence[int], Banded]  # the ids of stories that share their fingerprints
+StoryGroup = tuple[Sequence[int], Banded]  # the ids of stories with equal fingerprints, and these fingerprints
 
 
 def nominate(
-    batch: Sequence[Alike],
-    met: Sequence[Met],
+    batch: Sequence[StoryGroup],
+    found: Sequence[Found],
     held: FingerprintArrays,
     limits: Mapping[Language, Limits],
     unseen: FingerprintArrays = NO_STORIES,
 ) -> list[Nominee]:
-    """For each story of a batch, those it met, in `held` or in the batch, that are worth comparing with it.
+    """For each story of a batch, its matches among the stories its lookup found, the batch, and `unseen`.
 
-    They are within the Hamming distance, or share enough bands and agree in enough rows.  `met` goes with
-    `batch`; `held` has, in order of their numbers, those of them that are still there.  `unseen` are stories
-    that no lookup could bring up yet, so they are compared with each of the batch.  An older version of a
-    story of the batch counts for nothing.  Best is who agrees in the most rows, then who is nearest, then
-    who has the lowest id.
+    A match is within the Hamming distance, or shares enough bands and agrees in enough rows.  `found` are the results
+    of the lookups of `batch`; `held` has, in order of their numbers, the found stories that still exist.  `unseen` are
+    stories that no lookup could find yet, so they are compared with each of the batch; both number their languages as
+    `held.names` does.  Older versions of the batch's own stories are ignored.  The best match agrees in the most rows,
+    then has the smallest Hamming distance, then the lowest id.
     """
-    mine = columns_of([banded for _, banded in batch])
+    batch_arrays = arrays_of([banded for _, banded in batch], held.names)
     members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
     sizes = np.array([len(ids) for ids, _ in batch], np.int64)
-    table = _table(limits)
+    thresholds = _threshold_table(limits, held.names)
     unseen = unseen.where(~np.isin(unseen.ids, members))
     others = held.where(~np.isin(held.ids, np.concatenate((members, unseen.ids))))
-    left, right = _met(met, others)
-    worth, rows, bits = alike(mine, others, left, right, table)
-    pairs = [np.stack((left, -rows, bits, others.ids[right]))[:, worth]]
-    left, right, rows, bits = alike_across(mine, unseen, table)
+    left, right = _found_pairs(found, others)
+    is_alike, rows, bits = alike(batch_arrays, others, left, right, thresholds)
+    pairs = [np.stack((left, -rows, bits, others.ids[right]))[:, is_alike]]
+    left, right, rows, bits = alike_across(batch_arrays, unseen, thresholds)
     pairs.append(np.stack((left, -rows, bits, unseen.ids[right])))
-    left, right, rows, bits = alike_inside(mine, table)
-    twins = np.flatnonzero(sizes > 1)
-    left, right = np.concatenate((left, right, twins)), np.concatenate((right, left, twins))
-    rows = np.concatenate((rows, rows, ROWS * mine.signed[twins]))
-    bits = np.concatenate((bits, bits, np.zeros_like(twins)))
-    each = _spread((np.cumsum(sizes) - sizes)[right], sizes[right])
-    pairs.append(np.stack((*(np.repeat(column, sizes[right]) for column in (left, -rows, bits)), members[each])))
+    left, right, rows, bits = alike_inside(batch_arrays, thresholds)
+    # Within the batch: both directions of each pair, and stories with equal fingerprints, each paired with its group.
+    shared = np.flatnonzero(sizes > 1)
+    left, right = np.concatenate((left, right, shared)), np.concatenate((right, left, shared))
+    rows = np.concatenate((rows, rows, ROWS * batch_arrays.signed[shared]))
+    bits = np.concatenate((bits, bits, np.zeros_like(shared)))
+    each_member = _concatenated_ranges((np.cumsum(sizes) - sizes)[right], sizes[right])
+    scores = (np.repeat(column, sizes[right]) for column in (left, -rows, bits))
+    pairs.append(np.stack((*scores, members[each_member])))
     ranked = np.concatenate(pairs, axis=1)
     ranked = ranked[:, np.lexsort(ranked[::-1])]
     ends = np.searchsorted(ranked[0], np.arange(len(batch) + 1)).tolist()
@@ -101,55 +103,60 @@ def nominate(
     return nominees
 
 
-def together(met: Sequence[Met]) -> tuple[set[int], list[int]]:
-    """All ids and all numbers that were met, each once."""
-    return set[int]().union(*(one.ids for one in met)), np.unique(
-        np.concatenate([NOBODY, *(one.numbers for one in met)])
+def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:
+    """All ids and all numbers that the lookups found, without duplicates."""
+    return set[int]().union(*(one.ids for one in found)), np.unique(
+        np.concatenate([NO_NUMBERS, *(one.numbers for one in found)])
     ).tolist()
 
 
-def columns_of(bandeds: Sequence[Banded]) -> FingerprintArrays:
-    """Fingerprints that no ledger has numbered."""
-    return FingerprintArrays.of((0, 0, NUMBER_OF[one.language], one.simhash, one.signature) for one in bandeds)
+def arrays_of(bandeds: Sequence[Banded], names: Mapping[int, Language]) -> FingerprintArrays:
+    """Arrays of fingerprints without story numbers and ids; `names` maps numbers to languages."""
+    number_of = {name: number for number, name in names.items()}
+    rows = ((0, 0, number_of[one.language], one.simhash, one.signature) for one in bandeds)
+    return FingerprintArrays.of(rows, names)
 
 
 def worth_comparing(one: Banded, other: Banded, limits: Limits) -> bool:
-    """Whether these two would nominate each other, had their bands met."""
-    return len(alike_inside(columns_of([one, other]), _table({one.language: limits}))[0]) > 0
+    """Whether two stories would nominate each other if a lookup found them, whatever bands they share."""
+    names = dict(enumerate({one.language, other.language}))
+    return len(alike_inside(arrays_of([one, other], names), _threshold_table({one.language: limits}, names))[0]) > 0
 
 
-def _table(limits: Mapping[Language, Limits]) -> Places:
-    """(languages, 4): hamming, bands, shared_bands, agreeing_rows; zeros for a language without limits."""
-    table = np.zeros((len(LANGUAGES), 4), np.int64)
-    for place, language in enumerate(LANGUAGES):
+def _threshold_table(limits: Mapping[Language, Limits], names: Mapping[int, Language]) -> Indices:
+    """(languages, 4), by number: hamming, bands, shared_bands, agreeing_rows; zeros for a language without limits."""
+    thresholds = np.zeros((max(names, default=0) + 1, 4), np.int64)
+    for number, language in names.items():
         if (own := limits.get(language)) is not None:
-            table[place] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
-    return table
+            thresholds[number] = own.hamming, own.bands, own.shared_bands, own.agreeing_rows
+    return thresholds
 
 
-def _met(met: Sequence[Met], held: FingerprintArrays) -> tuple[Places, Places]:
-    """Who met whom: places in `met` and in `held`, each pair once."""
+def _found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Indices, Indices]:
+    """The pairs of a lookup and a story it found: indices into `found` and into `held`, without duplicates."""
     by_id = np.argsort(held.ids)
-    ids = [np.fromiter(one.ids, np.int64, len(one.ids)) for one in met]
-    left, place = _places(ids, held.ids[by_id])
+    ids = [np.fromiter(one.ids, np.int64, len(one.ids)) for one in found]
+    left, place = _positions(ids, held.ids[by_id])
     pairs = [left * len(held) + by_id[place]]
-    left, place = _places([one.numbers for one in met], held.numbers)
+    left, place = _positions([one.numbers for one in found], held.numbers)
     pairs.append(left * len(held) + place)
     pairs_once = np.unique(np.concatenate(pairs))
     return np.divmod(pairs_once, max(len(held), 1))
 
 
-def _places(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tuple[Places, Places]:
-    """Of the values that each wants, those that are there: who wants it, and its place."""
+def _positions(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tuple[Indices, Indices]:
+    """The wanted values that are in an ascending array: for each, the number of its sequence and its index there."""
     values = np.concatenate([*wanted, ascending[:0]])
-    who = np.repeat(np.arange(len(wanted)), [len(one) for one in wanted])
-    places = np.searchsorted(ascending, values)
-    there = np.append(ascending, ascending[:1])[places] == values if len(ascending) else np.zeros(len(values), np.bool_)
-    there &= places < len(ascending)
-    return who[there], places[there]
+    owners = np.repeat(np.arange(len(wanted)), [len(one) for one in wanted])
+    indices = np.searchsorted(ascending, values)
+    exists = (
+        np.append(ascending, ascending[:1])[indices] == values if len(ascending) else np.zeros(len(values), np.bool_)
+    )
+    exists &= indices < len(ascending)
+    return owners[exists], indices[exists]
 
 
-def _spread(starts: Places, counts: Places) -> Places:
-    """The numbers of each range, one range after the other."""
+def _concatenated_ranges(starts: Indices, counts: Indices) -> Indices:
+    """The concatenation of the ranges that begin at `starts` and have `counts` elements."""
     ends = np.cumsum(counts)
     return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)

@@ -1,7 +1,8 @@
-"""Who stands in several of the buckets that a story asks for: the inner loop of every lookup.
+"""Story numbers that occur in several of the buckets of a lookup: the inner loop of every lookup.
 
-Nearly all numbers stand in one bucket only.  So two bitmaps that fit a processor's cache tell, by a hash
-of the number, who was perhaps met before (Bloom, CACM 1970), and only these are counted.
+Nearly all numbers occur in one bucket only.  So two bitmaps that fit a processor's cache first mark the numbers that
+may occur twice, by a hash of the number (a Bloom filter with one hash function: Bloom, CACM 1970), and only the
+occurrences of these are counted.
 """
 
 import numpy as np
@@ -10,72 +11,73 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import Numbers
 from neardup.core.jit import compiled
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 ONE = np.uint64(1)
-WORD, IN_WORD = np.uint32(6), np.uint32(63)  # a bit's place in words of 64
+WORD_SHIFT, BIT_MASK = np.uint32(6), np.uint32(63)  # a bit's word and its bit in words of 64
 MULTIPLIER = np.uint32(2654435769)  # 2^32 / golden ratio (Knuth, volume 3, section 6.4)
-BITS_A_NUMBER = 8
-LEAST_BITS = 12
+BITS_PER_NUMBER = 8
+MIN_WIDTH = 12
 
 
 @compiled
-def shared_by(members: Numbers, edges: Places, asked: Places, least: int) -> tuple[Numbers, Places]:
-    """The numbers that stand in at least `least` of the buckets that each of n stories asks for.
+def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
+    """For each of n lookups, the numbers that occur in at least `least` of its buckets.
 
-    Bucket b is members[edges[b]:edges[b + 1]]; `asked` (n, k) are the buckets of each story.  The numbers
-    of story s are found[ends[s]:ends[s + 1]], ascending, for the returned `found` and `ends` (n + 1,).
+    Bucket b is members[edges[b]:edges[b + 1]]; `lookups` (n, k) are the buckets of each lookup.  The numbers found by
+    lookup i are found[ends[i]:ends[i + 1]], ascending, for the returned `found` and `ends` (n + 1,).
     """
-    found, ends = np.empty(1024, np.uint32), np.zeros(len(asked) + 1, np.int64)
+    found, ends = np.empty(1024, np.uint32), np.zeros(len(lookups) + 1, np.int64)
     suspects = np.empty(1024, np.uint32)
-    for story in range(len(asked)):
+    for lookup in range(len(lookups)):
         total = 0
-        for bucket in asked[story]:
+        for bucket in lookups[lookup]:
             total += edges[bucket + 1] - edges[bucket]
         if len(suspects) < total:
             suspects = np.empty(2 * total, np.uint32)
-        begin = ends[story]
+        begin = ends[lookup]
         if len(found) < begin + total:
             grown = np.empty(2 * (begin + total), np.uint32)
             grown[:begin] = found[:begin]
             found = grown
-        count = _suspects(members, edges, asked[story], least, suspects[:total])
-        end = begin + _counted(suspects[:count], least, found[begin:])
+        count = _gather_suspects(members, edges, lookups[lookup], least, suspects[:total])
+        end = begin + _count(suspects[:count], least, found[begin:])
         found[begin:end].sort()
-        ends[story + 1] = end
+        ends[lookup + 1] = end
     return found[: ends[-1]].copy(), ends
 
 
 @compiled
-def _suspects(members: Numbers, edges: Places, buckets: Places, least: int, suspects: Numbers) -> int:
-    """Gather each occurrence of all numbers that stand in two buckets or more, and of some that don't; how many.
+def _gather_suspects(members: Numbers, edges: Indices, buckets: Indices, least: int, suspects: Numbers) -> int:
+    """Fill `suspects` with the occurrences of numbers that may occur in two buckets; returns how many there are.
 
-    `suspects` has room for all members of the buckets.
+    No number that occurs twice is missing; a few others are there because their hashes collide.  If `least` is 1, all
+    occurrences are gathered.  `suspects` has room for all members of the buckets.
     """
-    width = LEAST_BITS
-    while 1 << width < BITS_A_NUMBER * len(suspects):
+    width = MIN_WIDTH
+    while 1 << width < BITS_PER_NUMBER * len(suspects):
         width += 1
     shift = np.uint32(32 - width)
-    once, again = np.zeros(1 << width - 6, np.uint64), np.zeros(1 << width - 6, np.uint64)
+    seen_once, seen_twice = np.zeros(1 << width - 6, np.uint64), np.zeros(1 << width - 6, np.uint64)
     for bucket in buckets:
         for number in members[edges[bucket] : edges[bucket + 1]]:
-            place = np.uint32(number * MULTIPLIER) >> shift
-            word, bit = np.uint64(place >> WORD), ONE << np.uint64(place & IN_WORD)
-            again[word] |= once[word] & bit
-            once[word] |= bit
-    met = once if least == 1 else again
+            slot = np.uint32(number * MULTIPLIER) >> shift
+            word, bit = np.uint64(slot >> WORD_SHIFT), ONE << np.uint64(slot & BIT_MASK)
+            seen_twice[word] |= seen_once[word] & bit
+            seen_once[word] |= bit
+    is_suspect = seen_once if least == 1 else seen_twice
     count = np.uint64(0)
     for bucket in buckets:
         for number in members[edges[bucket] : edges[bucket + 1]]:
-            place = np.uint32(number * MULTIPLIER) >> shift
-            suspects[count] = number  # written always and kept perhaps: a branch would be guessed wrong
-            count += met[np.uint64(place >> WORD)] >> np.uint64(place & IN_WORD) & ONE
+            slot = np.uint32(number * MULTIPLIER) >> shift
+            suspects[count] = number  # overwritten unless it is a suspect: a branch would often be mispredicted
+            count += is_suspect[np.uint64(slot >> WORD_SHIFT)] >> np.uint64(slot & BIT_MASK) & ONE
     return int(count)
 
 
 @compiled
-def _counted(suspects: Numbers, least: int, found: Numbers) -> int:
-    """Put the numbers that occur `least` times into `found`, in any order; how many."""
+def _count(suspects: Numbers, least: int, found: Numbers) -> int:
+    """Fill `found` with the numbers that occur at least `least` times, in any order; returns how many there are."""
     width = 4
     while 1 << width < 2 * len(suspects):
         width += 1

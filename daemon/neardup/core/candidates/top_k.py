@@ -1,4 +1,4 @@
-"""The pairs that a lookup of either story would nominate, and of these the best of each story, in bounded memory."""
+"""The pairs that lookups would nominate, and of these the best matches of each story, in bounded memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.all_pairs import Portion, near_pairs, sketch_pairs
+from neardup.core.candidates.all_pairs import PairChunk, near_pairs, signature_pairs
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.heavy_buckets import Positions
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, agreeing
@@ -17,16 +17,16 @@ POSITION_BITS = 24
 HAMMING_BITS = 8
 ROWS_BITS = 7
 MAX_STORIES = 1 << POSITION_BITS
-SORT_AT = 1 << 22  # pairs that wait, at the least, before they are sorted in
+MIN_UNSORTED = 1 << 22  # pairs collected before they are merged into the sorted ones
 
-Ranked = npt.NDArray[np.uint64]
+RankedPairs = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The n fingerprints of a language in order of the stories' numbers; n is at most MAX_STORIES.
+class LanguageFingerprints:
+    """The fingerprints of the n stories of a language, in order of the stories' numbers; n is at most MAX_STORIES.
 
-    `ids` (n,), `simhashes` (n, 2), `signatures` (n, 64); `signed` (n,) tells which stories have one.
+    `ids` (n,), `simhashes` (n, 2), `signatures` (n, 64); `signed` (n,) marks the stories that have a signature.
     """
 
     ids: npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Held:
 
     @classmethod
     def zeros(cls, size: int) -> Self:
-        """Room for so many stories."""
+        """Arrays of zeros for so many stories."""
         return cls(
             np.zeros(size, np.int64),
             np.zeros((size, 2), np.uint64),
@@ -45,88 +45,90 @@ class Held:
         )
 
 
-def nominated(held: Held, banding: Banding, agreeing_rows: int) -> Iterator[Portion]:
-    """The pairs that are near, then those alike in their signatures; `done` counts the keys of the latter."""
+def nominated_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_rows: int) -> Iterator[PairChunk]:
+    """The pairs within the Hamming distance, then those of similar signatures; `done` counts the latter's keys only."""
     complete = True
-    for portion in near_pairs(held.simhashes, banding.hamming, banding.max_bucket):
-        complete &= not portion.capped
-        yield replace(portion, done=0.0)
-    for portion in sketch_pairs(
-        held.signatures,
-        np.flatnonzero(held.signed),
+    for chunk in near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
+        complete &= not chunk.capped
+        yield replace(chunk, done=0.0)
+    for chunk in signature_pairs(
+        stories.signatures,
+        np.flatnonzero(stories.signed),
         bands=banding.bands,
         shared=banding.shared,
         agreeing_rows=agreeing_rows,
         max_bucket=banding.max_bucket,
     ):
-        # What is near was given above, unless a run was cut there.
-        yield portion.where(_bits(held, portion.left, portion.right) > banding.hamming) if complete else portion
+        # Near pairs were yielded above, all of them unless a bucket was truncated.
+        yield chunk.where(_distances(stories, chunk.left, chunk.right) > banding.hamming) if complete else chunk
 
 
 class Shortlist:
-    """For each story the best `most` of its matches among those before it; `left_out` counts the others.
+    """For each story its best `most` matches among the stories before it; `left_out` counts the other matches.
 
-    Best is who agrees in the most rows, then who is nearest, then who has the lowest id.  A pair is
-    one number that sorts so: the story's position, rows that differ, Hamming distance, the match's
-    place among the ids.  Of these, 8 bytes each, at most 2 * most * n are held, or SORT_AT.
+    The best match agrees in the most signature rows, then has the smallest Hamming distance, then the lowest id.  Each
+    pair is packed into one number of 64 bits that sorts in this order: the story's position, the rows that differ, the
+    Hamming distance, and the rank of the match's id.  At most 2 * most * n pairs are held, or MIN_UNSORTED if more.
     """
 
-    def __init__(self, held: Held, most: int) -> None:
-        self._held = held
+    def __init__(self, stories: LanguageFingerprints, most: int) -> None:
+        self._stories = stories
         self._most = most
-        self._by_id = np.argsort(held.ids)
-        self._place = np.empty_like(self._by_id)
-        self._place[self._by_id] = np.arange(len(self._by_id))
-        self._best: Ranked = np.empty(0, np.uint64)
-        self._waiting: list[Ranked] = []
-        self._waits = 0
+        self._by_id = np.argsort(stories.ids)  # position of each rank
+        self._id_ranks = np.empty_like(self._by_id)  # rank of each position
+        self._id_ranks[self._by_id] = np.arange(len(self._by_id))
+        self._best: RankedPairs = np.empty(0, np.uint64)
+        self._unsorted: list[RankedPairs] = []
+        self._unsorted_size = 0
         self.left_out = 0
 
     def add(self, left: Positions, right: Positions) -> None:
-        """Take in pairs, left < right; one that is held already changes nothing."""
+        """Add pairs, left < right; adding a pair again changes nothing."""
         if not len(left):
             return
-        self._waiting.append(self._ranked(left, right))
-        self._waits += len(left)
-        if self._waits > max(SORT_AT, len(self._best)):
-            self._sort()
+        self._unsorted.append(self._packed(left, right))
+        self._unsorted_size += len(left)
+        if self._unsorted_size > max(MIN_UNSORTED, len(self._best)):
+            self._merge()
 
     def __len__(self) -> int:
-        self._sort()
+        self._merge()
         return len(self._best)
 
     def pages(self, size: int) -> Iterator[list[tuple[int, int]]]:
-        """The pairs as ids, a story and its match, so many at a time; a story's matches best first."""
-        self._sort()
+        """The pairs as ids (story, match), at most `size` at a time, by story; the matches of a story best first."""
+        self._merge()
         for start in range(0, len(self._best), size):
             page = self._best[start : start + size]
-            story = self._held.ids[(page >> np.uint64(POSITION_BITS + HAMMING_BITS + ROWS_BITS)).astype(np.int64)]
-            match = self._held.ids[self._by_id[(page & np.uint64(MAX_STORIES - 1)).astype(np.int64)]]
+            story = self._stories.ids[(page >> np.uint64(POSITION_BITS + HAMMING_BITS + ROWS_BITS)).astype(np.int64)]
+            match = self._stories.ids[self._by_id[(page & np.uint64(MAX_STORIES - 1)).astype(np.int64)]]
             yield list(zip(story.tolist(), match.tolist(), strict=True))
 
-    def _ranked(self, left: Positions, right: Positions) -> Ranked:
-        held = self._held
-        bits = _bits(held, left, right)
-        rows = agreeing(held.signatures.take(left, axis=0), held.signatures.take(right, axis=0))
-        rows[~(held.signed[left] & held.signed[right])] = 0
-        ranked = right
-        for value, width in ((ROWS - rows, ROWS_BITS), (bits, HAMMING_BITS), (self._place[left], POSITION_BITS)):
-            ranked = ranked << width | value
-        return ranked.astype(np.uint64)
+    def _packed(self, left: Positions, right: Positions) -> RankedPairs:
+        stories = self._stories
+        bits = _distances(stories, left, right)
+        rows = agreeing(stories.signatures.take(left, axis=0), stories.signatures.take(right, axis=0))
+        rows[~(stories.signed[left] & stories.signed[right])] = 0
+        packed = right
+        for value, width in ((ROWS - rows, ROWS_BITS), (bits, HAMMING_BITS), (self._id_ranks[left], POSITION_BITS)):
+            packed = packed << width | value
+        return packed.astype(np.uint64)
 
-    def _sort(self) -> None:
-        if not self._waiting:
+    def _merge(self) -> None:
+        """Merge the unsorted pairs into the best ones, without duplicates, and drop what exceeds `most`."""
+        if not self._unsorted:
             return
-        ranked = np.concatenate((self._best, *self._waiting))
-        self._waiting, self._waits = [], 0
+        ranked = np.concatenate((self._best, *self._unsorted))
+        self._unsorted, self._unsorted_size = [], 0
         ranked.sort()
         ranked = ranked[np.diff(ranked, prepend=~ranked[:1]) != 0]
         stories = ranked >> np.uint64(POSITION_BITS + HAMMING_BITS + ROWS_BITS)
-        first = np.flatnonzero(np.diff(stories, prepend=~stories[:1]))
-        nth = np.arange(len(ranked)) - np.repeat(first, np.diff(first, append=len(ranked)))
-        self._best = ranked[nth < self._most]
+        starts = np.flatnonzero(np.diff(stories, prepend=~stories[:1]))
+        ranks = np.arange(len(ranked)) - np.repeat(starts, np.diff(starts, append=len(ranked)))
+        self._best = ranked[ranks < self._most]
         self.left_out += len(ranked) - len(self._best)
 
 
-def _bits(held: Held, left: Positions, right: Positions) -> npt.NDArray[np.int64]:
-    return hamming(held.simhashes.take(left, axis=0), held.simhashes.take(right, axis=0))
+def _distances(stories: LanguageFingerprints, left: Positions, right: Positions) -> npt.NDArray[np.int64]:
+    """The Hamming distance of each pair."""
+    return hamming(stories.simhashes.take(left, axis=0), stories.simhashes.take(right, axis=0))

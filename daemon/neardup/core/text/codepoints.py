@@ -28,7 +28,7 @@ VIRAMA = 0x0D4D
 ZWJ = 0x200D
 CHILLU = {"ണ": "ൺ", "ന": "ൻ", "ര": "ർ", "ല": "ൽ", "ള": "ൾ", "ക": "ൿ"}
 
-NUKTAS = "\u093c\u09bc\u0a3c\u0abc\u0b3c\u0c3c"
+NUKTAS = "\u093c\u09bc\u0a3c\u0abc\u0b3c\u0c3c\u0cbc"
 
 # Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 14.
 IGNORABLE = (

@@ -1,23 +1,22 @@
 """Clusters: stories joined by verified flags.
 
-Union-find (Tarjan, JACM 1975).  A cluster that hangs together by a few flags only, a chain, may join
-stories that have nothing in common; so each names its two members furthest apart, and its weakest
-edge.
+Union-find (Tarjan, JACM 1975).  A cluster may be a chain, whose ends have nothing in common; so each cluster names
+the two members that are furthest apart, and its weakest edge.
 """
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-Edge = tuple[int, int, float]  # two stories, and how much of one stands in the other, 0 to 1
+Edge = tuple[int, int, float]  # two stories and their score, 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Stories joined by flags.
 
-    `stories` are in the order of publication, so that the first is likely the original.  `ends` are
-    two members with the most flags, `steps`, on the shortest way between them.
+    `stories` are in the order of publication, so that the first is likely the original.  `ends` are the two members
+    that are furthest apart: `steps` flags on the shortest path between them.
     """
 
     stories: tuple[int, ...]
@@ -27,7 +26,7 @@ class Cluster:
 
 
 def roots(edges: Iterable[Edge]) -> dict[int, int]:
-    """Each story of an edge -> one story that stands for all it is joined with."""
+    """Each story of an edge -> the story that represents its cluster."""
     parent: dict[int, int] = {}
 
     def find(story: int) -> int:
@@ -42,7 +41,7 @@ def roots(edges: Iterable[Edge]) -> dict[int, int]:
 
 
 def clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list[Cluster]:
-    """The clusters that the edges make, the largest first; `published` gives times, None where not known.
+    """The clusters that edges form, the largest first; `published` gives times, None where unknown.
 
     Stories without a time come last; among equals the lowest id comes first.
     """
@@ -62,14 +61,14 @@ def clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list
 
 
 def by_story(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict[int, tuple[int, int]]:
-    """Each story of an edge -> its cluster's first story, and how many it holds; with less memory than `clusters`."""
+    """Each story of an edge -> its cluster's first story and size; needs less memory than `clusters`."""
     root = roots(edges)
     first: dict[int, int] = {}
     for story, top in root.items():
         first[top] = min(first.get(top, story), story, key=lambda one: _order(one, published))
     sizes = Counter(root.values())
-    told = {top: (first[top], size) for top, size in sizes.items()}
-    return {story: told[top] for story, top in root.items()}
+    cluster_of = {top: (first[top], size) for top, size in sizes.items()}
+    return {story: cluster_of[top] for story, top in root.items()}
 
 
 def _order(story: int, published: Mapping[int, int | None]) -> tuple[bool, int, int]:
@@ -78,23 +77,23 @@ def _order(story: int, published: Mapping[int, int | None]) -> tuple[bool, int, 
 
 
 def _cluster(stories: list[int], edges: list[Edge]) -> Cluster:
-    beside: dict[int, list[int]] = defaultdict(list)
+    neighbours: dict[int, list[int]] = defaultdict(list)
     for a, b, _ in edges:
-        beside[a].append(b)
-        beside[b].append(a)
-    one, _ = _furthest(stories[0], beside)
-    other, steps = _furthest(one, beside)
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    one, _ = _furthest(stories[0], neighbours)
+    other, steps = _furthest(one, neighbours)
     weakest = min(edges, key=lambda edge: (edge[2], edge[0], edge[1]))
     return Cluster(tuple(stories), weakest, (min(one, other), max(one, other)), steps)
 
 
-def _furthest(start: int, beside: Mapping[int, list[int]]) -> tuple[int, int]:
-    """Breadth first from `start`: the story furthest away (the lowest id of them), and its steps."""
+def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int]:
+    """Breadth-first search from `start`: the story furthest away (of several, the lowest id), and its distance."""
     steps = {start: 0}
     queue = deque([start])
     while queue:
         story = queue.popleft()
-        for other in beside[story]:
+        for other in neighbours[story]:
             if other not in steps:
                 steps[other] = steps[story] + 1
                 queue.append(other)

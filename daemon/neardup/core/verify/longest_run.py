@@ -1,8 +1,8 @@
-"""The longest run of words that stands in two texts.
+"""The longest run of words that two texts share.
 
-A run of n words holds runs of every lesser length, so its length is found by bisection.  Runs of one
+A run of n words contains runs of every smaller length, so the length is found by bisection.  Runs of one
 length are compared by rolling hash (Karp and Rabin, IBM J. Res. Dev. 1987), modulo 2^64, from prefix
-sums.  A run can only begin where the other text, too, has every word pair of it; so few are tried.
+sums.  A run can only begin where the other text has each of its word pairs, too; so few places are tried.
 """
 
 import numpy as np
@@ -10,33 +10,33 @@ import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes, mixed
 
-BASE = 0x9E3779B97F4A7C15  # odd, so that it can be divided by
+BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
 INVERSE = pow(BASE, -1, 1 << 64)
 
 Places = npt.NDArray[np.int64]
 
 
 def longest_run(a: Hashes, b: Hashes) -> int:
-    """Hashes of two texts' words, in order -> how many words their longest common run has."""
+    """The word hashes of two texts, in order -> the length of their longest common run, in words."""
     reaches = _reach(a, b), _reach(b, a)
     most = 1 + int(min(reach.max(initial=0) for reach in reaches))
     if most == 1:
         return int(among(a, b).any())
     sums = _prefix_sums(a), _prefix_sums(b)
 
-    def there_is(length: int) -> bool:
+    def shared(length: int) -> bool:
         one, other = (
             _runs(prefix, np.flatnonzero(reach >= length - 1), length)
             for prefix, reach in zip(sums, reaches, strict=True)
         )
         return bool(among(one, other).any())
 
-    if there_is(most):  # as a rule the longest stretch is one run
+    if shared(most):  # usually the longest stretch is a single run
         return most
     least = 2
     while least < most - 1:
         middle = (least + most) // 2
-        least, most = (middle, most) if there_is(middle) else (least, middle)
+        least, most = (middle, most) if shared(middle) else (least, middle)
     return least
 
 
@@ -49,7 +49,7 @@ def among(these: Hashes, those: Hashes) -> npt.NDArray[np.bool_]:
 
 
 def _reach(a: Hashes, b: Hashes) -> Places:
-    """For each word pair of `a`, how many pairs in a row from there on stand in `b`."""
+    """For each word pair of `a`, how many consecutive pairs from there on occur in `b`."""
     pairs_a, pairs_b = (mixed(words[:-1]) + words[1:] for words in (a, b))
     places = np.arange(len(pairs_a))
     ends = np.where(among(pairs_a, pairs_b), len(pairs_a), places)

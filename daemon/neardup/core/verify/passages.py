@@ -1,9 +1,8 @@
-"""The passages that two stories share: what to show a reader who has to judge a pair.
+"""The passages that two stories share, as evidence for moderators.
 
-Greedy string tiling (Wise, "YAP3", SIGCSE 1996): take the longest run of words that stands in both
-stories and of which no word is taken yet, again and again, until what is left is too short.  As in
-his Running Karp-Rabin matching, only runs that begin with an equal gram of MIN_PASSAGE words are
-looked at, so unrelated stories cost nothing.
+Greedy string tiling (Wise, "YAP3", SIGCSE 1996): repeatedly take the longest run of words that both stories
+share and of which no word is taken yet, until the rest is too short.  As in his Running Karp-Rabin matching, only
+runs that begin with an equal gram of MIN_PASSAGE words are considered, so unrelated stories cost nothing.
 """
 
 import heapq
@@ -18,9 +17,9 @@ from neardup.core.fingerprint.word_hashes import Hashes, mixed
 # Two unrelated Hindi stories of 1,300 words share two runs of 4 words on average, but eight of 3 (fewer
 # in the other languages); and where a word in ten was replaced, runs of 4 and more hold five sixths.
 MIN_PASSAGE = 4
-# A gram that stands more often than that in both (places in a times places in b) is a refrain or a
-# menu: its places are paired by rank, the first with the first.  So pairs grow with the words, and not
-# with their square.  It costs that a passage of nothing but such grams may be found in parts.
+# A gram with more pairs of places than this (places in a times places in b) is a refrain or a menu: its places are
+# paired by rank, the first with the first.  So the pairs grow with the number of words, not with its square.  The
+# price: a passage that consists of such grams alone may be found in parts.
 MAX_PAIRS = 64
 
 Places = npt.NDArray[np.intp]
@@ -28,7 +27,7 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A run of `words` words that stands in both stories; the places of its first word, from 0."""
+    """A run of `words` words that both stories share, and the places of its first word, from 0."""
 
     start_a: int
     start_b: int
@@ -38,16 +37,15 @@ class Passage:
 def passages(a: Hashes, b: Hashes) -> list[Passage]:
     """Word hashes (n,) and (m,), in reading order -> the shared passages, longest first, then by place.
 
-    Each word is in one passage at most, and no passage could be longer without taking a word twice.
-    No run of MIN_PASSAGE words is left that both stories have and no passage covers.  `passages(b, a)`
-    are the same with their sides exchanged.
+    Each word is in at most one passage, and no passage could be longer without taking a word twice.  The passages
+    leave no shared run of MIN_PASSAGE words uncovered.  `passages(b, a)` are the same with sides exchanged.
     """
     exchanged = (len(b), b.tobytes()) < (len(a), a.tobytes())
     a, b = (b.copy(), a.copy()) if exchanged else (a.copy(), b.copy())
     found: list[Passage] = []
     while tiles := list(_tiles(a, b)):
         found += tiles
-        for tile in tiles:  # numbers that nothing else has: what is covered is equal to nothing
+        for tile in tiles:  # unique numbers, so that covered words match nothing
             a[tile.start_a : tile.start_a + tile.words] = np.arange(tile.start_a, tile.start_a + tile.words)
             b[tile.start_b : tile.start_b + tile.words] = np.arange(tile.words) + len(a) + tile.start_b
     if exchanged:
@@ -56,7 +54,7 @@ def passages(a: Hashes, b: Hashes) -> list[Passage]:
 
 
 def _tiles(a: Hashes, b: Hashes) -> Iterator[Passage]:
-    """Greedy string tiling with the runs that are looked at."""
+    """One round of greedy string tiling."""
     taken_a, taken_b = np.zeros(len(a), bool), np.zeros(len(b), bool)
     waiting = [(-n, at_a, at_b) for at_a, at_b, n in _runs(a, b)]
     heapq.heapify(waiting)
@@ -75,7 +73,7 @@ def _tiles(a: Hashes, b: Hashes) -> Iterator[Passage]:
 
 
 def _runs(a: Hashes, b: Hashes) -> Iterable[tuple[int, int, int]]:
-    """Maximal runs of words that stand in both stories: place in a, place in b, words."""
+    """The maximal runs of words that both stories share: place in a, place in b, words."""
     at_a, at_b = _paired(_grams(a), _grams(b))
     if not len(at_a):
         return ()
@@ -119,13 +117,13 @@ def _doubled(words: Hashes) -> Iterator[Hashes]:
 
 
 def _extent(doublings: list[tuple[Hashes, Hashes]], at_a: Places, at_b: Places, way: int) -> Places:
-    """(n,) How many words are equal from each pair of places on (`way` 1), or before them (`way` -1)."""
+    """(n,) The number of equal words from each pair of places on (`way` 1), or before them (`way` -1)."""
     equal = np.zeros(len(at_a), np.intp)
     for power, (runs_a, runs_b) in reversed(list(enumerate(doublings))):
         step = 1 << power
         run_a, run_b = (at + way * equal - (step if way < 0 else 0) for at in (at_a, at_b))
         inside = (np.minimum(run_a, run_b) >= 0) & (run_a < len(runs_a)) & (run_b < len(runs_b))
-        # -1 stands for a place outside: whatever is there, `inside` denies it
+        # outside, -1 is any valid place: `inside` masks the result
         same = runs_a[np.where(inside, run_a, -1)] == runs_b[np.where(inside, run_b, -1)]
         equal += step * (inside & same)
     return equal

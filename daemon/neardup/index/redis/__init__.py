@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from neardup.index.protocol import Bandings
+from neardup.index.protocol import Bandings, Codes
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import connect
 from neardup.index.redis.compact import Compact
@@ -12,7 +12,7 @@ Layout = Literal["documented", "compact"]
 LAYOUTS: dict[Layout, type[Documented | Compact]] = {"documented": Documented, "compact": Compact}
 
 
-async def open_redis(url: str, bandings: Bandings, layout: Layout = "documented") -> RedisIndex:
+async def open_redis(url: str, bandings: Bandings, codes: Codes, layout: Layout = "documented") -> RedisIndex:
     """The index in the Redis or the Redis cluster at `url`.  Raises as `connect` does."""
     client, cluster = await connect(url)
-    return LAYOUTS[layout](client, bandings, cluster=cluster)
+    return LAYOUTS[layout](client, bandings, codes, cluster=cluster)

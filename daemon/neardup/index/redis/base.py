@@ -23,16 +23,16 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool, spool_page, spooled_columns
 from neardup.index.positions import earliest, refuse_gap, with_other_settings
-from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
+from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
 from neardup.index.redis.client import translated
 from neardup.index.redis.commands import KEYS_PER_COMMAND, Command, batches
 from neardup.index.redis.fill_guard import FillGuard
-from neardup.index.redis.keys import PackedKeys, delete_index_keys
+from neardup.index.redis.keys import PackedKeys, delete_index_keys, index_key_pattern
 from neardup.index.redis.scripts import APPEND_EACH
+from neardup.index.redis.settings import SETTINGS, changed_options, record_added_languages
 from neardup.records import Banded, Change, Language
 
 PROBES_PER_READ = 256
-SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
 
 
 class RedisIndex(ABC):
@@ -51,6 +51,7 @@ class RedisIndex(ABC):
         bandings: Bandings,
         names: Mapping[Language, str],
         settings: Mapping[str, str],
+        codes: Codes,
         *,
         cluster: bool,
     ) -> None:
@@ -60,9 +61,10 @@ class RedisIndex(ABC):
         self._settings = settings
         self._bits = self._bits_of(None)
         self._keys = {language: PackedKeys(self._column_prefixes(name)) for language, name in self._names.items()}
-        self._parts = [[language] for language in Language] if cluster else [list(Language)]
+        self._parts = [[language] for language in bandings] if cluster else [list(bandings)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
         self._get_applied: list[Command] = [("GET", key) for key in self._applied]
+        self._index_key = index_key_pattern([*codes, *codes.values()])
         self._guard = FillGuard(self._send, self._names)
 
     @abstractmethod
@@ -94,11 +96,7 @@ class RedisIndex(ABC):
         facts = ("ledger", "version", *SETTINGS)
         replies = await self._send([("GET", key) for key in (*(f"neardup:{fact}" for fact in facts), *self._applied)])
         ledger, version, *recorded = [reply and reply.decode() for reply in replies[: len(facts)]]
-        other = [
-            option
-            for (fact, option), value in zip(SETTINGS.items(), recorded, strict=True)
-            if value != self._settings.get(fact)
-        ]
+        other = changed_options(recorded, self._settings)
         return with_other_settings(IndexPosition(ledger, version, earliest(replies[len(facts) :])), other)
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
@@ -210,9 +208,14 @@ class RedisIndex(ABC):
         async with translated(seconds=None):  # the time depends on the number of keys
             for fact in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
                 await self._client.delete(fact)
-            await delete_index_keys(self._client)
+            await delete_index_keys(self._client, self._index_key)
             facts = {"ledger": ledger_id, **self._settings, **self._chosen(sizes), "version": version}
             await self._send([("SET", f"neardup:{fact}", value) for fact, value in facts.items()])
+
+    async def admit(self, version: str) -> None:
+        """Record the settings of the languages that were added since, and then this version."""
+        positions = dict(zip(self._names, self._applied, strict=True)) if len(self._parts) > 1 else {}
+        await record_added_languages(self._send, self._settings, positions, self._bits_of, version)
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
         """The number of members of each packed bucket that a story of the sample falls into."""

@@ -3,7 +3,7 @@
     APPEND  hi:31:0AF1           <NUMBER>  a band of the signature, the value in four hexadecimal digits
     APPEND  hi:n0:28D3           <NUMBER>  a block of the SimHash
     INCRBY  neardup:stories:hi   <n>
-    SET     neardup:bits         <widths>  of the values, by language, chosen when the index is cleared
+    SET     neardup:bits         <widths>  of the values, HINDI=14 ..., chosen when the index is cleared
 
 The keys have at most 14 bytes, so that each fits into the smallest allocation that Redis makes for such a key.
 """
@@ -14,12 +14,12 @@ from typing import Any
 from neardup.core.candidates.banding import MAX_BLOCKS
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool
-from neardup.index.positions import setting_record
-from neardup.index.protocol import Bandings
+from neardup.index.positions import record_by_language, setting_record
+from neardup.index.protocol import Bandings, Codes
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.commands import Command
 from neardup.index.redis.scripts import APPEND_EACH, TRIM_EACH
-from neardup.records import ISO_CODES, Change, Language
+from neardup.records import Change, Language
 
 
 class Compact(RedisIndex):
@@ -28,24 +28,24 @@ class Compact(RedisIndex):
     blocks = True
     append_each = APPEND_EACH + TRIM_EACH
 
-    def __init__(self, client: Any, bandings: Bandings, *, cluster: bool) -> None:
+    def __init__(self, client: Any, bandings: Bandings, codes: Codes, *, cluster: bool) -> None:
         settings = {
             "layout": "compact",
             "hamming": setting_record(bandings, lambda banding: banding.hamming),
             "bands": setting_record(bandings, lambda banding: banding.bands),
         }
-        names = {language: code for code, language in ISO_CODES.items()}
-        super().__init__(client, bandings, names, settings, cluster=cluster)
+        names = {language: codes[language] for language in bandings}
+        super().__init__(client, bandings, names, settings, codes, cluster=cluster)
 
     def _column_prefixes(self, name: str) -> list[bytes]:
         columns = [*map(str, range(packed_buckets.FIRST_BLOCK)), *(f"n{block}" for block in range(MAX_BLOCKS))]
         return [f"{name}:{column}:".encode() for column in columns]
 
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
-        return packed_buckets.recorded_bits(record)
+        return packed_buckets.recorded_bits(record, self._bandings)
 
     def _chosen(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
-        return {"bits": packed_buckets.bits_record(packed_buckets.bits_for(sizes))}
+        return {"bits": record_by_language(packed_buckets.bits_for(sizes, self._bandings))}
 
     def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
         for language in languages:
@@ -60,8 +60,8 @@ class Compact(RedisIndex):
 
     async def story_counts(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
-        replies = await self._send([("GET", self._count_key(language)) for language in Language])
-        return {language: int(n) for language, n in zip(Language, replies, strict=True) if n and int(n)}
+        replies = await self._send([("GET", self._count_key(language)) for language in self._bandings])
+        return {language: int(n) for language, n in zip(self._bandings, replies, strict=True) if n and int(n)}
 
     async def problem(self) -> str | None:
         """The languages whose buckets have grown too full, or None."""

@@ -21,12 +21,12 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool
 from neardup.index.positions import earliest, setting_record
-from neardup.index.protocol import Bandings, Bucket, BucketKind, LookupResult
+from neardup.index.protocol import Bandings, Bucket, BucketKind, Codes, LookupResult
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import translated
 from neardup.index.redis.commands import KEYS_PER_COMMAND, Command, batches
 from neardup.index.redis.scripts import MOVE_EACH, SINTER_EACH
-from neardup.records import LANGUAGES, Banded, Change, Language
+from neardup.records import Banded, Change, Language
 
 INTSET_ENTRIES = 1_000_000
 SIMHASHES = "simhashes"  # their group of columns in the spool
@@ -38,16 +38,16 @@ class Documented(RedisIndex):
 
     blocks = False
 
-    def __init__(self, client: Any, bandings: Bandings, *, cluster: bool) -> None:
+    def __init__(self, client: Any, bandings: Bandings, codes: Codes, *, cluster: bool) -> None:
         settings = {"bands": setting_record(bandings, lambda banding: banding.bands)}
-        names = {language: str(language) for language in Language}
-        super().__init__(client, bandings, names, settings, cluster=cluster)
+        names = {language: str(language) for language in bandings}
+        super().__init__(client, bandings, names, settings, codes, cluster=cluster)
 
     def _column_prefixes(self, name: str) -> list[bytes]:
         return [f"sketch:{name}:{band}:".encode() for band in range(packed_buckets.FIRST_BLOCK)]
 
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
-        return dict.fromkeys(Language, BAND_BITS)
+        return dict.fromkeys(self._bandings, BAND_BITS)
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
         """As `Index`: SimHashes give the ids of a result, signatures its numbers."""
@@ -98,8 +98,7 @@ class Documented(RedisIndex):
 
     async def _take(self, spool: Spool, page: FingerprintArrays) -> None:
         await super()._take(spool, page)
-        for position in np.unique(page.languages).tolist():
-            language, stories = Language(LANGUAGES[position]), page.where(page.languages == position)
+        for language, stories in page.by_language():
             spool.put(language, SIMHASHES, stories.ids, stories.simhashes.view(">u2").astype(np.uint16))
             digits = [simhash.tobytes().hex() for simhash in stories.simhashes]
             hashes = list(zip(stories.ids.tolist(), digits, strict=True))
@@ -117,8 +116,8 @@ class Documented(RedisIndex):
 
     async def story_counts(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
-        replies = await self._send([("HLEN", self._hashes(language)) for language in Language])
-        return {language: n for language, n in zip(Language, replies, strict=True) if n}
+        replies = await self._send([("HLEN", self._hashes(language)) for language in self._bandings])
+        return {language: n for language, n in zip(self._bandings, replies, strict=True) if n}
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
         """The number of members of each bucket, of SimHashes and signatures, that a story of the sample falls into."""

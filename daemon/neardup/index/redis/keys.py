@@ -2,21 +2,15 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.index.packed_buckets import Buckets
-from neardup.records import ISO_CODES, Language
 
 SCAN_COUNT = 5000
-LANGUAGE = rf"\{{?({'|'.join([*Language, *ISO_CODES])})\}}?"
-INDEX_KEY = re.compile(
-    rf"(?:sketch:)?{LANGUAGE}:n?\d+:[0-9A-F]{{4}}"
-    rf"|(?:simhashes|neardup:applied|neardup:filled|neardup:stories):{LANGUAGE}".encode()
-)
 DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 SHIFTS = np.arange(BAND_BITS - 4, -1, -4)  # of the digits of a value
 
@@ -39,11 +33,20 @@ class PackedKeys:
         return texts
 
 
-async def delete_index_keys(client: Any) -> None:
-    """Delete every key of the index that names a language, of either layout; all other keys stay."""
+def index_key_pattern(languages: Iterable[str]) -> re.Pattern[bytes]:
+    """Matches the keys of the index, in either layout, that contain one of these names or codes of languages."""
+    language = rf"\{{?({'|'.join(map(re.escape, languages))})\}}?"
+    return re.compile(
+        rf"(?:sketch:)?{language}:n?\d+:[0-9A-F]{{4}}"
+        rf"|(?:simhashes|neardup:applied|neardup:filled|neardup:stories):{language}".encode()
+    )
+
+
+async def delete_index_keys(client: Any, index_key: re.Pattern[bytes]) -> None:
+    """Delete every key that `index_key` matches (see `index_key_pattern`); all other keys stay."""
     by_language: dict[bytes, list[bytes]] = defaultdict(list)
     async for key in client.scan_iter(match="*:*", count=SCAN_COUNT):
-        if match := INDEX_KEY.fullmatch(key):
+        if match := index_key.fullmatch(key):
             keys = by_language[match[1] or match[2]]  # the keys of a language share a slot
             keys.append(key)
             if len(keys) == SCAN_COUNT:

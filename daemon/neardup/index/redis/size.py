@@ -17,7 +17,6 @@ from neardup.core.candidates.banding import BAND_BITS, SHARED_BLOCKS
 from neardup.index.packed_buckets import NUMBER_BYTES
 from neardup.index.size import IndexSize, LanguageShape, SizeProjection, TierSize
 from neardup.index.spread import Spread, even_spread, signature_spread, simhash_spread
-from neardup.records import ISO_CODES
 
 Sizes = npt.NDArray[np.int64]
 Room = Callable[[Sizes], Sizes]
@@ -34,7 +33,7 @@ EMPTY = 1_000_000  # bytes of an empty Redis
 MOST_MEMBERS = 1 << 24
 MAX_PREALLOCATION = 1 << 20  # a shorter string doubles when it grows
 
-CODES = {language: code for code, language in ISO_CODES.items()}
+CODE_LENGTH = 2  # of nearly every language
 
 
 def size_class(sizes: npt.ArrayLike) -> Sizes:
@@ -109,7 +108,7 @@ def compact_tiers(shape: LanguageShape, *, grown: bool) -> dict[str, TierSize]:
     blocks = even_spread(shape.banding.hamming + SHARED_BLOCKS, shape.value_bits)
     near = _tier(blocks, shape.stories, _key(len("hi:n0") + VALUE_DIGITS), room)
     signatures = signature_spread(shape.signature_skew, shape.banding.bands, shape.value_bits)
-    similar = _signatures(f"{CODES[shape.language]}:", shape.stories * shape.signed, signatures, room)
+    similar = _signatures(f"{'x' * CODE_LENGTH}:", shape.stories * shape.signed, signatures, room)
     return {"near": near, "similar": similar}
 
 

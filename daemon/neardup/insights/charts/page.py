@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A title, what it means, the columns, and the cells row by row."""
+    """A table of text cells; `note` explains it."""
 
     title: str
     note: str
@@ -26,11 +26,11 @@ class Table:
 
 
 def can_plot() -> bool:
-    """Whether matplotlib is installed; logs what to install where it is not."""
+    """Whether matplotlib is installed; if not, a log line says how to install it."""
     try:
         import matplotlib as mpl  # noqa: F401, PLC0415 - half a second, which only pages with plots pay
     except ImportError:
-        log.warning("the page has no plots, which need matplotlib: pip install matplotlib")
+        log.warning("the page has no plots, because matplotlib is not installed: pip install matplotlib")
         return False
     return True
 
@@ -44,7 +44,10 @@ def write_page(
     tables: Sequence[Table],
     details: Sequence[Table] = (),
 ) -> None:
-    """Write a page, whole or not at all: SVG by title, then tables, then those that are folded.  Raises Fatal."""
+    """Write a page of plots (SVG by title), tables and collapsed tables; it replaces an older page atomically.
+
+    Raises Fatal if the page cannot be written.
+    """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )

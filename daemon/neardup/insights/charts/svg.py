@@ -1,4 +1,4 @@
-"""Plots as SVG to stand inside a page, in its ink, light or dark."""
+"""Draws plots as SVG for a page, in the text colour of the page, light or dark."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 INCHES = (8, 3.6)
-# Told apart by colour-blind eyes too, on white and on black: the middle tones of Okabe and Ito, 2008.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+# Colours that colour-blind readers can distinguish, on white and on black: the middle tones of Okabe and Ito, 2008.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#f0e442")
 BLACK = "#000000"
-INK = "#010101"  # a black that is written out: what is black by default has no colour of its own in SVG
+INK = "#010101"  # nearly black, because matplotlib writes no colour for what is exactly black
 BEFORE_SVG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 UNUSED = re.compile(r"""\s*<metadata>.*?</metadata>|(?<=<g) id="[^"]*\"""", re.DOTALL)
 
@@ -32,8 +32,8 @@ STYLE: dict[Any, Any] = {
 
 
 def svg(draw: Callable[[Axes], None], title: str) -> str:
-    """What `draw` draws, with its legend beside it; `title` is told to those who cannot see it."""
-    with mpl.rc_context(STYLE | {"svg.hashsalt": title}):  # ids that differ from plot to plot, not from day to day
+    """Draw a plot with its legend beside it; `title` is its label for screen readers."""
+    with mpl.rc_context(STYLE | {"svg.hashsalt": title}):  # the ids depend on the plot alone, so the output is stable
         figure = Figure(INCHES, layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.add_subplot()
@@ -51,7 +51,7 @@ def svg(draw: Callable[[Axes], None], title: str) -> str:
 
 
 def bucket_sizes(axes: Axes, buckets: Mapping[str, Mapping[int, int]]) -> None:
-    """Draw how many buckets have how many members; `buckets` gives members -> buckets, by name."""
+    """Draw a histogram of bucket sizes; `buckets` has for each name the number of buckets by number of members."""
     largest = max((size for sizes in buckets.values() for size in sizes), default=1)
     edges = [2**n for n in range(largest.bit_length() + 1)]
     for (name, sizes), colour in zip(buckets.items(), COLOURS, strict=False):

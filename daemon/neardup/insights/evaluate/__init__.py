@@ -1,1 +1,1 @@
-"""How much is found, of copies made for the purpose and of pairs that people labelled."""
+"""Measures recall and precision: on copies that it makes itself, or on pairs that people labelled."""

@@ -1,7 +1,7 @@
-"""The classic table of banding: bands x rows against precision, recall and candidates, for words and for characters.
+"""The table of banding: precision, recall and candidates by bands x rows, for shingles of words and of characters.
 
-Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", chapter 3.  The signatures are those of
-the daemon; which pairs are alike is counted, pair by pair, without them.
+Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", chapter 3.  The signatures are those of the daemon.  The
+pairs that should be found are counted by exact Jaccard similarity, without signatures.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +20,16 @@ COLUMNS = 1 << 14  # shingles multiplied at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """What a banding did to the pairs of some stories."""
+class BandingCounts:
+    """Counts of the pairs of some stories: similar pairs, candidates of a banding, and candidates that are similar."""
 
     stories: int = 0
-    alike: int = 0
+    similar: int = 0
     candidates: int = 0
     found: int = 0
 
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+    def __add__(self, other: "BandingCounts") -> "BandingCounts":
+        return BandingCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     @property
     def precision(self) -> float | None:
@@ -37,16 +37,16 @@ class Tally:
 
     @property
     def recall(self) -> float | None:
-        return self.found / self.alike if self.alike else None
+        return self.found / self.similar if self.similar else None
 
     @property
     def f1(self) -> float | None:
-        both = self.candidates + self.alike
-        return 2 * self.found / both if both else None
+        total = self.candidates + self.similar
+        return 2 * self.found / total if total else None
 
     @property
     def candidates_per_lookup(self) -> float | None:
-        """Each pair is a candidate of both its stories."""
+        """The mean number of candidates of a story; a pair counts for both of its stories."""
         return 2 * self.candidates / self.stories if self.stories else None
 
 
@@ -71,28 +71,29 @@ SHINGLES: Mapping[str, Callable[[Sequence[bytes]], Hashes]] = {
 }
 
 
-def tallies(stories: Sequence[Hashes], jaccard: float) -> dict[tuple[int, int, int], Tally]:
-    """Stories' shingles -> (bands, rows, shared) -> what that finds of the pairs of that similarity and more.
+def count_by_banding(stories: Sequence[Hashes], jaccard: float) -> dict[tuple[int, int, int], BandingCounts]:
+    """Count what each (bands, rows, shared) of BANDINGS finds of the pairs with at least this Jaccard similarity.
 
     Stories of too few shingles for a signature are left out.
     """
-    signed = [(shingles, made) for shingles in stories if (made := signature(shingles)) is not None]
-    once = np.triu(np.ones((len(signed), len(signed)), bool), 1)
-    alike = (similarities([shingles for shingles, _ in signed]) >= jaccard) & once
-    rows = signature_rows([made for _, made in signed])
+    signatures = [(shingles, made) for shingles in stories if (made := signature(shingles)) is not None]
+    n = len(signatures)
+    each_pair_once = np.triu(np.ones((n, n), bool), 1)
+    similar = (similarities([shingles for shingles, _ in signatures]) >= jaccard) & each_pair_once
+    rows = signature_rows([made for _, made in signatures])
     out = {}
-    for bands, rows_a_band, least in BANDINGS:
-        candidates = (bands_shared(rows, bands, rows_a_band) >= least) & once
-        found = int((candidates & alike).sum())
-        out[bands, rows_a_band, least] = Tally(len(signed), int(alike.sum()), int(candidates.sum()), found)
+    for bands, rows_a_band, shared in BANDINGS:
+        candidates = (bands_shared(rows, bands, rows_a_band) >= shared) & each_pair_once
+        found = int((candidates & similar).sum())
+        out[bands, rows_a_band, shared] = BandingCounts(n, int(similar.sum()), int(candidates.sum()), found)
     return out
 
 
 def similarities(stories: Sequence[Hashes]) -> npt.NDArray[np.float64]:
-    """(n, n): the exact Jaccard similarity of every two sets of shingles.
+    """The exact Jaccard similarity of every two of n sets of shingles, of shape (n, n).
 
-    Their intersections are counted by multiplying the table of who has which shingle with itself, some
-    columns at a time; a shingle that one story alone has is in no intersection.
+    The intersections are counted by multiplying the incidence matrix of stories and shingles with its transpose,
+    COLUMNS shingles at a time.  A shingle of one story only is in no intersection and is left out.
     """
     sizes = np.array([len(story) for story in stories])
     _, column, counts = np.unique(np.concatenate(stories), return_inverse=True, return_counts=True)
@@ -101,17 +102,17 @@ def similarities(stories: Sequence[Hashes]) -> npt.NDArray[np.float64]:
     column, row = (np.cumsum(counts > 1) - 1)[column[shared]], row[shared]
     common = np.zeros((len(stories), len(stories)))
     for start in range(0, int((counts > 1).sum()), COLUMNS):
-        here = (column >= start) & (column < start + COLUMNS)
-        table = np.zeros((len(stories), COLUMNS), np.float32)  # exact: no count comes near 2^24
-        table[row[here], column[here] - start] = 1
-        common += table @ table.T
+        block = (column >= start) & (column < start + COLUMNS)
+        incidence = np.zeros((len(stories), COLUMNS), np.float32)  # exact, because counts stay far below 2^24
+        incidence[row[block], column[block] - start] = 1
+        common += incidence @ incidence.T
     np.fill_diagonal(common, sizes)
     jaccard: npt.NDArray[np.float64] = common / (sizes[:, None] + sizes[None] - common)
     return jaccard
 
 
 def bands_shared(rows: minhash.SignatureRows, bands: int, rows_a_band: int) -> npt.NDArray[np.int64]:
-    """(n, 64) signatures -> (n, n): how many bands every two have in common."""
+    """Count the bands that every two of n signatures (n, 64) have in common; shape (n, n)."""
     weights = np.uint64(1) << np.arange(0, 8 * rows_a_band, 8, dtype=np.uint64)
     values = rows[:, : bands * rows_a_band].reshape(len(rows), bands, rows_a_band) @ weights
     shared = np.zeros((len(rows), len(rows)), np.int64)

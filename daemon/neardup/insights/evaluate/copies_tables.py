@@ -2,29 +2,29 @@
 
 from collections.abc import Iterable, Sequence
 
+from neardup.core.verify.tiers import kinds
 from neardup.insights.charts.page import Table
 from neardup.insights.evaluate import verdict_tables
 from neardup.insights.evaluate.facts import SCORES
 from neardup.insights.evaluate.figures import ALL, Facts
 from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal, interval
-from neardup.records import ISO_CODES, Kind
+from neardup.languages import SHIPPED
 
-CODES = {language.value: code for code, language in ISO_CODES.items()}
-KINDS = [kind.value for kind in Kind]
-LOOKUP = ("met", "nominated", "strangers")
+CODES = SHIPPED.codes
+LOOKUP = {"met": "found", "nominated": "nominated", "strangers": "unrelated"}  # key of the facts: column
 SPREAD = ("mean", "p50", "p99")
 
 
 def tables(facts: Facts) -> list[Table]:
-    """Those for the terminal and the page."""
+    """The tables that both the terminal and the page show."""
     together = [row for row in facts["recall"] if row["language"] == ALL]
     return [
         _recall_by_language(facts, together),
         _recall_by_kind("Recall by kind, all languages", together),
         Table(
             "False flags",
-            "Flagged pairs of different origin with Jaccard and containment of word pairs below 0.45, counted "
-            "without the daemon's arithmetic; among all pairs of different origin. Other flagged pairs overlap.",
+            "Pairs of different origin that are flagged although Jaccard similarity and containment of their word "
+            "pairs, computed separately, are both below 0.45; and their share of all pairs of different origin.",
             ("language", "pairs compared", "flagged", "false", "per million", "95 % interval"),
             [
                 (
@@ -40,9 +40,9 @@ def tables(facts: Facts) -> list[Table]:
         ),
         Table(
             "Candidates per lookup",
-            "Each original looked up among all originals and some of the copies. Met: what the bands brought up. "
-            "Nominated: what is verified. Strangers: nominees that are not its own copies.",
-            ("language", "lookups", *(f"{w} {s}" for w in LOOKUP for s in SPREAD)),
+            "Each original is looked up among all originals and some of the copies. Found: stories in the same "
+            "buckets. Nominated: stories that are verified. Unrelated: nominated stories that are not its copies.",
+            ("language", "lookups", *(f"{column} {s}" for column in LOOKUP.values() for s in SPREAD)),
             [
                 (
                     row["language"],
@@ -54,8 +54,8 @@ def tables(facts: Facts) -> list[Table]:
         ),
         Table(
             "Bands x rows",
-            "64-row signatures; a candidate shares that many bands. Precision, recall and F1 of the candidates against "
-            "all pairs whose exact Jaccard similarity of the same shingles reaches detection.jaccard.",
+            "Signatures have 64 rows; a candidate shares that many bands. Precision, recall and F1 of the candidates "
+            "against all pairs whose exact Jaccard similarity of the same shingles reaches detection.jaccard.",
             ("shingles", "bands", "rows", "shared", "precision", "recall", "F1", "candidates per lookup"),
             [
                 (
@@ -76,8 +76,8 @@ def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
     languages = list(facts["stories"])
     return Table(
         "Recall, all kinds together",
-        "The share of copies that were flagged with their originals, as whatever kind.",
-        ("copy", *(CODES[language] for language in languages), ALL, "95 % interval"),
+        "The share of copies that were flagged with their originals, as any kind.",
+        ("copy", *(CODES.get(language, language) for language in languages), ALL, "95 % interval"),
         [
             (
                 row["edit"],
@@ -94,20 +94,20 @@ def _recall_by_kind(title: str, rows: Iterable[Facts]) -> Table:
     return Table(
         title,
         "",
-        ("copy", "n", *KINDS, ALL, "95 % interval"),
+        ("copy", "n", *kinds(), ALL, "95 % interval"),
         [
-            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*KINDS, ALL)), interval(row[ALL]))
+            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*kinds(), ALL)), interval(row[ALL]))
             for row in rows
         ],
     )
 
 
 def details(facts: Facts) -> list[Table]:
-    """What only the page has room for."""
+    """The tables that only the page shows."""
     thresholds = Table(
         "Thresholds",
-        "Originals and copies on record, as if the threshold on one score alone decided. Precision leaves out "
-        f"{facts['left_out_of_thresholds']:,} pairs that overlap without being planted.",
+        "Recall and precision if a threshold on one score alone decided which pairs on record are flagged. Precision "
+        f"leaves out {facts['left_out_of_thresholds']:,} pairs that overlap for other reasons than the edits.",
         ("threshold", *(f"{what} by {score}" for score in SCORES for what in ("recall", "precision"))),
         [
             (
@@ -132,7 +132,7 @@ def _false_pairs(pairs: Sequence[Facts]) -> Table:
         return f"{pair[side]}, {pair[f'edit_{side}']}" if pair[f"edit_{side}"] else str(pair[side])
 
     return Table(
-        "False flags, the worst first",
+        "False flags, those with the least in common first",
         "",
         ("language", "kind", "story", "match", "Jaccard", "containment"),
         [

@@ -1,7 +1,7 @@
-"""The edits that make a copy of a story: pure functions of its text, what stands around it, and chance.
+"""The edits that make a copy of a story: pure functions of its text, the other stories and a random generator.
 
-A word is what stands between spaces.  An edit gives the copy's text; None where the story has
-nothing for it to work on.
+A word is a run of characters between spaces.  An edit returns the text of the copy, or None if it cannot be applied to
+the story.
 """
 
 import random
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from neardup.insights.evaluate import noise, pages
-from neardup.insights.evaluate.around import Around, bare, paragraphs
+from neardup.insights.evaluate.other_stories import OtherStories, paragraphs, strip_signs
 
 SPACES = re.compile(r"(\s+)")
 SENTENCE_ENDS = re.compile(r"(?<=[.!?।॥])\s+")
@@ -21,12 +21,12 @@ BLOCKS = 4  # a text of fewer paragraphs is reordered by its sentences
 RATES = (0.01, 0.02, 0.05, 0.10, 0.20)
 
 
-Apply = Callable[[str, Around, random.Random], str | None]
+Apply = Callable[[str, OtherStories, random.Random], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One way to copy.  `same_words`: normalisation undoes what it changes."""
+    """One way to copy a story; with `same_words`, normalisation undoes the edit."""
 
     name: str
     apply: Apply
@@ -35,102 +35,102 @@ class Edit:
 
 
 def replaced(share: float) -> Apply:
-    """That share of the words, at random places, each by a word of another story."""
+    """Replace that share of the words, at random places, each by a word of another story."""
 
-    def edit(text: str, around: Around, chance: random.Random) -> str | None:
+    def edit(text: str, others: OtherStories, rng: random.Random) -> str | None:
         pieces = SPACES.split(text)
-        places = [n for n in range(0, len(pieces), 2) if bare(pieces[n])]
+        places = [n for n in range(0, len(pieces), 2) if strip_signs(pieces[n])]
         count = round(share * len(places))
-        for place in chance.sample(places, count):
-            core = bare(pieces[place])
-            other = around.draw(chance, {core.casefold()})
-            if other is None:
+        for place in rng.sample(places, count):
+            word = strip_signs(pieces[place])
+            replacement = others.draw(rng, {word.casefold()})
+            if replacement is None:
                 return None
-            pieces[place] = pieces[place].replace(core, other, 1)
+            pieces[place] = pieces[place].replace(word, replacement, 1)
         return "".join(pieces) if count else None
 
     return edit
 
 
-def renamed(text: str, around: Around, chance: random.Random) -> str | None:
-    """Four characters, wherever they are named.
+def renamed(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Rename four characters of the story.
 
-    Names are taken to be the words that stand often in the story and in few others.
+    The words that are frequent in this story and rare in the others are taken to be names.
     """
     pieces = SPACES.split(text)
-    counts = Counter(bare(word) for word in pieces[::2])
+    counts = Counter(strip_signs(word) for word in pieces[::2])
     names = [
         word
         for word, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        if n >= NAME_OCCURS and len(word) > 1 and word.casefold() not in around.common and not word.isnumeric()
+        if n >= NAME_OCCURS and len(word) > 1 and word.casefold() not in others.common and not word.isnumeric()
     ][:NAMES]
     if len(names) < NAMES:
         return None
-    taken = around.common | {word.casefold() for word in counts}
+    taken = others.common | {word.casefold() for word in counts}
     new: dict[str, str] = {}
     for name in names:
-        other = around.draw(chance, taken)
-        if other is None:
+        new_name = others.draw(rng, taken)
+        if new_name is None:
             return None
-        new[name] = other
-        taken |= {other.casefold()}
+        new[name] = new_name
+        taken |= {new_name.casefold()}
     for place in range(0, len(pieces), 2):
-        name = bare(pieces[place])
+        name = strip_signs(pieces[place])
         if name in new:
             pieces[place] = pieces[place].replace(name, new[name], 1)
     return "".join(pieces)
 
 
 def appended(share: float) -> Apply:
-    """Foreign text behind it, that share of the story's own length."""
-    return lambda text, around, chance: text + "\n" + paragraphs(_foreign(text, around, share))
+    """Append foreign text, that share of the story's own length."""
+    return lambda text, others, rng: text + "\n" + paragraphs(_foreign(text, others, share))
 
 
 def prepended(share: float) -> Apply:
-    """Foreign text before it, that share of the story's own length."""
-    return lambda text, around, chance: paragraphs(_foreign(text, around, share)) + "\n" + text
+    """Prepend foreign text, that share of the story's own length."""
+    return lambda text, others, rng: paragraphs(_foreign(text, others, share)) + "\n" + text
 
 
-def _foreign(text: str, around: Around, share: float) -> Sequence[str]:
-    return around.foreign[: round(share * len(text.split()))]
+def _foreign(text: str, others: OtherStories, share: float) -> Sequence[str]:
+    return others.foreign[: round(share * len(text.split()))]
 
 
 def part_alone(share: float) -> Apply:
-    """A contiguous share of the story, and nothing else."""
-    return lambda text, around, chance: paragraphs(_part(text.split(), share, chance))
+    """Keep a contiguous share of the story, and nothing else."""
+    return lambda text, others, rng: paragraphs(_part(text.split(), share, rng))
 
 
 def part_within(share: float) -> Apply:
-    """A contiguous share of the story takes the place of as many words in another of equal length."""
+    """Put a contiguous share of the story in place of as many words of another text of the same length."""
 
-    def edit(text: str, around: Around, chance: random.Random) -> str:
+    def edit(text: str, others: OtherStories, rng: random.Random) -> str:
         words = text.split()
-        part = _part(words, share, chance)
-        at = chance.randint(0, len(words) - len(part))
-        host = around.foreign[: len(words)]
+        part = _part(words, share, rng)
+        at = rng.randint(0, len(words) - len(part))
+        host = others.foreign[: len(words)]
         return paragraphs([*host[:at], *part, *host[at + len(part) :]])
 
     return edit
 
 
 def part_into(share: float) -> Apply:
-    """A contiguous share of the story is put into another, which stays whole."""
+    """Insert a contiguous share of the story into another story, which stays whole."""
 
-    def edit(text: str, around: Around, chance: random.Random) -> str:
-        at = chance.randint(0, len(around.host))
-        return paragraphs([*around.host[:at], *_part(text.split(), share, chance), *around.host[at:]])
+    def edit(text: str, others: OtherStories, rng: random.Random) -> str:
+        at = rng.randint(0, len(others.host))
+        return paragraphs([*others.host[:at], *_part(text.split(), share, rng), *others.host[at:]])
 
     return edit
 
 
-def _part(words: Sequence[str], share: float, chance: random.Random) -> Sequence[str]:
+def _part(words: Sequence[str], share: float, rng: random.Random) -> Sequence[str]:
     length = round(share * len(words))
-    start = chance.randint(0, len(words) - length)
+    start = rng.randint(0, len(words) - length)
     return words[start : start + length]
 
 
-def reordered(text: str, around: Around, chance: random.Random) -> str | None:
-    """Its paragraphs in another order; its sentences, where it has few paragraphs."""
+def reordered(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Shuffle the paragraphs, or the sentences of a story with few paragraphs."""
     blocks = [line for line in text.splitlines() if line.strip()]
     if len(blocks) < BLOCKS:
         blocks = SENTENCE_ENDS.split(text)
@@ -138,12 +138,12 @@ def reordered(text: str, around: Around, chance: random.Random) -> str | None:
         return None
     shuffled = blocks
     while shuffled == blocks:
-        shuffled = chance.sample(blocks, len(blocks))
+        shuffled = rng.sample(blocks, len(blocks))
     return "\n".join(shuffled)
 
 
-def unmoved(text: str, around: Around, chance: random.Random) -> str:
-    """The text as it is."""
+def unchanged(text: str, others: OtherStories, rng: random.Random) -> str:
+    """Leave the text as it is; only the markup of the page differs."""
     return text
 
 
@@ -179,5 +179,5 @@ EDITS = (
     Edit("chillu letters as sequences", noise.chillu_sequences, same_words=True),
     Edit("chillu sequences as letters", noise.chillu_letters, same_words=True),
     Edit("letter case changed", noise.upper_case, same_words=True),
-    Edit("other markup", unmoved, same_words=True, page=pages.ornate),
+    Edit("other markup", unchanged, same_words=True, page=pages.ornate),
 )

@@ -1,4 +1,4 @@
-"""The figures of an evaluation as one object: what `--json` prints, the tables and the page show."""
+"""The figures of an evaluation as one object, which `--json` prints and the tables and the page show."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from neardup.insights.evaluate.bands import Tally
+from neardup.core.verify.tiers import kinds
+from neardup.insights.evaluate.bands import BandingCounts
 from neardup.insights.evaluate.edits import EDITS
 from neardup.insights.evaluate.figures import ALL, Facts, share
 from neardup.insights.evaluate.measure import Measured
@@ -19,7 +20,7 @@ SCORES = ("jaccard", "containment")
 
 @dataclass(frozen=True, slots=True)
 class Banding:
-    """A row of the table of bands."""
+    """The parameters of one row of the table of banding."""
 
     shingles: str
     bands: int
@@ -27,8 +28,8 @@ class Banding:
     shared: int
 
 
-def facts(measured: Sequence[Measured], bands: Mapping[Banding, Tally]) -> Facts:
-    """All figures of some corpora; each row by language, then one for all languages together."""
+def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) -> Facts:
+    """All figures of some corpora: rows by language, then a row for all languages together."""
     return {
         "stories": {
             language: {"originals": some[0].originals, "copies": sum(one.scored.copies for one in some)}
@@ -39,13 +40,13 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, Tally]) -> Facts
         "candidates": list(_candidates(measured)),
         "thresholds": list(_thresholds(measured)),
         "left_out_of_thresholds": sum(one.scored.left_out for one in measured),
-        "bands": [_banding(banding, tally) for banding, tally in bands.items()],
+        "bands": [_banding(banding, counts) for banding, counts in bands.items()],
         "buckets": {
             "signature": _sizes(one.signature_buckets for one in measured),
             "simhash": _sizes(one.simhash_buckets for one in measured),
         },
         "false_pairs": sorted(
-            ({"language": one.language.value, **asdict(flag)} for one in measured for flag in one.false_flags),
+            ({"language": one.language, **asdict(flag)} for one in measured for flag in one.false_flags),
             key=lambda pair: (max(pair["jaccard"], pair["containment"]), pair["a"], pair["b"]),
         ),
     }
@@ -54,7 +55,7 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, Tally]) -> Facts
 def _by_language(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     out: dict[str, list[Measured]] = {}
     for one in measured:
-        out.setdefault(one.language.value, []).append(one)
+        out.setdefault(one.language, []).append(one)
     return out
 
 
@@ -66,25 +67,25 @@ def _with_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Meas
 def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
         for edit in EDITS:
-            kinds = sum((one.found.get(edit.name, Counter()) for one in some), Counter[Kind | None]())
-            if n := kinds.total():
+            flagged = sum((one.flagged_as.get(edit.name, Counter()) for one in some), Counter[Kind | None]())
+            if n := flagged.total():
                 yield {
                     "language": language,
                     "edit": edit.name,
                     "n": n,
-                    **{kind.value: asdict(share(kinds[kind], n)) for kind in Kind},
-                    ALL: asdict(share(n - kinds[None], n)),
+                    **{kind: asdict(share(flagged[kind], n)) for kind in kinds()},
+                    ALL: asdict(share(n - flagged[None], n)),
                 }
 
 
 def _false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
-        pairs = sum(one.compared for one in some)
+        pairs = sum(one.cross_pairs for one in some)
         false = share(sum(len(one.false_flags) for one in some), pairs)
         yield {
             "language": language,
             "pairs": pairs,
-            "flagged": sum(one.crossed for one in some),
+            "flagged": sum(one.cross_flags for one in some),
             "false": false.found,
             "per_million": MILLION * (false.share or 0),
             "low": MILLION * false.low,
@@ -98,9 +99,9 @@ def _candidates(measured: Sequence[Measured]) -> Iterator[Facts]:
         yield {
             "language": language,
             "lookups": len(lookups),
-            "met": _spread([lookup.met for lookup in lookups]),
+            "met": _spread([lookup.found for lookup in lookups]),
             "nominated": _spread([lookup.nominated for lookup in lookups]),
-            "strangers": _spread([lookup.strangers for lookup in lookups]),
+            "strangers": _spread([lookup.unrelated for lookup in lookups]),
         }
 
 
@@ -111,14 +112,14 @@ def _spread(counts: Sequence[int]) -> dict[str, float]:
 
 
 def _thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
-    """Originals and copies on record: what a threshold on one score alone would flag, and how much of it is planted."""
+    """Recall and precision if a threshold on one score alone decided which pairs on record are flagged."""
     copies = sum(one.scored.copies for one in measured)
-    planted, strange = (
+    planted, unrelated = (
         np.array([pair for one in measured for pair in getattr(one.scored, name)], np.float64).reshape(-1, len(SCORES))
-        for name in ("planted", "strange")
+        for name in ("planted", "unrelated")
     )
     for threshold in THRESHOLDS:
-        right, wrong = (planted >= threshold).sum(axis=0).tolist(), (strange >= threshold).sum(axis=0).tolist()
+        right, wrong = (planted >= threshold).sum(axis=0).tolist(), (unrelated >= threshold).sum(axis=0).tolist()
         yield {
             "threshold": threshold,
             **{
@@ -131,17 +132,17 @@ def _thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
         }
 
 
-def _banding(banding: Banding, tally: Tally) -> Facts:
+def _banding(banding: Banding, counts: BandingCounts) -> Facts:
     return {
         **asdict(banding),
-        "stories": tally.stories,
-        "precision": tally.precision,
-        "recall": tally.recall,
-        "f1": tally.f1,
-        "candidates_per_lookup": tally.candidates_per_lookup,
+        "stories": counts.stories,
+        "precision": counts.precision,
+        "recall": counts.recall,
+        "f1": counts.f1,
+        "candidates_per_lookup": counts.candidates_per_lookup,
     }
 
 
 def _sizes(buckets: Iterable[Sequence[int]]) -> dict[int, int]:
-    """Members -> buckets of so many."""
+    """Count the buckets by their number of members."""
     return dict(sorted(Counter(size for sizes in buckets for size in sizes).items()))

@@ -1,4 +1,4 @@
-"""Shares, with how far to trust them."""
+"""Shares and their confidence intervals."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -24,8 +24,8 @@ class Share:
 def share(found: int, n: int) -> Share:
     """A share with its 95 % interval by Wilson's score (JASA 22, 1927).
 
-    (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n); unlike p ± z sqrt(p (1 - p) / n) it says
-    something at p = 0 and p = 1, where few samples prove little.
+    (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n); unlike p ± z sqrt(p (1 - p) / n), it is not
+    empty at p = 0 and p = 1, so it shows that a few samples prove little.
     """
     if n == 0:
         return Share(0, 0, None, 0.0, 1.0)

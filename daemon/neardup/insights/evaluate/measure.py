@@ -1,4 +1,4 @@
-"""A planted corpus through the real pipeline, and what is on record thereafter."""
+"""Runs the real pipeline over a corpus of originals and copies, and measures what is then on record."""
 
 import asyncio
 import sqlite3
@@ -15,7 +15,7 @@ import numpy as np
 
 from neardup.app import App, open_app, run_once
 from neardup.config import Config, Content, Export, Extract, Index, Ledger, Source, Thresholds
-from neardup.core.candidates.select import nominate, together
+from neardup.core.candidates.select import merge_found, nominate
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
 from neardup.index.protocol import BucketKind
@@ -23,27 +23,27 @@ from neardup.index.statistics import bucket_sizes
 from neardup.insights.evaluate import tally
 from neardup.insights.evaluate.plant import Corpus, write
 from neardup.insights.evaluate.tally import Pair, Scored
-from neardup.insights.evaluate.truth import FALSE
+from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.ledger import fingerprint_arrays, stories
 from neardup.pipeline.progress import Watch
 from neardup.records import Banded, Kind, Language
 
-MAX_MATCHES = 200  # at least: the copies that are made here must not push one another out
-HELD_TEXTS = 2000
+MAX_MATCHES = 200  # at least, so that the copies of one story do not displace each other
+CACHED_TEXTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What one original's lookup brought up and nominated, and how many of the nominees are not its own copies."""
+    """The lookup of one original: stories found, stories nominated, and nominated stories that are not its copies."""
 
-    met: int
+    found: int
     nominated: int
-    strangers: int
+    unrelated: int
 
 
 @dataclass(frozen=True, slots=True)
 class FalseFlag:
-    """A flagged pair that has little in common: its stories by id and edit, and what they have, counted by itself."""
+    """A flagged pair with little in common: its stories by id and edit, and its scores, computed separately."""
 
     a: int
     b: int
@@ -56,18 +56,18 @@ class FalseFlag:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was found in one corpus.
+    """The measurements of one corpus.
 
-    `found` is how the copies by each edit were flagged; `compared` counts the pairs of different origin,
-    `crossed` the flags among them.
+    `flagged_as` counts the copies of each edit by the kind of their flag.  `cross_pairs` is the number of pairs of
+    different origin, `cross_flags` the number of flags among them.
     """
 
     language: Language
     originals: int
-    found: Mapping[str, Counter[Kind | None]]
+    flagged_as: Mapping[str, Counter[Kind | None]]
     scored: Scored
-    compared: int
-    crossed: int
+    cross_pairs: int
+    cross_flags: int
     false_flags: Sequence[FalseFlag]
     lookups: Sequence[Lookup]
     simhash_buckets: Sequence[int]
@@ -79,21 +79,21 @@ async def measure(config: Config, corpus: Corpus, watch: Watch) -> Measured:
     with tempfile.TemporaryDirectory(prefix="neardup-evaluate-") as name:
         folder = Path(name)
         write(corpus, folder)
-        async with open_app(embedded(config, folder)) as app:
+        async with open_app(temporary_config(config, folder)) as app:
             await run_once(app, "backfill", asyncio.Event(), watch)
             pairs = await app.reader.do(_pairs)
             originals = await app.reader.do(_originals, corpus)
             sizes = await bucket_sizes(app.index, list(originals.values()))
             lookups = await _look_up(app, originals, corpus)
-            across = tally.crossed(corpus, pairs)
-            false_flags = await asyncio.to_thread(_false, across, corpus, folder)
+            cross_flags = tally.cross_flags(corpus, pairs)
+            false_flags = await asyncio.to_thread(_false_flags, cross_flags, corpus, folder)
         return Measured(
             language=corpus.originals[0].language,
             originals=len(corpus.originals),
-            found=tally.found(corpus, pairs),
+            flagged_as=tally.flagged_as(corpus, pairs),
             scored=tally.scored(corpus, pairs),
-            compared=tally.compared(corpus),
-            crossed=len(across),
+            cross_pairs=tally.count_cross_pairs(corpus),
+            cross_flags=len(cross_flags),
             false_flags=false_flags,
             lookups=lookups,
             simhash_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIMHASH],
@@ -101,8 +101,8 @@ async def measure(config: Config, corpus: Corpus, watch: Watch) -> Measured:
         )
 
 
-def embedded(config: Config, folder: Path) -> Config:
-    """The configuration of a run over `folder`: files and SQLite, and of the user's own what decides detection."""
+def temporary_config(config: Config, folder: Path) -> Config:
+    """The configuration of a run over `folder`, with files and SQLite, and with the detection settings of `config`."""
     detection = config.detection
     roomy = {"max_matches": max(MAX_MATCHES, detection.max_matches)}
     languages: dict[Language, Thresholds] = {
@@ -122,13 +122,13 @@ def embedded(config: Config, folder: Path) -> Config:
 
 
 def _pairs(db: sqlite3.Connection) -> list[Pair]:
-    """The flags, then the near misses."""
+    """The open flags and the near misses."""
     scores = "coalesce(jaccard, 1 - hamming / 128.0), coalesce(max(containment_a, containment_b), 1 - hamming / 128.0)"
     rows = db.execute(
         f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open'"
-        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE judged_at IS NOT NULL"
+        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE verified_at IS NOT NULL"
     )
-    return [Pair(a, b, Kind(kind) if kind else None, *alike) for a, b, kind, *alike in rows]
+    return [Pair(a, b, kind, *alike) for a, b, kind, *alike in rows]
 
 
 def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, Banded]:
@@ -137,21 +137,22 @@ def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, Banded]:
 
 
 async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> list[Lookup]:
-    """Look each original up among all the stories."""
+    """Look up each original among all the stories."""
     lookups = []
     step = app.config.run.batch
     batch = list(originals.items())
     for start in range(0, len(batch), step):
         some = batch[start : start + step]
-        _, found = await app.index.lookup([banded for _, banded in some])
-        held = await app.reader.do(fingerprint_arrays.held, *together(found))
-        limits = {language: _unlimited(app.config.detection.of(language)) for language in Language}
-        nominees = nominate([([place], banded) for place, banded in some], found, held, limits)
-        for one, nominee in zip(found, nominees, strict=True):
+        _, results = await app.index.lookup([banded for _, banded in some])
+        held = await app.reader.do(fingerprint_arrays.held, *merge_found(results))
+        limits = {one.language: _unlimited(app.config.detection.of(one.language)) for _, one in some}
+        nominees = nominate([([place], banded) for place, banded in some], results, held, limits)
+        for result, nominee in zip(results, nominees, strict=True):
             origin = corpus.stories[nominee.story_id].origin
-            strange = sum(corpus.stories[match].origin != origin for match in nominee.matches)
-            others = len(one.ids | set(held.ids[np.isin(held.numbers, one.numbers)].tolist()) - {nominee.story_id})
-            lookups.append(Lookup(others, len(nominee.matches), strange))
+            unrelated = sum(corpus.stories[match].origin != origin for match in nominee.matches)
+            ids_by_number = set(held.ids[np.isin(held.numbers, result.numbers)].tolist())
+            found = len(result.ids | ids_by_number - {nominee.story_id})
+            lookups.append(Lookup(found, len(nominee.matches), unrelated))
     return lookups
 
 
@@ -159,21 +160,21 @@ def _unlimited(thresholds: Thresholds) -> Thresholds:
     return thresholds.model_copy(update={"max_matches": sys.maxsize})
 
 
-def _false(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[FalseFlag]:
-    """Those that have little in common, by sets of pairs of words: without the arithmetic that is measured."""
+def _false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[FalseFlag]:
+    """The flags with little in common by their sets of word pairs, computed without the code that is measured."""
 
-    @lru_cache(HELD_TEXTS)
+    @lru_cache(CACHED_TEXTS)
     def shingles(place: int) -> frozenset[tuple[bytes, ...]]:
         words = tokens(page_text((folder / "html" / f"{place}.html").read_bytes(), None, Extraction()))
         return frozenset(pairwise(words)) or frozenset([tuple(words)])
 
-    false = []
+    false_flags = []
     for pair in sorted(flagged, key=lambda pair: (pair.a, pair.b)):
         a, b = shingles(pair.a), shingles(pair.b)
         common = len(a & b)
         jaccard, containment = common / len(a | b), common / min(len(a), len(b))
-        if max(jaccard, containment) < FALSE:
-            (id_a, edit_a), (id_b, edit_b) = corpus.told(pair.a), corpus.told(pair.b)
+        if max(jaccard, containment) < FALSE_BELOW:
+            (id_a, edit_a), (id_b, edit_b) = corpus.describe(pair.a), corpus.describe(pair.b)
             assert pair.kind is not None
-            false.append(FalseFlag(id_a, id_b, edit_a, edit_b, pair.kind, jaccard, containment))
-    return false
+            false_flags.append(FalseFlag(id_a, id_b, edit_a, edit_b, pair.kind, jaccard, containment))
+    return false_flags

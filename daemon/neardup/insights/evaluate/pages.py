@@ -1,10 +1,10 @@
-"""Texts as HTML pages: as plain as can be, and as different in markup as can be."""
+"""Writes texts as HTML pages: with plain markup, and with markup that differs as much as possible."""
 
 import html
 
 HEAD = '<!DOCTYPE html><html><head><meta charset="utf-8"><title>A story</title>'
-EMPHASISED = 7  # every so many words
-SPLIT = 11
+EMPHASISED = 7  # every seventh word is emphasised
+SPLIT = 11  # every eleventh word has a tag inside
 OTHER_HEAD = (
     "<!doctype html>\n<HTML><HEAD><META charset=utf-8><style>p { margin: 0 }</style>"
     '<script>window.data = [{"words": "not the story"}];</script>'
@@ -12,13 +12,13 @@ OTHER_HEAD = (
 
 
 def plain(text: str) -> str:
-    """A paragraph a line."""
+    """Write each line as a paragraph."""
     lines = "".join(f"<p>{html.escape(line)}</p>\n" for line in text.splitlines() if line.strip())
     return f"{HEAD}</head><body>\n{lines}</body></html>"
 
 
 def ornate(text: str) -> str:
-    """The same words: letters as character references, tags within words, attributes, comments, hidden parts."""
+    """Write the same words with character references, tags within words, attributes, comments and hidden parts."""
     lines = "<br><br>".join(" ".join(map(_word, enumerate(line.split()))) for line in text.splitlines())
     return (
         f'{OTHER_HEAD}</HEAD><BODY onload="start()"><div hidden>A hidden part.</div>\n'

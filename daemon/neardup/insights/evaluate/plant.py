@@ -1,4 +1,4 @@
-"""The temporary corpus of one language: originals, and their copies by every edit."""
+"""Makes the temporary corpus of one language: originals, and their copies by every edit."""
 
 import csv
 import random
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neardup.insights.evaluate.around import Around, bare
 from neardup.insights.evaluate.edits import Edit
+from neardup.insights.evaluate.other_stories import OtherStories, strip_signs
 from neardup.insights.evaluate.pages import plain
 from neardup.insights.evaluate.sample import Original
 
-COMMON_SHARE = 0.2  # a word that stands in more of the stories is nobody's name
+COMMON_SHARE = 0.2  # a word that occurs in a larger share of the stories is not a name
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
-    """One story of the corpus; `origin` is the place of its original, `edit` None for that itself."""
+class PlantedStory:
+    """One story of the corpus; `origin` is the number of its original, `edit` is None for the original itself."""
 
     origin: int
     edit: Edit | None
@@ -26,63 +26,64 @@ class Planted:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The stories of one language, each known by its place: an original, then its copies, then the next original.
+    """The stories of one language: an original, then its copies, then the next original, and so on.
 
-    `donors` tells for each original which others the foreign text of its copies is from.
+    The id of a story is its position in `stories`.  `donors` has for each original the originals from which the foreign
+    text of its copies is taken.
     """
 
     originals: Sequence[Original]
-    stories: Sequence[Planted]
+    stories: Sequence[PlantedStory]
     donors: Sequence[frozenset[int]]
 
-    def told(self, place: int) -> tuple[int, str | None]:
-        """The id of a story's original, and the name of the edit."""
+    def describe(self, place: int) -> tuple[int, str | None]:
+        """The id of a story's original in the source, and the name of the edit."""
         story = self.stories[place]
         return self.originals[story.origin].id, story.edit.name if story.edit else None
 
 
 def plant(originals: Sequence[Original], edits: Sequence[Edit], seed: int) -> Corpus:
-    """Copy each original by each of the edits that finds something to work on.  Takes two originals at least."""
+    """Copy each original by each edit that can be applied to it.  Needs at least two originals."""
     words = [original.text.split() for original in originals]
     common = _common(words)
-    stories: list[Planted] = []
+    stories: list[PlantedStory] = []
     donors = []
     for origin, original in enumerate(originals):
-        donated = _donors(words, origin, _chance(seed, original, "donors"))
-        around = Around(
+        donated = _donors(words, origin, _random(seed, original, "donors"))
+        others = OtherStories(
             language=original.language,
-            others=words[:origin] + words[origin + 1 :],
+            stories=words[:origin] + words[origin + 1 :],
             host=words[donated[0]],
             foreign=[word for donor in donated for word in words[donor]],
             common=common,
         )
-        stories.append(Planted(origin, None, original.text))
+        stories.append(PlantedStory(origin, None, original.text))
         for edit in edits:
-            text = edit.apply(original.text, around, _chance(seed, original, edit.name))
+            text = edit.apply(original.text, others, _random(seed, original, edit.name))
             if text is not None:
-                stories.append(Planted(origin, edit, text))
+                stories.append(PlantedStory(origin, edit, text))
         donors.append(frozenset(donated))
     return Corpus(originals, stories, donors)
 
 
-def _chance(seed: int, original: Original, purpose: str) -> random.Random:
-    return random.Random(f"{seed}:{original.id}:{purpose}")  # noqa: S311 - nothing here is a secret
+def _random(seed: int, original: Original, purpose: str) -> random.Random:
+    return random.Random(f"{seed}:{original.id}:{purpose}")  # noqa: S311 - not for cryptography
 
 
 def _common(words: Sequence[Sequence[str]]) -> frozenset[str]:
-    """The words that stand in many of the stories, casefolded: in two at least."""
-    counts = Counter(word for story in words for word in {bare(word).casefold() for word in story})
+    """The casefolded words that occur in at least two of the stories, and in more than COMMON_SHARE of them."""
+    counts = Counter(word for story in words for word in {strip_signs(word).casefold() for word in story})
     return frozenset(word for word, n in counts.items() if n > max(1.0, COMMON_SHARE * len(words)))
 
 
-def _donors(words: Sequence[Sequence[str]], origin: int, chance: random.Random) -> list[int]:
-    """One story as long as the original, by chance; several where none is."""
+def _donors(words: Sequence[Sequence[str]], origin: int, rng: random.Random) -> list[int]:
+    """Choose a random story at least as long as the original, or several if there is none."""
     wanted = len(words[origin])
     others = [n for n in range(len(words)) if n != origin]
     long = [n for n in others if len(words[n]) >= wanted]
     if long:
-        return [chance.choice(long)]
-    chance.shuffle(others)
+        return [rng.choice(long)]
+    rng.shuffle(others)
     donors: list[int] = []
     while sum(len(words[n]) for n in donors) < wanted:
         donors.append(others[len(donors) % len(others)])
@@ -90,7 +91,7 @@ def _donors(words: Sequence[Sequence[str]], origin: int, chance: random.Random) 
 
 
 def write(corpus: Corpus, folder: Path) -> None:
-    """A manifest and a page for each story, whose id is its place in the corpus."""
+    """Write a manifest, and a page for each story."""
     (folder / "html").mkdir()
     language = corpus.originals[0].language
     with (folder / "manifest.csv").open("w", newline="", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The figures as one page that needs nothing but itself."""
+"""Writes the figures as one self-contained HTML page."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ TITLE = "neardup evaluation"
 
 
 def write_copies(path: Path, facts: Facts) -> None:
-    """Write the page of an evaluation with copies, whole or not at all.  Raises Fatal."""
+    """Write the page of an evaluation with copies.  A page that cannot be written raises Fatal and leaves no part."""
     drawn = dict[str, str]()
     if can_plot():
         from neardup.insights.evaluate.plots import plots  # noqa: PLC0415 - it imports matplotlib
@@ -18,8 +18,8 @@ def write_copies(path: Path, facts: Facts) -> None:
         drawn = plots(facts)
     stories = ", ".join(f"{language} {n['originals']:,} ({n['copies']:,})" for language, n in facts["stories"].items())
     about = (
-        f"Stories, and copies made of them: {stories}. Each was copied by each edit that found something to work on, "
-        "and the real pipeline was run over all. Intervals are Wilson's, of 95 %; shares are rounded down."
+        f"Stories, and in parentheses the copies made of them: {stories}. Each story was copied by each edit that can "
+        "be applied to it, and the pipeline ran over all. Intervals are Wilson's, of 95 %; shares are rounded down."
     )
     write_page(
         path, TITLE, about, plots=drawn, tables=copies_tables.tables(facts), details=copies_tables.details(facts)
@@ -27,7 +27,7 @@ def write_copies(path: Path, facts: Facts) -> None:
 
 
 def write_truth(path: Path, facts: Facts) -> None:
-    """Write the page of the flags on record against labelled pairs.  Raises Fatal."""
+    """Write the page that compares the flags on record with labelled pairs.  Raises Fatal."""
     about = (
         f"{facts['flagged']:,} flags on record against {facts['labelled']:,} labelled pairs, of which "
         f"{facts['wanted']:,} must be found. Intervals are Wilson's, of 95 %; shares are rounded down."

@@ -1,9 +1,9 @@
-"""Stories to copy, drawn from those that the configured source lists."""
+"""Draws the stories to copy from those that the configured source lists."""
 
 import asyncio
 import heapq
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import xxhash
@@ -15,12 +15,12 @@ from neardup.errors import Fatal
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Checkpoint, Language, Story
 
-TRIED = 20  # stories read at most for each that is wanted, as many are too short
+TRIED = 20  # stories read at most for each one wanted, because many are too short
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A story as it was read."""
+    """A story and its text."""
 
     id: int
     language: Language
@@ -28,43 +28,43 @@ class Original:
 
 
 async def sample(
-    config: Config, stories: int, min_words: int, seed: int, listed: Callable[[int], None]
+    config: Config, stories: int, min_words: int, seed: int, show_listed: Callable[[int], None]
 ) -> dict[Language, list[Original]]:
-    """That many stories of each language, of `min_words` and more; the same ones for the same listing and seed.
+    """Draw `stories` stories of each language with at least `min_words` words.
 
-    `listed` is told how many have been listed.  Raises Fatal where there are no two such stories of any
-    language.
+    The same listing and seed give the same stories.  `show_listed` is called with the number of stories listed so far.
+    Raises Fatal if no language has two such stories.
     """
     out = {}
-    with closing(open_readers(config)) as pool:
-        for language, drawn in (await _drawn(config, stories * TRIED, seed, listed)).items():
+    async with aclosing(open_readers(config)) as pool:
+        for language, drawn in (await _draw(config, stories * TRIED, seed, show_listed)).items():
             originals = await _read(pool, drawn, stories, min_words, config.run.workers)
-            if len(originals) > 1:  # the copies of one draw on the others
+            if len(originals) > 1:  # edits take words from other stories
                 out[language] = originals
     if not out:
-        raise Fatal(f"no language has two readable stories of {min_words} words and more: give a lower --min-words")
+        raise Fatal(f"no language has two readable stories of at least {min_words} words: give a lower --min-words")
     return out
 
 
-async def _drawn(
-    config: Config, limit: int, seed: int, listed: Callable[[int], None]
+async def _draw(
+    config: Config, limit: int, seed: int, show_listed: Callable[[int], None]
 ) -> dict[Language, Sequence[Story]]:
-    """By language the stories whose ids hash the lowest, lowest first: a random sample of bounded size."""
+    """Draw by language the stories whose ids have the lowest hashes: a random sample of bounded size."""
 
-    async def began(_: Checkpoint) -> None: ...
+    async def ignore_checkpoint(_: Checkpoint) -> None: ...
 
-    heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in Language}
+    heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in config.registry}
     count = 0
-    async for story in open_source(config, began).stories(since=None, resume=None):
+    async for story in open_source(config, ignore_checkpoint).stories(since=None, resume=None):
         count += 1
-        listed(count)
+        show_listed(count)
         if isinstance(story, Story):
             heap = heaps[story.language]
             rank = xxhash.xxh3_64_intdigest(f"{seed}:{story.id}".encode())
             heapq.heappush(heap, (-rank, -count, story))
             if len(heap) > limit:
                 heapq.heappop(heap)
-    # Listed twice, a story is the one listed last.
+    # Of a story that is listed twice, the last row counts.
     return {
         language: list({story.id: story for *_, story in sorted(heap, reverse=True)}.values())
         for language, heap in heaps.items()
@@ -81,8 +81,7 @@ async def _read(pool: ReaderPool, drawn: Sequence[Story], wanted: int, min_words
 
     originals: list[Original] = []
     for start in range(0, len(drawn), step):
-        read_now = await asyncio.gather(*map(read, drawn[start : start + step]))
-        originals += filter(None, read_now)
+        originals += filter(None, await asyncio.gather(*map(read, drawn[start : start + step])))
         if len(originals) >= wanted:
             break
     return originals[:wanted]

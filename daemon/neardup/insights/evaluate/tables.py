@@ -1,4 +1,4 @@
-"""Tables to read: the same on a terminal and on the page."""
+"""Formats the tables, which are the same on a terminal and on the page."""
 
 from collections.abc import Iterable, Mapping
 from math import floor
@@ -14,7 +14,7 @@ SHOWN_PAIRS = 20
 
 
 def decimal(value: float | None) -> str:
-    """Three decimals, rounded down, so that 1.000 is all of them; nothing for None."""
+    """Format with three decimals, rounded down, so that 1.000 means all; None is empty."""
     return "" if value is None else f"{floor(value * 1000 + 1e-9) / 1000:.3f}"
 
 
@@ -23,7 +23,7 @@ def interval(share: Mapping[str, Any]) -> str:
 
 
 def show(console: Console, tables: Iterable[Table]) -> None:
-    """Print them."""
+    """Print the tables."""
     for table in tables:
         console.print(f"\n[bold]{table.title}[/]")
         if table.note:

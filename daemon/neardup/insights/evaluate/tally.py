@@ -1,17 +1,17 @@
-"""What is on record of a planted corpus, told apart: copies found, pairs by score, pairs of different origin."""
+"""Counts the pairs on record of a planted corpus: copies found, pairs by score, pairs of different origin."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from neardup.core.verify.scores import NEAR_MISS
-from neardup.insights.evaluate.plant import Corpus, Planted
+from neardup.insights.evaluate.plant import Corpus, PlantedStory
 from neardup.records import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair on record, by the stories' places in the corpus; `kind` is None for a near miss."""
+    """A pair on record, by the stories' positions in the corpus; `kind` is None for a near miss."""
 
     a: int
     b: int
@@ -22,23 +22,23 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Originals and copies on record, by their scores: (Jaccard, containment).
+    """The scores, as (Jaccard, containment), of the pairs on record of an original and a copy.
 
-    `planted` are copies with their own originals, of `copies` there are; `strange` the pairs that have
-    nothing to do with each other; `left_out` counts those that overlap without being planted.
+    `planted` are the pairs of a copy with its own original, `copies` the number of copies in the corpus.  `unrelated`
+    are the pairs that share no text by design.  `left_out` counts the pairs that overlap for another reason.
     """
 
     copies: int
     planted: Sequence[tuple[float, float]]
-    strange: Sequence[tuple[float, float]]
+    unrelated: Sequence[tuple[float, float]]
     left_out: int
 
 
-def found(corpus: Corpus, pairs: Iterable[Pair]) -> dict[str, Counter[Kind | None]]:
-    """Edit -> how its copies and their originals were flagged; None: they were not."""
+def flagged_as(corpus: Corpus, pairs: Iterable[Pair]) -> dict[str, Counter[Kind | None]]:
+    """Count for each edit the kinds as which its copies were flagged with their originals; None if not flagged."""
     kinds = {
         (copy.origin, copy.edit): pair.kind
-        for pair, original, copy in _of_original_and_copy(corpus, pairs)
+        for pair, original, copy in _original_copy_pairs(corpus, pairs)
         if original.origin == copy.origin
     }
     out: dict[str, Counter[Kind | None]] = {}
@@ -49,25 +49,25 @@ def found(corpus: Corpus, pairs: Iterable[Pair]) -> dict[str, Counter[Kind | Non
 
 
 def scored(corpus: Corpus, pairs: Sequence[Pair]) -> Scored:
-    """Each original on record with each copy.
+    """Divide the pairs on record of an original and a copy by whether they are planted.
 
-    Left out are the pairs of a copy with what its foreign text is from, and with stories that are like
-    that, or like its own original, by themselves.
+    Left out are the pairs of a copy with the donors of its foreign text, and with originals that overlap with these
+    donors or with its own original.
     """
-    planted, strange, left_out = [], [], 0
+    planted, unrelated, left_out = [], [], 0
     related = _related(corpus, pairs)
-    for pair, original, copy in _of_original_and_copy(corpus, pairs):
+    for pair, original, copy in _original_copy_pairs(corpus, pairs):
         if original.origin == copy.origin:
             planted.append((pair.jaccard, pair.containment))
         elif original.origin in related[copy.origin]:
             left_out += 1
         else:
-            strange.append((pair.jaccard, pair.containment))
-    return Scored(len(corpus.stories) - len(corpus.originals), planted, strange, left_out)
+            unrelated.append((pair.jaccard, pair.containment))
+    return Scored(len(corpus.stories) - len(corpus.originals), planted, unrelated, left_out)
 
 
-def crossed(corpus: Corpus, pairs: Iterable[Pair]) -> list[Pair]:
-    """The flagged pairs of different origin."""
+def cross_flags(corpus: Corpus, pairs: Iterable[Pair]) -> list[Pair]:
+    """The flagged pairs of stories with different originals."""
     return [
         pair
         for pair in pairs
@@ -75,13 +75,14 @@ def crossed(corpus: Corpus, pairs: Iterable[Pair]) -> list[Pair]:
     ]
 
 
-def compared(corpus: Corpus) -> int:
-    """How many pairs of different origin there are."""
+def count_cross_pairs(corpus: Corpus) -> int:
+    """Count the pairs of stories with different originals."""
     sizes = Counter(story.origin for story in corpus.stories)
     return (len(corpus.stories) ** 2 - sum(n * n for n in sizes.values())) // 2
 
 
-def _of_original_and_copy(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, Planted, Planted]]:
+def _original_copy_pairs(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, PlantedStory, PlantedStory]]:
+    """The pairs of an original and a copy, each with the two stories in this order."""
     for pair in pairs:
         a, b = corpus.stories[pair.a], corpus.stories[pair.b]
         if (a.edit is None) != (b.edit is None):
@@ -89,14 +90,14 @@ def _of_original_and_copy(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tup
 
 
 def _related(corpus: Corpus, pairs: Iterable[Pair]) -> Mapping[int, frozenset[int]]:
-    """Origin -> itself, the donors of its copies, and the originals that overlap with any of these."""
-    kin: list[set[int]] = [{n} for n in range(len(corpus.originals))]
+    """For each original: itself, the donors of its copies, and the originals that overlap with any of these."""
+    overlapping: list[set[int]] = [{n} for n in range(len(corpus.originals))]
     for pair in pairs:
         a, b = corpus.stories[pair.a], corpus.stories[pair.b]
         if a.edit is b.edit is None and max(pair.jaccard, pair.containment) >= NEAR_MISS:
-            kin[a.origin].add(b.origin)
-            kin[b.origin].add(a.origin)
+            overlapping[a.origin].add(b.origin)
+            overlapping[b.origin].add(a.origin)
     return {
-        origin: frozenset().union(*(kin[n] for n in {origin} | corpus.donors[origin]))
+        origin: frozenset().union(*(overlapping[n] for n in {origin} | corpus.donors[origin]))
         for origin in range(len(corpus.originals))
     }

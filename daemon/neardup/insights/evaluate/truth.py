@@ -1,4 +1,4 @@
-"""The flags on record, scored against pairs that somebody labelled."""
+"""Scores the flags on record against labelled pairs."""
 
 import json
 import sqlite3
@@ -8,20 +8,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from neardup.core.verify.tiers import PARTIAL, SIMILAR, kinds
 from neardup.errors import Misuse
 from neardup.insights.evaluate.figures import share
-from neardup.insights.evaluate.verdict_tables import of_verdicts
-from neardup.records import Kind
+from neardup.insights.evaluate.verdict_tables import precision_by_verdicts
 
-MUST = 0.55  # a pair of that Jaccard similarity or containment must be found
-FALSE = 0.45  # one below that on both must not; between the two is either's
+MUST_BE_FOUND_FROM = 0.55  # a pair with at least this Jaccard similarity or containment must be found
+FALSE_BELOW = 0.45  # a flagged pair with both scores below this is false; between the two, either result is right
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What is said of a pair; `jaccard` and `containment` are None where the line has neither."""
+    """The label of a pair; a score that the line does not give is None."""
 
     kind: str | None
     language: str | None
@@ -30,24 +30,23 @@ class Label:
 
     @property
     def score(self) -> float | None:
-        given = [score for score in (self.jaccard, self.containment) if score is not None]
-        return max(given) if given else None
+        return max((score for score in (self.jaccard, self.containment) if score is not None), default=None)
 
     @property
     def wanted(self) -> bool:
-        return self.score is None or self.score >= MUST
+        return self.score is None or self.score >= MUST_BE_FOUND_FROM
 
     @property
-    def known_as(self) -> str:
-        """The kind it is labelled, or that its scores make it."""
+    def expected_kind(self) -> str:
+        """The labelled kind, or else the kind that the scores imply."""
         if self.kind is not None or self.score is None:
             return self.kind or "unlabelled"
-        return Kind.SIMILAR if (self.jaccard or 0) >= MUST else Kind.PARTIAL
+        return SIMILAR if (self.jaccard or 0) >= MUST_BE_FOUND_FROM else PARTIAL
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """What the ledger says of a pair."""
+    """A flag on record."""
 
     kind: str
     language: str
@@ -56,14 +55,14 @@ class Flag:
 
     @property
     def score(self) -> float:
-        """1 for a pair flagged without scores: it was flagged by its hashes."""
+        """The larger score; 1 for a pair without scores, which was flagged by its hashes."""
         return max((x for x in (self.jaccard, self.containment) if x is not None), default=1.0)
 
 
 def read_labels(path: Path) -> dict[Pair, Label]:
-    """JSON lines with integers a, b and perhaps kind, lang, j, c -> label by pair, the lesser id first.
+    """Read the labels by pair, the smaller id first, from JSON lines with a, b and optionally kind, lang, j, c.
 
-    Raises Misuse, with the number of the line that is wrong.
+    Raises Misuse, which names the line that is wrong.
     """
     labels: dict[Pair, Label] = {}
     try:
@@ -86,7 +85,7 @@ def _label(line: Any) -> tuple[Pair, Label]:
     """Raises ValueError."""
     if not isinstance(line, dict):
         raise ValueError("not an object")
-    a, b = (_whole(line, name) for name in ("a", "b"))
+    a, b = (_integer(line, name) for name in ("a", "b"))
     if a == b:
         raise ValueError(f"a and b are the same story, {a}")
     texts = [line.get(name) for name in ("kind", "lang")]
@@ -95,7 +94,7 @@ def _label(line: Any) -> tuple[Pair, Label]:
     return (min(a, b), max(a, b)), Label(texts[0], texts[1], _score(line, "j"), _score(line, "c"))
 
 
-def _whole(line: Mapping[str, Any], name: str) -> int:
+def _integer(line: Mapping[str, Any], name: str) -> int:
     value = line.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{name} is {value!r}, not an integer" if name in line else f"no {name}")
@@ -109,10 +108,10 @@ def _score(line: Mapping[str, Any], name: str) -> float | None:
     return None if value is None else float(value)
 
 
-def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any]:
-    """The flags that were not withdrawn, against the labels: shares, misses and false flags, worst first.
+def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any]:
+    """Score the flags that were not withdrawn: recall, precision, misses and false flags, the worst first.
 
-    A flag is false where its pair is not labelled, or labelled with scores that are both below 0.45.
+    A flag is false if its pair is not labelled, or is labelled with scores that are both below FALSE_BELOW.
     """
     flags = dict(_flags(db))
     languages = dict(db.execute("SELECT id, language FROM described"))
@@ -121,7 +120,7 @@ def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any
     found: Counter[tuple[str, str]] = Counter()
     flagged_as: Counter[tuple[str, str, str]] = Counter()
     for pair, label in wanted.items():
-        group = languages.get(pair[0]) or languages.get(pair[1]) or label.language or "unknown", label.known_as
+        group = languages.get(pair[0]) or languages.get(pair[1]) or label.language or "unknown", label.expected_kind
         groups[group] += 1
         if pair in flags:
             found[group] += 1
@@ -137,7 +136,7 @@ def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any
             {
                 "language": language,
                 "kind": kind,
-                "flagged_as": {k: flagged_as[language, kind, k] for k in Kind if flagged_as[language, kind, k]},
+                "flagged_as": {k: flagged_as[language, kind, k] for k in kinds() if flagged_as[language, kind, k]},
                 **asdict(share(found[language, kind], n)),
             }
             for (language, kind), n in sorted(groups.items())
@@ -148,11 +147,11 @@ def score(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[str, Any
             for language, n in sorted(by_language.items())
         ],
         "precision_of_all": asdict(share(len(flags) - len(false), len(flags))),
-        "verdicts": of_verdicts(db),
+        "verdicts": precision_by_verdicts(db),
         "misses": [_miss(pair, wanted[pair], languages) for pair in _worst(wanted, flags)],
         "false_flags": [
-            _told(pair, flag, labels.get(pair))
-            for pair, flag in sorted(false.items(), key=lambda item: (_alike(item[1], labels.get(item[0])), item[0]))
+            _false_flag(pair, flag, labels.get(pair))
+            for pair, flag in sorted(false.items(), key=lambda item: (_score_of(item[1], labels.get(item[0])), item[0]))
         ],
     }
 
@@ -167,35 +166,37 @@ def _flags(db: sqlite3.Connection) -> Iterator[tuple[Pair, Flag]]:
 
 
 def _is_false(label: Label | None) -> bool:
-    return label is None or (label.score is not None and label.score < FALSE)
+    return label is None or (label.score is not None and label.score < FALSE_BELOW)
 
 
 def _worst(wanted: Mapping[Pair, Label], flags: Mapping[Pair, Flag]) -> list[Pair]:
-    """The misses, those that are most alike first; of those without scores, those of the strictest kind."""
-    kinds = {kind.value: n for n, kind in enumerate(Kind)}
+    """The misses, the highest score first; those without scores by the severity of their kind."""
+    severity = {kind: n for n, kind in enumerate(kinds())}
     missed = [pair for pair in wanted if pair not in flags]
-    return sorted(missed, key=lambda pair: (-(wanted[pair].score or 0), kinds.get(wanted[pair].kind or "", 9), pair))
+    return sorted(
+        missed,
+        key=lambda pair: (-(wanted[pair].score or 0), severity.get(wanted[pair].kind or "", len(severity)), pair),
+    )
 
 
-def _alike(flag: Flag, label: Label | None) -> float:
-    """The label's score where it has one, for it is independent."""
+def _score_of(flag: Flag, label: Label | None) -> float:
+    """The score of the label, which is independent of neardup, or else that of the flag."""
     return flag.score if label is None or label.score is None else label.score
 
 
 def _miss(pair: Pair, label: Label, languages: Mapping[int, str]) -> dict[str, Any]:
-    unknown = [story for story in pair if story not in languages]
     return {
         "a": pair[0],
         "b": pair[1],
         "language": languages.get(pair[0]) or languages.get(pair[1]) or label.language,
-        "kind": label.known_as,
+        "kind": label.expected_kind,
         "j": label.jaccard,
         "c": label.containment,
-        "not_in_ledger": unknown,
+        "not_in_ledger": [story for story in pair if story not in languages],
     }
 
 
-def _told(pair: Pair, flag: Flag, label: Label | None) -> dict[str, Any]:
+def _false_flag(pair: Pair, flag: Flag, label: Label | None) -> dict[str, Any]:
     return {
         "a": pair[0],
         "b": pair[1],

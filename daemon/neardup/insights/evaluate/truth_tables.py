@@ -1,4 +1,4 @@
-"""The tables of the flags on record, scored against labelled pairs."""
+"""The tables that compare the flags on record with labelled pairs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ def tables(facts: Facts) -> list[Table]:
     return [
         Table(
             "Recall",
-            "Labelled pairs that must be found, and were flagged as whatever kind.",
+            "The share of the labelled pairs that must be found which were flagged, as any kind.",
             ("language", "labelled", "n", "found", "recall", "95 % interval", "flagged as"),
             [
                 (
@@ -31,7 +31,7 @@ def tables(facts: Facts) -> list[Table]:
         ),
         Table(
             "Precision",
-            "Flagged pairs that are not labelled below 0.45, nor missing from the labels.",
+            "The share of flagged pairs that are labelled, with a score of at least 0.45 or without scores.",
             ("language", "flagged", "right", "precision", "95 % interval"),
             [
                 (row["language"], str(row["n"]), str(row["found"]), decimal(row["share"]), interval(row))
@@ -51,7 +51,7 @@ def tables(facts: Facts) -> list[Table]:
 def _pairs(title: str, pairs: Sequence[Facts], columns: Sequence[str]) -> Table:
     return Table(
         f"{title} ({len(pairs):,}), worst first",
-        "" if len(pairs) <= SHOWN_PAIRS else f"The first {SHOWN_PAIRS}; all of them by --json.",
+        "" if len(pairs) <= SHOWN_PAIRS else f"The first {SHOWN_PAIRS}; --json prints all.",
         columns,
         [[_cell(pair[column]) for column in columns] for pair in pairs[:SHOWN_PAIRS]],
     )

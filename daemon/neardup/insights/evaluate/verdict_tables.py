@@ -1,4 +1,4 @@
-"""How good the flags turned out to be, by what moderators said of them."""
+"""The precision of the flags, by the verdicts of moderators."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -13,24 +13,24 @@ from neardup.ledger import read, translated, verdicts
 from neardup.records import Verdict
 
 
-def of_ledger(path: Path) -> list[Facts]:
-    """`of_verdicts` of the ledger at a path; none where there is no ledger yet.  Raises as `read` does."""
+def precision_on_record(path: Path) -> list[Facts]:
+    """Return `precision_by_verdicts` of a ledger; empty if there is no ledger yet.  Raises as `read` does."""
     if not path.exists():
         return []
     with closing(read(path)) as db, translated(path):
-        return of_verdicts(db)
+        return precision_by_verdicts(db)
 
 
-def of_verdicts(db: sqlite3.Connection) -> list[Facts]:
-    """Precision by language and kind, with an interval and the number of each verdict; the last row is all together."""
+def precision_by_verdicts(db: sqlite3.Connection) -> list[Facts]:
+    """Precision by language and kind, with its interval and the number of each verdict; the last row is the total."""
     rows = [dict(row) for row in verdicts.precision(db)]
     if not rows:
         return []
-    together = {name: sum(row[name] for row in rows) for name in ("judged", *Verdict)}
-    return [_told(row) for row in (*rows, {"language": ALL, "kind": ALL, **together})]
+    total = {name: sum(row[name] for row in rows) for name in ("judged", *Verdict)}
+    return [_with_precision(row) for row in (*rows, {"language": ALL, "kind": ALL, **total})]
 
 
-def _told(row: Facts) -> Facts:
+def _with_precision(row: Facts) -> Facts:
     right = asdict(share(row["judged"] - row["not_similar"], row["judged"]))
     return {
         **{name: row[name] for name in ("language", "kind", "judged", *Verdict)},
@@ -40,15 +40,22 @@ def _told(row: Facts) -> Facts:
 
 
 def tables(facts: Sequence[Facts]) -> list[Table]:
-    """One table, or none where nothing was judged."""
+    """One table, or none if there are no verdicts."""
     if not facts:
         return []
     return [
         Table(
             "Precision by moderators' verdicts",
-            "Of the flags on record that were judged, those not judged not similar. What moderators look at first is "
-            "judged most, so these are no random sample.",
-            ("language", "kind", "judged", "precision", "95 % interval", *(word.replace("_", " ") for word in Verdict)),
+            "The share of the decided flags that were not decided to be not similar. Moderators decide the most severe "
+            "flags first, so these are not a random sample.",
+            (
+                "language",
+                "kind",
+                "decided",
+                "precision",
+                "95 % interval",
+                *(word.replace("_", " ") for word in Verdict),
+            ),
             [
                 (
                     row["language"],

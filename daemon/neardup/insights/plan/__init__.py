@@ -1,9 +1,9 @@
-"""`neardup plan`: what a corpus will take, of memory, disk and time, before a night is spent on it.
+"""`neardup plan`: projects the memory, disk space and time that a corpus needs, before a long backfill begins.
 
-sample       lists the source, reads some pages of each language
-profile      what of a language's stories decides sizes, measured on a sample or typical
-times        the costs of a story, and which of them limits a run
-project      the sizes of all of it together; those of an index or a ledger are projected in their own rooms
-facts        what the command has to tell
-tables       the same, for people
+sample       lists the source, and reads some pages of each language
+profile      the properties of a language's stories that decide sizes, measured on a sample or typical
+times        the costs of a story, and the stage that limits a run
+project      the sizes of the whole corpus, by the projections of the index and ledger packages
+facts        the projection as one JSON object
+tables       the projection as tables
 """

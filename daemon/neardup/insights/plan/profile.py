@@ -1,4 +1,4 @@
-"""What of a language's stories decides how much they take, measured on a sample or typical."""
+"""The properties of a language's stories that decide how much space they take, measured on a sample or typical."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,21 +16,23 @@ from neardup.ledger.size import StoryRow
 from neardup.records import Fingerprinted, Language, Outcome, Skipped
 from neardup.sqlite_pages import integer_bytes
 
-FEW = 100  # stories of a language: of fewer the skew is not measured, but typical
-COPY_ROWS = ROWS // 2  # stories that agree in so many rows, or differ in so few bits, are no strangers
+FEW = 100  # with fewer stories of a language, its skew is taken as typical instead of measured
+COPY_ROWS = ROWS // 2  # stories that agree in this many rows, or differ in at most COPY_BITS bits, are related
 COPY_BITS = 10
-STYLES = 3  # times as many pairs of measured stories share two bands as would if bands were independent
-MOST_SHARED = 0.5  # of the pairs share a band, where copies of one page are all there is
-SURE = 4  # of a sample that have a band in common, for it to be no chance
+STYLES = 3  # factor by which real pairs share two bands more often than with independent bands
+MOST_SHARED = 0.5  # upper limit for the share of pairs that share a band, if nearly all stories are copies
+SIGNIFICANT = 4  # stories or pairs of a sample that share a band, for it not to be by chance
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A language's stories on average.
+    """The average story of a language.
 
-    `sketch_skew` and `hash_skew` tell how often two unrelated ones share a band of their signatures and of
-    their SimHashes, in times of the uniform 2 ** -16; `two_bands` is the share of pairs that share two bands
-    of their signatures and more, `fullest` that of the stories in the fullest bucket of all, 0 where it is not known.
+    `sketch_skew` and `hash_skew` say how much more often than the uniform 2 ** -16 two unrelated stories share a band
+    of their signatures and of their SimHashes.  `two_bands` is the share of pairs that share at least two bands of
+    their signatures.  `fullest` is the share of the stories in the largest bucket, 0 if unknown.  `signed` is the
+    share of stories with a signature, `readable` the share that can be fingerprinted, and `row` the average row of the
+    ledger.
     """
 
     sketch_skew: float
@@ -42,60 +44,61 @@ class Profile:
     row: StoryRow = field(default_factory=StoryRow)
 
 
-# Of 5,954 real documents (encyclopedias, news, manuals, scripture) those of 100 words and more of which no two
-# are copies, as `python -m tests.bench.skew` measures them.  Those of Marathi are too few to collide: rows and
-# bits taken as independent.  English alone has pairs enough to tell how many share two bands; that of the others
-# is STYLES times what it would be if bands were independent.
+# Measured by `python -m tests.bench.skew` on those of 5,954 real documents (encyclopedias, news, manuals, scripture)
+# that have at least 100 words and are not copies.  Marathi has too few documents for shared bands, so its rows and bits
+# are taken as independent.  Only English has enough pairs to count those that share two bands; for the other languages
+# this is STYLES times the share with independent bands.
 TYPICAL = {
-    Language.HINDI: Profile(10.0, 29.0, 3.3e-5, 0.034),
-    Language.MALAYALAM: Profile(2.2, 2.5, 1.5e-6, 0.006),
-    Language.BENGALI: Profile(3.1, 8.5, 3.0e-6),
-    Language.MARATHI: Profile(1.7, 3.0, 9.8e-7),
-    Language.TAMIL: Profile(2.3, 2.9, 1.8e-6, 0.018),
-    Language.TELUGU: Profile(1.5, 2.9, 7.2e-7),
-    Language.GUJARATI: Profile(17.0, 23.0, 9.3e-5, 0.054),
-    Language.ENGLISH: Profile(12.0, 32.0, 7.0e-5, 0.033),
-    Language.ODIA: Profile(6.1, 3.5, 8.1e-6),
-    Language.PUNJABI: Profile(6.3, 5.4, 1.3e-5, 0.023),
+    Language("HINDI"): Profile(10.0, 29.0, 3.3e-5, 0.034),
+    Language("MALAYALAM"): Profile(2.2, 2.5, 1.5e-6, 0.006),
+    Language("BENGALI"): Profile(3.1, 8.5, 3.0e-6),
+    Language("MARATHI"): Profile(1.7, 3.0, 9.8e-7),
+    Language("TAMIL"): Profile(2.3, 2.9, 1.8e-6, 0.018),
+    Language("TELUGU"): Profile(1.5, 2.9, 7.2e-7),
+    Language("GUJARATI"): Profile(17.0, 23.0, 9.3e-5, 0.054),
+    Language("ENGLISH"): Profile(12.0, 32.0, 7.0e-5, 0.033),
+    Language("ODIA"): Profile(6.1, 3.5, 8.1e-6),
+    Language("PUNJABI"): Profile(6.3, 5.4, 1.3e-5, 0.023),
 }
+TYPICAL_OF_OTHERS = Profile(3.0, 8.0, 3.0e-6)  # for a language that was not measured: about the median of these
 
 
-MOST = 5000  # stories that are compared with each other
+MOST = 5000  # largest number of stories that are compared with each other
 
 
 def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
-    """The profile of a sample; its skews are typical where fewer than FEW signatures are."""
-    made = [one for one in outcomes if isinstance(one, Fingerprinted)]
-    typical = TYPICAL[language]
-    if not made:
+    """The profile of a sample; the skews are typical if it has fewer than FEW signatures of unrelated stories."""
+    fingerprinted = [one for one in outcomes if isinstance(one, Fingerprinted)]
+    typical = TYPICAL.get(language, TYPICAL_OF_OTHERS)
+    if not fingerprinted:
         return typical
     common = replace(
         typical,
-        signed=fmean(one.fingerprint.signature is not None for one in made),
+        signed=fmean(one.fingerprint.signature is not None for one in fingerprinted),
         readable=1 - sum(isinstance(one, Skipped) for one in outcomes) / len(outcomes),
-        row=_row(made),
+        row=_average_row(fingerprinted),
     )
-    signed = [one.fingerprint for one in made if one.fingerprint.signature is not None]
+    signed = [one.fingerprint for one in fingerprinted if one.fingerprint.signature is not None]
     if len(signed) < FEW:
         return common
     signatures = signature_rows([one.signature for one in signed if one.signature])
     simhashes = hash_rows([one.simhash for one in signed])
-    apart = _strangers(signatures[:MOST], simhashes[:MOST])
-    if len(apart) < FEW:
+    unrelated = _unrelated(signatures[:MOST], simhashes[:MOST])
+    if len(unrelated) < FEW:
         return common
-    sketch_skew, hash_skew, two_bands = _skews(signatures[apart], simhashes[apart])
+    sketch_skew, hash_skew, two_bands = _skews(signatures[unrelated], simhashes[unrelated])
     fullest = _fullest(signatures)
     return replace(common, sketch_skew=sketch_skew, hash_skew=hash_skew, two_bands=two_bands, fullest=fullest)
 
 
-def _row(made: Sequence[Fingerprinted]) -> StoryRow:
-    """What the ledger would hold of them, but for the hashes."""
+def _average_row(stories: Sequence[Fingerprinted]) -> StoryRow:
+    """The average sizes of what the ledger would store of the stories, apart from the hashes."""
 
     def mean(size: Callable[[Fingerprinted], float]) -> float:
-        return fmean(map(size, made))
+        return fmean(map(size, stories))
 
     return StoryRow(
-        highest_id=max(one.story.id for one in made),
+        highest_id=max(one.story.id for one in stories),
         title=mean(lambda one: len((one.story.title or "").encode())),
         path=mean(lambda one: len((one.story.path or "").encode())),
         author_id=mean(lambda one: _stored(packed_id(one.story.author_id))),
@@ -110,22 +113,22 @@ def _stored(value: bytes | str | int | None) -> int:
     return integer_bytes(value) if isinstance(value, int) else len(value)
 
 
-def _strangers(signatures: SignatureRows, simhashes: HashRows) -> list[int]:
-    """Places of stories of which no two are copies: of each pair of copies the former."""
-    apart: list[int] = []
-    for place in range(len(signatures)):
-        alike = agreeing(signatures[apart], signatures[place]) >= COPY_ROWS
-        if not (alike | (hamming(simhashes[apart], simhashes[place]) <= COPY_BITS)).any():
-            apart.append(place)
-    return apart
+def _unrelated(signatures: SignatureRows, simhashes: HashRows) -> list[int]:
+    """The positions of stories of which no two are related: of related stories, the first."""
+    unrelated: list[int] = []
+    for position in range(len(signatures)):
+        similar = agreeing(signatures[unrelated], signatures[position]) >= COPY_ROWS
+        near = hamming(simhashes[unrelated], simhashes[position]) <= COPY_BITS
+        if not (similar | near).any():
+            unrelated.append(position)
+    return unrelated
 
 
 def _skews(signatures: SignatureRows, simhashes: HashRows) -> tuple[float, float, float]:
-    """The two skews, and the pairs that share two bands.
+    """The two skews, and the share of pairs that share two bands.
 
-    A skew is the share of pairs that share a band, or that would if rows and bits were independent.
-
-    The latter is the less, and far steadier in a small sample.
+    A skew is computed from the share of pairs that share a band, or from the share that would with independent rows and
+    bits, whichever is larger.  The second is a lower bound, and varies far less in a small sample.
     """
     bands, hash_bands = _values(signatures), _values(simhashes)
     rows = collisions(signatures, BYTE_VALUES).reshape(-1, ROWS_A_BAND).prod(axis=1)
@@ -138,25 +141,25 @@ def _skews(signatures: SignatureRows, simhashes: HashRows) -> tuple[float, float
 
 
 def _sharing_two(bands: npt.NDArray[np.uint16]) -> float:
-    """The share of pairs that share two bands and more; 0 for fewer than SURE pairs."""
+    """The share of pairs that share at least two bands; 0 for fewer than SIGNIFICANT such pairs."""
     pairs = sum(
         int(np.count_nonzero(np.count_nonzero(bands[n + 1 :] == bands[n], axis=1) > 1)) for n in range(len(bands) - 1)
     )
-    return pairs / (len(bands) * (len(bands) - 1) / 2) if pairs >= SURE else 0.0
+    return pairs / (len(bands) * (len(bands) - 1) / 2) if pairs >= SIGNIFICANT else 0.0
 
 
 def _values(fingerprints: SignatureRows | HashRows) -> npt.NDArray[np.uint16]:
-    """(n, ...) fingerprints -> (n, bands), whatever the order of their bytes."""
+    """Split n fingerprints into their bands, of shape (n, bands); the byte order does not matter."""
     return np.ascontiguousarray(fingerprints).view(np.uint16)
 
 
 def collisions(values: npt.NDArray[np.unsignedinteger], size: int) -> Floats:
-    """(n, columns) -> of each column the share of pairs that have the same value."""
+    """The share of pairs with equal values, for each column of an (n, columns) array of values below `size`."""
     counts = np.array([np.bincount(column, minlength=size) for column in values.T])
     return np.asarray((counts * (counts - 1)).sum(axis=1) / (len(values) * (len(values) - 1)))
 
 
 def _fullest(signatures: SignatureRows) -> float:
-    """The share of stories in the fullest bucket, copies and all; 0 where no bucket has SURE of them."""
+    """The share of stories in the largest bucket, copies included; 0 if it has fewer than SIGNIFICANT stories."""
     most = max(int(np.bincount(band).max()) for band in _values(signatures).T)
-    return most / len(signatures) if most >= SURE else 0.0
+    return most / len(signatures) if most >= SIGNIFICANT else 0.0

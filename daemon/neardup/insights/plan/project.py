@@ -1,4 +1,4 @@
-"""Projects what a corpus takes, by language and tier and in all: memory, days until the box is full, lookups."""
+"""Projects the memory of a corpus, by language and tier and in total, the days until the box is full, and lookups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +15,14 @@ from neardup.records import Language
 GIB = 1 << 30
 SYSTEM = GIB // 2  # the operating system
 DAEMON = 400_000_000
-FORK = 0.2  # of Redis's memory is written to, and so copied, while a child rewrites the append-only file
-# Measured at 0.4 and 1.5 million stories of one language (tests/bench/sweep_size.py), and the shortlist's room.
+FORK = 0.2  # share of Redis's memory that is copied because it is written to while a child rewrites the AOF
+# Measured at 0.4 and 1.5 million stories of one language (tests/bench/sweep_size.py), plus the memory of the top-k
+# lists.
 SWEEP_BASE = 350_000_000
-SWEEP_A_STORY = 89  # held of every story
-SWEEP_OF_LARGEST = 130  # beside, of each of the largest language: columns, order, chains, places, pairs
+SWEEP_A_STORY = 89  # bytes for every story
+SWEEP_OF_LARGEST = 130  # more bytes for each story of the largest language, whose bucket join is in memory
 SWEEP_MOST = 4_000_000_000
-HORIZON, HALVINGS = 3650, 10  # days that are looked ahead, and how finely
+HORIZON, HALVINGS = 3650, 10  # days to look ahead, and steps of the bisection
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +33,17 @@ class Corpus:
     profiles: Mapping[Language, Profile]
     detection: Detection
 
-    def times(self, factor: float) -> "Corpus":
+    def scaled(self, factor: float) -> "Corpus":
         """The same corpus with `factor` times the stories."""
         return Corpus({one: factor * n for one, n in self.stories.items()}, self.profiles, self.detection)
 
     @property
     def bits(self) -> packed_buckets.Bits:
-        """The widths of the values in an index that was rebuilt at this size."""
-        return packed_buckets.bits_for({language: round(n) for language, n in self.stories.items()})
+        """The widths in bits of the bucket values, in an index that was rebuilt at this size."""
+        return packed_buckets.bits_for({language: round(n) for language, n in self.stories.items()}, self.stories)
 
     def banding(self, language: Language) -> Banding:
-        return self.detection.bandings[language]
+        return self.detection.banding(language)
 
 
 def index_size(corpus: Corpus, backend: str, *, grown: bool = True) -> IndexSize:
@@ -65,12 +66,12 @@ def index_size(corpus: Corpus, backend: str, *, grown: bool = True) -> IndexSize
 
 
 def sweep_bytes(stories: Mapping[Language, float]) -> float:
-    """A sweep's memory at its most."""
+    """The peak memory of a sweep, in bytes."""
     return SWEEP_BASE + SWEEP_A_STORY * sum(stories.values()) + SWEEP_OF_LARGEST * max(stories.values(), default=0)
 
 
-def needed(corpus: Corpus, layout: str) -> dict[str, float]:
-    """The box's memory, by what takes it."""
+def memory_needed(corpus: Corpus, layout: str) -> dict[str, float]:
+    """The memory that the box needs, in bytes, by part and in total."""
     redis = index_size(corpus, layout).total
     parts = {
         "redis": redis,
@@ -83,11 +84,11 @@ def needed(corpus: Corpus, layout: str) -> dict[str, float]:
 
 
 def days_until_full(corpus: Corpus, layout: str, daily: int, memory: float) -> float | None:
-    """Days of `daily` new stories until the box is full; None where it is not within HORIZON days."""
+    """The days of `daily` new stories until the box is full; None if that takes more than HORIZON days."""
     stories = sum(corpus.stories.values())
 
     def fits(days: float) -> bool:
-        return needed(corpus.times(1 + days * daily / stories), layout)["needed"] <= memory
+        return memory_needed(corpus.scaled(1 + days * daily / stories), layout)["needed"] <= memory
 
     if not stories or fits(HORIZON):
         return None
@@ -102,14 +103,14 @@ def days_until_full(corpus: Corpus, layout: str, daily: int, memory: float) -> f
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a lookup reads of a tier: numbers in buckets, and of these the candidates, whose hashes it compares."""
+    """What a lookup reads for a tier: story numbers in buckets, and candidates, whose fingerprints it compares."""
 
     numbers: float
     candidates: float
 
 
-def lookup(corpus: Corpus, language: Language, layout: str, stories: float) -> dict[str, Reads]:
-    """Of a lookup among so many stories of a language, by tier."""
+def reads_per_lookup(corpus: Corpus, language: Language, layout: str, stories: float) -> dict[str, Reads]:
+    """What a lookup among `stories` stories of a language reads, by tier."""
     profile, banding = corpus.profiles[language], corpus.banding(language)
     documented = layout == "documented"
     bits = BAND_BITS if documented else corpus.bits[language]
@@ -118,13 +119,15 @@ def lookup(corpus: Corpus, language: Language, layout: str, stories: float) -> d
     blocks = even_spread(banding.hamming + SHARED_BLOCKS, bits)
     sharing = profile.two_bands + two_shared(buckets.collisions) - two_shared(whole.collisions)
     return {
-        # Redis intersects the documented bands, and gives what differs in a few bits.
+        # In the documented layout Redis intersects the bands itself, and returns the few stories that match.
         "near": Reads(
             numbers=0.0 if documented else blocks.read(stories, banding.max_bucket),
             candidates=0.0 if documented else stories * two_shared(blocks.collisions),
         ),
         "similar": Reads(
             numbers=buckets.read(signed, banding.max_bucket),
-            candidates=signed * sharing * buckets.read_share(signed, banding.max_bucket) ** 2,  # in both of the buckets
+            candidates=signed
+            * sharing
+            * buckets.read_share(signed, banding.max_bucket) ** 2,  # a candidate is read from both buckets
         ),
     }

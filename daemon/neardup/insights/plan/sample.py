@@ -1,11 +1,11 @@
-"""A sample of the configured source: all of it is listed once, some pages of each language are read."""
+"""Samples the configured source: lists all of it once, and reads some pages of each language."""
 
 import asyncio
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
@@ -23,7 +23,7 @@ SEED = 1
 
 @dataclass(slots=True)
 class Sample:
-    """What was listed by language, what became of the stories that were read, and what a page cost."""
+    """The stories listed by language, the outcomes of those that were read, and the cost of a page."""
 
     listed: Counter[Language] = field(default_factory=Counter)
     bad_rows: int = 0
@@ -32,21 +32,21 @@ class Sample:
 
     @property
     def unread(self) -> Counter[str]:
-        """Why stories could not be fingerprinted, and how many."""
+        """Count the stories that could not be fingerprinted, by reason."""
         every = (one for outcomes in self.outcomes.values() for one in outcomes)
         return Counter(str(one.reason) for one in every if not isinstance(one, Fingerprinted))
 
 
-async def take(config: Config, size: int, listed: Callable[[int], None]) -> Sample:
-    """Read `size` stories, as many of each language as there are or its share; the same for the same listing.
+async def read_sample(config: Config, size: int, show_listed: Callable[[int], None]) -> Sample:
+    """Read `size` stories, divided over the languages as evenly as possible; the same stories for the same listing.
 
-    `listed` is told how many have been listed.
+    `show_listed` is called with the number of stories listed so far.
     """
     sample = Sample()
-    drawn = await _draw(config, size, sample, listed)
+    drawn = await _draw(config, size, sample, show_listed)
     every = [story for stories in drawn.values() for story in stories]
     sizes: list[int] = []
-    with closing(open_readers(config)) as pool:
+    async with aclosing(open_readers(config)) as pool:
 
         async def read(story: Story, _: str | None) -> PageResult:
             result = await pool.read(story, None)
@@ -54,51 +54,55 @@ async def take(config: Config, size: int, listed: Callable[[int], None]) -> Samp
                 sizes.append(result.size)
             return result
 
-        worker = Worker(_unknown, read)
-        for story in every[:1]:  # once before the rest, so that no page pays for the start
+        worker = Worker(_nothing_on_record, read)
+        for story in every[:1]:  # before the measurement, which must not include the start of the reader processes
             await worker.process(story)
         sizes.clear()
-        began, spent, computed = time.perf_counter(), pool.cpu_seconds, pool.computing_seconds
-        done = await asyncio.gather(*map(worker.process, every))
-        wall = time.perf_counter() - began
-        sample.cost = _cost(sizes, pool.computing_seconds - computed, pool.cpu_seconds - spent, wall)
-    outcomes = iter(outcome for _, outcome in done)
+        wall_before, cpu_before, computing_before = time.perf_counter(), pool.cpu_seconds, pool.computing_seconds
+        results = await asyncio.gather(*map(worker.process, every))
+        sample.cost = _cost(
+            sizes,
+            computing=pool.computing_seconds - computing_before,
+            cpu=pool.cpu_seconds - cpu_before,
+            wall=time.perf_counter() - wall_before,
+        )
+    outcomes = iter(outcome for _, outcome in results)
     sample.outcomes = {language: list(islice(outcomes, len(stories))) for language, stories in drawn.items()}
     return sample
 
 
 async def _draw(
-    config: Config, size: int, sample: Sample, listed: Callable[[int], None]
+    config: Config, size: int, sample: Sample, show_listed: Callable[[int], None]
 ) -> dict[Language, list[Story]]:
-    """Algorithm R (Vitter, "Random sampling with a reservoir", ACM TOMS 1985), a reservoir for each language."""
-    chance = random.Random(SEED)  # noqa: S311 - no secret
+    """Draw by algorithm R, with a reservoir for each language (Vitter, "Random sampling with a reservoir", 1985)."""
+    rng = random.Random(SEED)  # noqa: S311 - not for cryptography
     reservoirs: dict[Language, list[Story]] = {}
-    async for story in open_source(config, _unheard).stories(since=None, resume=None):
+    async for story in open_source(config, _ignore_checkpoint).stories(since=None, resume=None):
         if not isinstance(story, Story):
             sample.bad_rows += 1
             continue
         sample.listed[story.language] += 1
-        listed(sample.listed.total())
+        show_listed(sample.listed.total())
         reservoir = reservoirs.setdefault(story.language, [])
         if len(reservoir) < size:
             reservoir.append(story)
-        elif (place := chance.randrange(sample.listed[story.language])) < size:
+        elif (place := rng.randrange(sample.listed[story.language])) < size:
             reservoir[place] = story
     shares = _shares({language: len(reservoir) for language, reservoir in reservoirs.items()}, size)
-    return {language: chance.sample(reservoirs[language], n) for language, n in shares.items()}
+    return {language: rng.sample(reservoirs[language], n) for language, n in shares.items()}
 
 
-def _shares(there: dict[Language, int], size: int) -> dict[Language, int]:
-    """So many in all, as evenly as can be; who has fewer leaves the rest to the others."""
+def _shares(available: dict[Language, int], size: int) -> dict[Language, int]:
+    """Divide `size` over the languages as evenly as possible; what one language lacks goes to the others."""
     shares, left = {}, size
-    for behind, language in enumerate(sorted(there, key=lambda language: there[language])):
-        shares[language] = min(there[language], left // (len(there) - behind))
+    for done, language in enumerate(sorted(available, key=lambda language: available[language])):
+        shares[language] = min(available[language], left // (len(available) - done))
         left -= shares[language]
     return shares
 
 
-def _cost(sizes: Sequence[int], computing: float, cpu: float, wall: float) -> PageCost:
-    """Of a page, where pages of these sizes took so many seconds in all; the typical one where none was read."""
+def _cost(sizes: Sequence[int], *, computing: float, cpu: float, wall: float) -> PageCost:
+    """The mean cost of pages of these sizes, which took these seconds in total; the typical cost if none was read."""
     if not sizes:
         return PageCost()
     each = MICRO / len(sizes)
@@ -106,9 +110,9 @@ def _cost(sizes: Sequence[int], computing: float, cpu: float, wall: float) -> Pa
     return PageCost(fetch=max(0.0, cpu * each - read), read=read, wall=wall * each, bytes=fmean(sizes))
 
 
-async def _unknown(_: int) -> None:
-    """No ledger is asked."""
+async def _nothing_on_record(_: int) -> None:
+    """Know no story, so that every page is read."""
 
 
-async def _unheard(_: Checkpoint) -> None:
-    """No listing is resumed."""
+async def _ignore_checkpoint(_: Checkpoint) -> None:
+    """Take no note of the checkpoint: the listing is never resumed."""

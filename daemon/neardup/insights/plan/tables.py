@@ -1,4 +1,4 @@
-"""The plan, for people."""
+"""The projection as tables."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,22 +13,22 @@ MEGA = 1 << 20
 
 
 def tables(facts: Mapping[str, Any]) -> Iterable[Table | Text]:
-    """By language, in all, the box, what to mind."""
+    """The tables by language, in total and of the box's memory, an explanation, and the warnings."""
     yield _languages(facts["languages"])
     yield _totals(facts)
     yield _box(facts)
     yield Text(
-        "A lookup: in the compact layout; candidates share detection.shared_bands bands, and those that agree in "
-        "detection.agreeing_rows rows are verified.  The box: Redis as it grows story by story, a fifth of it copied "
-        "while the append-only file is rewritten, the daemon, a sweep, 0.5 GiB for the operating system.  Times: "
-        "without verification."
+        "A lookup is one in the compact layout.  Its candidates share detection.shared_bands bands; those that agree "
+        "in detection.agreeing_rows rows are verified.  The box holds Redis as it grows story by story, a fifth of it "
+        "copied while the append-only file is rewritten, the daemon, a sweep, and 0.5 GiB for the operating system.  "
+        "The times do not include verification."
     )
     if facts["warnings"]:
         yield Text("\n".join(f"! {warning}" for warning in facts["warnings"]))
 
 
 def _languages(languages: Mapping[str, Any]) -> Table:
-    """MiB by tier, and what a lookup reads."""
+    """The table by language: MiB by tier, and what a lookup reads."""
     table = _table(
         "MiB of",
         "stories",
@@ -41,17 +41,17 @@ def _languages(languages: Mapping[str, Any]) -> Table:
         "a lookup reads\nnumbers",
         "\ncandidates",
     )
-    for language, its in languages.items():
+    for language, own in languages.items():
         sizes = [
-            *its["documented_bytes"].values(),
-            *its["compact_bytes"].values(),
-            sum(its["sqlite_bytes"].values()),
-            its["ledger_bytes"],
+            *own["documented_bytes"].values(),
+            *own["compact_bytes"].values(),
+            sum(own["sqlite_bytes"].values()),
+            own["ledger_bytes"],
         ]
-        reads = its["lookup"]["compact"].values()
+        reads = own["lookup"]["compact"].values()
         table.add_row(
             language,
-            f"{its['stories']:,.0f}",
+            f"{own['stories']:,.0f}",
             *(f"{size / MEGA:,.1f}" for size in sizes),
             *(f"{sum(tier[kind] for tier in reads):,.0f}" for kind in ("numbers", "candidates")),
         )
@@ -61,9 +61,9 @@ def _languages(languages: Mapping[str, Any]) -> Table:
 def _totals(facts: Mapping[str, Any]) -> Table:
     table = _table("in all", "documented", "compact", "SQLite index")
     languages = facts["languages"].values()
-    stories = max(sum(its["stories"] for its in languages), 1)
-    sqlite = sum(sum(its["sqlite_bytes"].values()) for its in languages)
-    ledger = sum(its["ledger_bytes"] for its in languages)
+    stories = max(sum(own["stories"] for own in languages), 1)
+    sqlite = sum(sum(own["sqlite_bytes"].values()) for own in languages)
+    ledger = sum(own["ledger_bytes"] for own in languages)
     grown, rebuilt = (
         [facts["redis"][name][state] for name in ("documented", "compact")] for state in ("grown", "rebuilt")
     )

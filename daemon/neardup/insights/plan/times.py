@@ -1,7 +1,8 @@
-"""What a story costs, and which of a run's stages limits it.
+"""The costs of a story, and the stage that limits a run.
 
-Of a page's fetching, reading and fingerprinting the sample tells, on this machine; the rest are the constants
-below: microseconds of CPU a story, on two shared x86-64 vCPUs with Redis 7.0 and SQLite on them.
+The cost of fetching, reading and fingerprinting a page is measured by the sample on this machine.  The other costs are
+the constants below, in microseconds of CPU a story.  They were measured on two shared x86-64 vCPUs that also ran Redis
+7.0.
 """
 
 from dataclasses import dataclass
@@ -9,15 +10,16 @@ from dataclasses import dataclass
 MICRO = 1e6
 HOUR, MINUTE = 3600, 60
 STAGES = ("processors", "writer", "fetching pages")
-USED = 0.9  # of the cores, at best: the stages wait for each other
+USED = 0.9  # share of the cores that is used at best, because stages wait for each other
 
 
 @dataclass(frozen=True, slots=True)
 class PageCost:
-    """Microseconds of CPU to fetch a page, and to read and fingerprint it; of `wall` clock for both, with as many
-    requests in flight as a run has; the page's `bytes`.
+    """The cost of a page.
 
-    The defaults are of 20 KB of HTML, 1,130 words, from a store on the same machine, both cores busy.
+    `fetch` is the CPU time to fetch it, `read` the CPU time to extract and fingerprint its text, `wall` the elapsed
+    time a page with as many requests in flight as a run has, all in microseconds; `bytes` is its size.  The defaults
+    are for 20 KB of HTML with 1,130 words, from a store on the same machine, with both cores busy.
     """
 
     fetch: float = 95.0
@@ -28,8 +30,10 @@ class PageCost:
 
 @dataclass(frozen=True, slots=True)
 class IndexCost:
-    """Of a lookup without the numbers it reads, of each of these, of an insert; of a story in an index that is
-    built from the ledger when all are in.  Redis's share is in them.
+    """The costs of an index in microseconds of CPU, including those of Redis.
+
+    `lookup` is for a lookup without the numbers that it reads, `a_number` for each of these, `insert` for an insert,
+    and `build` for a story of an index that is built from the ledger.
     """
 
     lookup: float
@@ -44,9 +48,9 @@ INDEX = {
     "compact": IndexCost(lookup=95.0, a_number=0.012, insert=170.0, build=6.0),
     "sqlite": IndexCost(lookup=110.0, a_number=0.012, insert=650.0, build=5.0),
 }
-FLOW = 60.0  # listed, asked for, handed from process to process
-COMMIT = 25.0  # of a story and its candidates, in the ledger
-CANDIDATE = 6.0  # its row read from the ledger, its hashes compared
+FLOW = 60.0  # to list a story and pass it between the processes
+COMMIT = 25.0  # to commit a story and its candidates to the ledger
+CANDIDATE = 6.0  # to read the row of a candidate from the ledger and compare its fingerprints
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +62,13 @@ class Pace:
 
 
 def pace(page: PageCost, writing: float, cores: int) -> Pace:
-    """Of stories that cost the writer so many microseconds each."""
-    each = ((page.fetch + page.read + FLOW + writing) / (USED * cores), writing, page.wall)
-    rates = dict(zip(STAGES, (MICRO / max(took, 1.0) for took in each), strict=True))
+    """The rate of a run whose writer takes `writing` microseconds a story."""
+    costs = ((page.fetch + page.read + FLOW + writing) / (USED * cores), writing, page.wall)
+    rates = dict(zip(STAGES, (MICRO / max(cost, 1.0) for cost in costs), strict=True))
     slowest = min(rates, key=lambda name: rates[name])
     return Pace(rates[slowest], slowest)
 
 
-def looking_up(index: IndexCost, numbers: float, candidates: float) -> float:
-    """What a story costs the writer that is looked up, reads so many numbers and candidates, and is inserted."""
+def writer_cost(index: IndexCost, numbers: float, candidates: float) -> float:
+    """The writer's cost of a story whose lookup reads `numbers` numbers and `candidates` candidates."""
     return COMMIT + index.lookup + index.a_number * numbers + CANDIDATE * candidates + index.insert

@@ -1,4 +1,4 @@
-"""What the report shows, read off the ledger and the index."""
+"""Reads the figures of the report from the ledger and the index."""
 
 import sqlite3
 from collections import Counter
@@ -14,40 +14,41 @@ from neardup.index.statistics import bucket_sizes
 from neardup.ledger import changes, read, runs, snapshot, translated
 from neardup.pipeline.gauges import SAMPLE
 
-BINS = 50  # of a score from 0 to 1
-RUNS = 50  # looked at for one whose latencies are on record
+BINS = 50  # bins of a score from 0 to 1
+RUNS = 50  # latest runs, searched for one with recorded latencies
 SCORES = {
     "jaccard": "jaccard",
     "containment": "max(containment_a, containment_b)",
 }
 
 
-class Found(NamedTuple):
-    """Pairs by a figure of theirs: how many are flagged, and how many are kept as near misses."""
+class PairCounts(NamedTuple):
+    """The numbers of flagged pairs and of near misses, by a figure of the pair."""
 
     flagged: dict[int, int]
-    missed: dict[int, int]
+    near_misses: dict[int, int]
 
 
 class Facts(NamedTuple):
-    """`days` counts flags by day (2026-11-20) and kind, `kinds` by language and kind.
+    """The figures of the report.
 
-    `hamming` is by differing bits, `scores` by BINS equal bins.  `buckets` gives members -> buckets for SimHash and
-    signature, of those that the stories changed last fall into; `stages` is what `metrics.latencies` gave of `run`.
+    `days` counts flags by day (2026-11-20) and kind, `kinds` by language and kind.  `hamming` counts pairs by differing
+    bits, `scores` by BINS equal bins.  `buckets` counts the buckets of the latest stories by number of members, for
+    SimHash and signature.  `stages` are the latencies of `run`, as `metrics.latencies` returns them.
     """
 
     days: dict[tuple[str, str], int]
     kinds: dict[tuple[str, str], int]
-    hamming: Found
-    scores: dict[str, Found]
+    hamming: PairCounts
+    scores: dict[str, PairCounts]
     buckets: dict[str, Counter[int]]
     stages: dict[str, dict[str, float]]
     run: Mapping[str, Any] | None
     stories: int
 
 
-async def facts_of(config: Config) -> Facts:
-    """Raises Fatal without a ledger; of an index that is away there are no buckets."""
+async def read_facts(config: Config) -> Facts:
+    """Read the figures; without buckets if the index does not answer.  Raises Fatal if there is no ledger."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         buckets = await _buckets(config, db)
         with snapshot(db):
@@ -55,9 +56,9 @@ async def facts_of(config: Config) -> Facts:
             return Facts(
                 days=_flags(db, "date(flagged_at / 1000, 'unixepoch')"),
                 kinds=_flags(db, "language"),
-                hamming=_found(db, "hamming"),
+                hamming=_pair_counts(db, "hamming"),
                 scores={
-                    name: _found(db, f"min(CAST({score} * {BINS} AS INTEGER), {BINS - 1})")
+                    name: _pair_counts(db, f"min(CAST({score} * {BINS} AS INTEGER), {BINS - 1})")
                     for name, score in SCORES.items()
                 },
                 buckets=buckets,
@@ -68,16 +69,16 @@ async def facts_of(config: Config) -> Facts:
 
 
 def _flags(db: sqlite3.Connection, by: str) -> dict[tuple[str, str], int]:
-    """The flags that the machine has not withdrawn, by something and kind."""
+    """Count the flags that are not withdrawn, by an SQL expression and by kind."""
     rows = db.execute(f"SELECT {by}, kind, count(*) FROM pairs WHERE status <> 'withdrawn' GROUP BY 1, 2 ORDER BY 1, 2")
     return {(one, kind): n for one, kind, n in rows}
 
 
-def _found(db: sqlite3.Connection, by: str) -> Found:
+def _pair_counts(db: sqlite3.Connection, by: str) -> PairCounts:
     def counted(table: str) -> dict[int, int]:
         return dict(db.execute(f"SELECT {by}, count(*) FROM {table} AND {by} IS NOT NULL GROUP BY 1 ORDER BY 1"))
 
-    return Found(counted("flags WHERE status <> 'withdrawn'"), counted("candidates WHERE judged_at IS NOT NULL"))
+    return PairCounts(counted("flags WHERE status <> 'withdrawn'"), counted("candidates WHERE verified_at IS NOT NULL"))
 
 
 async def _buckets(config: Config, db: sqlite3.Connection) -> dict[str, Counter[int]]:

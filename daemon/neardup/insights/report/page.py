@@ -1,18 +1,18 @@
-"""The report as one page."""
+"""Writes the report as one HTML page."""
 
 from collections import Counter
 from pathlib import Path
 
 from neardup.config import Config
+from neardup.core.verify.tiers import kinds
 from neardup.insights.charts.page import Table, can_plot, write_page
 from neardup.insights.report.facts import Facts
 from neardup.ledger import now_ms
-from neardup.records import Kind
 from neardup.timestamps import rfc3339
 
 
 def write_report(path: Path, facts: Facts, config: Config) -> None:
-    """Write the report, whole or not at all.  Raises Fatal."""
+    """Write the report; it replaces an older one atomically.  Raises Fatal if it cannot be written."""
     drawn = dict[str, str]()
     if can_plot():
         from neardup.insights.report.plots import plots  # noqa: PLC0415 - it imports matplotlib
@@ -25,11 +25,16 @@ def write_report(path: Path, facts: Facts, config: Config) -> None:
 
 def _tables(facts: Facts) -> list[Table]:
     tables = [
-        Table("Flags by language and kind", "Without those withdrawn.", ("language", *Kind, "all"), _by_kind(facts))
+        Table(
+            "Flags by language and kind",
+            "Withdrawn flags are not counted.",
+            ("language", *kinds(), "all"),
+            _by_kind(facts),
+        )
     ]
     if facts.run:
-        note = f"Of the {facts.run['command']} that began at {rfc3339(facts.run['started_at'])}, in milliseconds."
-        columns = ("stage", "times", "in all, s", "median", "95 %", "99 %")
+        note = f"Milliseconds, in the {facts.run['command']} run that began at {rfc3339(facts.run['started_at'])}."
+        columns = ("stage", "times", "total, s", "median", "95 %", "99 %")
         rows = [
             (
                 stage,
@@ -49,7 +54,7 @@ def _by_kind(facts: Facts) -> list[tuple[str, ...]]:
         totals[kind] += n
     rows: list[tuple[str, Counter[str]]] = [("all", totals)]
     rows += [
-        (language, Counter({kind: facts.kinds.get((language, kind), 0) for kind in Kind}))
+        (language, Counter({kind: facts.kinds.get((language, kind), 0) for kind in kinds()}))
         for language in sorted({language for language, _ in facts.kinds})
     ]
-    return [(name, *(f"{counted[kind]:,}" for kind in Kind), f"{counted.total():,}") for name, counted in rows]
+    return [(name, *(f"{counted[kind]:,}" for kind in kinds()), f"{counted.total():,}") for name, counted in rows]

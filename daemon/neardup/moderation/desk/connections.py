@@ -1,4 +1,4 @@
-"""The desk's connections to the ledger, which a daemon may be writing to at the same time."""
+"""The desk's connections to the ledger, to which a run may be writing at the same time."""
 
 import asyncio
 import sqlite3
@@ -11,14 +11,14 @@ from neardup.ledger import Ledger, connect, read, snapshot
 P = ParamSpec("P")
 T = TypeVar("T")
 READERS = 4
-BUSY_MS = 5_000  # a moderator waits for an answer
+BUSY_MS = 5_000  # shorter than a run waits, because a moderator is waiting for the page
 
 
 class Connections:
     """A few connections for reading and one for writing, each used by one request at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open them.  Raises Fatal, also where there is no ledger yet, and Transient where it is locked."""
+        """Open the connections.  Raises Fatal, for example if there is no ledger, and Transient if it is locked."""
         if path.exists():  # an older schema is migrated
             connect(path).close()
         self._readers = [Ledger(path, read) for _ in range(READERS)]
@@ -43,7 +43,7 @@ class Connections:
     async def write(
         self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The same on the connection that writes.  Raises Transient if another process held the ledger all the time."""
+        """Like `read`, on the writing connection.  Raises Transient if another process keeps the ledger locked."""
         return await self._writer.do(work, *args, **kwargs)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What every page of the desk works with."""
+"""The desk object that every request handler uses."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -10,19 +10,19 @@ from neardup.moderation.desk.connections import Connections
 from neardup.moderation.desk.sessions import Keys
 from neardup.pages.reader_pool import ReaderPool
 
-READS = 8  # texts of stories, under way at a time
+MAX_CONCURRENT_READS = 8  # texts of stories
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The parts of an open desk; `is_private` where only this machine can reach it, and no token is needed."""
+    """The parts of an open desk; if `is_local_only`, other machines cannot reach it and it needs no token."""
 
     config: Config
     ledger: Connections
     pool: ReaderPool
     keys: Keys
-    is_private: bool
-    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
+    is_local_only: bool
+    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_READS))
 
 
 DESK = web.AppKey("desk", Desk)

@@ -1,4 +1,4 @@
-"""The desk's pages: Jinja templates, every value escaped, a name that is not there an error."""
+"""The desk's pages, rendered from Jinja templates that escape every value and reject undefined names."""
 
 import unicodedata
 from functools import cache
@@ -8,63 +8,74 @@ from typing import Any
 from aiohttp import web
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
+from neardup.languages import Languages
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.decided import NAMES
+from neardup.moderation.desk.decision import NAMES
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
 from neardup.moderation.desk.query import query_of
-from neardup.moderation.desk.typed import moderator
+from neardup.moderation.desk.user_input import moderator_name
 from neardup.moderation.templating import environment
 from neardup.timestamps import rfc3339
 
-MOST_IN_TITLE = 160  # characters
-JOINING = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"  # a joiner, and the viramas, which join letters
+MAX_TITLE_LENGTH = 160  # characters
+# The zero-width joiner and the viramas, which join the letters around them.
+JOINING_CHARACTERS = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"
 
 
 @cache
-def _templates() -> Environment:
+def _templates(languages: Languages) -> Environment:
     loaders = [PackageLoader("neardup.moderation.desk"), PackageLoader("neardup.moderation")]
-    made = environment().overlay(loader=ChoiceLoader(loaders))
+    made = environment(languages).overlay(loader=ChoiceLoader(loaders))
     made.filters = made.filters | {"rfc3339": rfc3339, "short": short}
     made.globals = made.globals | {"names": NAMES, "query_of": query_of}
     return made
 
 
 def short(title: str) -> str:
-    """A title that fits on a few lines, not cut within what a reader sees as one character."""
-    if len(title) <= MOST_IN_TITLE:
+    """A title shortened to a few lines, without cutting inside a grapheme cluster."""
+    if len(title) <= MAX_TITLE_LENGTH:
         return title
-    end = MOST_IN_TITLE
-    while end > MOST_IN_TITLE // 2 and (unicodedata.category(title[end])[0] in "MC" or title[end - 1] in JOINING):
+    end = MAX_TITLE_LENGTH
+    while end > MAX_TITLE_LENGTH // 2 and (
+        unicodedata.category(title[end])[0] in "MC" or title[end - 1] in JOINING_CHARACTERS
+    ):
         end -= 1
     return f"{title[:end]}…"
 
 
 def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
-    """A template as the answer; its forms get their token, and its head the moderator's name."""
+    """The response with a rendered template; `token` and `moderator` are set for its forms and header."""
     session = request.get(SESSION)
     text = (
-        _templates()
+        _templates(desk_of(request).config.registry)
         .get_template(template)
         .render(
             token=sessions.form_token(desk_of(request).keys, session) if session else "",
-            moderator=moderator(request),
+            moderator=moderator_name(request),
             **values,
         )
     )
     return web.Response(text=text, content_type="text/html", status=status)
 
 
-def sorry(request: web.Request, status: int, said: str) -> web.Response:
-    """A page that says what is wrong."""
-    return page(request, "sorry.html.j2", status, title=HTTPStatus(status).phrase, said=said)
+def error_page(request: web.Request, status: int, message: str) -> web.Response:
+    """A page with an error message."""
+    return page(request, "error.html.j2", status, title=HTTPStatus(status).phrase, message=message)
 
 
-def send_again(request: web.Request, status: int, title: str, said: str) -> web.Response:
-    """A page that says why a form did not get through, and holds what was typed into it; `sorry` for other requests."""
+def send_again_page(request: web.Request, status: int, title: str, message: str) -> web.Response:
+    """A page that says why a form was rejected and keeps its input; `error_page` if there was no form."""
     form = request.get(FORM)
     if form is None:
-        return sorry(request, status, said)
-    kept = {name: value for name, value in form.items() if name not in ("token", "note", "secret")}
+        return error_page(request, status, message)
+    fields = {name: value for name, value in form.items() if name not in ("token", "note", "secret")}
     return page(
-        request, "again.html.j2", status, title=title, said=said, action=request.path, kept=kept, note=form.get("note")
+        request,
+        "send_again.html.j2",
+        status,
+        title=title,
+        message=message,
+        action=request.path,
+        fields=fields,
+        note=form.get("note"),
     )

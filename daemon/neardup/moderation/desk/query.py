@@ -1,59 +1,61 @@
-"""The query of an address <-> which flags a queue holds."""
+"""Conversion between the query string of a queue's address and its selection of flags."""
 
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from aiohttp import web
 
+from neardup.core.verify.tiers import tier_of
+from neardup.languages import Languages
 from neardup.ledger.selection import Selection
-from neardup.records import Kind, Language, Verdict, language_of
+from neardup.records import Language, Verdict
 from neardup.source.parse import id_of
 
 OPEN = ("open",)
-JUDGED = tuple(Verdict)
-EVERY = (*OPEN, *JUDGED)  # what the machine withdrew is nobody's work
+DECIDED = tuple(Verdict)
+EVERY = (*OPEN, *DECIDED)  # withdrawn flags need no verdict
 STATUSES: dict[str, tuple[str, ...]] = {
     "open": OPEN,
-    "judged": JUDGED,
+    "judged": DECIDED,
     "every": EVERY,
     **{verdict: (verdict,) for verdict in Verdict},
 }
-MOST_AT = 10_000_000
+MAX_NUMBER = 10_000_000
 
 
-def selection_of(query: Mapping[str, str]) -> Selection:
-    """Raises HTTPBadRequest for what is no language, kind, status, score or id."""
+def selection_of(query: Mapping[str, str], languages: Languages) -> Selection:
+    """The selection of a query.  Raises HTTPBadRequest if a language, kind, status, score or id is invalid."""
 
-    def said(name: str) -> str | None:
+    def value(name: str) -> str | None:
         return query.get(name, "").strip() or None
 
     try:
-        language, kind, status, score = said("language"), said("kind"), said("status"), said("score")
-        story, cluster = said("story"), said("cluster")
+        language, kind, status, score = value("language"), value("kind"), value("status"), value("score")
+        story, cluster = value("story"), value("cluster")
         return Selection(
-            languages=(language_of(language),) if language else (),
-            kinds=(Kind(kind),) if kind else (),
+            languages=(languages.find(language),) if language else (),
+            kinds=(tier_of(kind).kind,) if kind else (),
             statuses=STATUSES[status or "open"],
             score=_share(score) if score else None,
-            author=said("author"),
+            author=value("author"),
             story=id_of(story) if story else None,
             cluster=id_of(cluster) if cluster else None,
         )
     except (ValueError, KeyError):
-        raise web.HTTPBadRequest(reason="There is no such queue") from None
+        raise web.HTTPBadRequest(reason="The address has an invalid filter") from None
 
 
-def _share(said: str) -> float:
-    share = float(said)
+def _share(text: str) -> float:
+    share = float(text)
     if not 0 <= share <= 1:
-        raise ValueError(said)
+        raise ValueError(text)
     return share
 
 
 def query_of(selection: Selection, **more: object) -> str:
-    """The query that gives a selection, and more of it; "" where there is nothing to say."""
+    """The query string of a selection and of further parameters; "" if all have their defaults."""
     language: tuple[Language, ...] = selection.languages
-    said = {
+    parameters = {
         "language": language[0] if language else None,
         "kind": selection.kinds[0] if selection.kinds else None,
         "status": next(name for name, statuses in STATUSES.items() if statuses == selection.statuses),
@@ -62,17 +64,17 @@ def query_of(selection: Selection, **more: object) -> str:
         "story": selection.story,
         "cluster": selection.cluster,
     } | more
-    if said["status"] == "open":
-        del said["status"]
-    named = {name: value for name, value in said.items() if value is not None}
-    return f"?{urlencode(named)}" if named else ""
+    if parameters["status"] == "open":
+        del parameters["status"]
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:
-    """A number from 0 on; None where it is not there.  Raises HTTPBadRequest."""
-    said = query.get(name, "")
-    if not said:
+    """A parameter that is a number from 0 to MAX_NUMBER; None if it is missing.  Raises HTTPBadRequest."""
+    text = query.get(name, "")
+    if not text:
         return None
-    if not (said.isascii() and said.isdecimal() and len(said) <= 12 and int(said) <= MOST_AT):
-        raise web.HTTPBadRequest(reason="There is no such place")
-    return int(said)
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) <= MAX_NUMBER):
+        raise web.HTTPBadRequest(reason="The address has an invalid number")
+    return int(text)

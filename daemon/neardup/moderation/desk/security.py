@@ -1,7 +1,7 @@
-"""What stands between a request and a page: who may ask, from where, and what a browser may do with the answer.
+"""The middlewares between a request and a page: access control, protection against CSRF, and security headers.
 
-Forms are told from those of other sites twice: by the headers that browsers set and no page can (Fetch
-Metadata), and by a token (OWASP, Cross-Site Request Forgery Prevention, "Signed Double-Submit Cookie").
+Forms of other sites are rejected twice: by headers that only browsers can set (Fetch Metadata), and by a token
+(OWASP, Cross-Site Request Forgery Prevention, "Signed Double-Submit Cookie").
 """
 
 import re
@@ -15,13 +15,13 @@ from neardup.config.address import is_loopback
 from neardup.errors import NeardupError, Transient
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
-from neardup.moderation.desk.pages import page, send_again, sorry
+from neardup.moderation.desk.pages import error_page, page, send_again_page
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, SESSION_COOKIE, set_cookie
 
 STATIC = "/static/"
 HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
-MOST_BYTES = 65_536
-MOST_FIELDS = 32
+MAX_BODY_BYTES = 65_536
+MAX_FORM_FIELDS = 32
 RETRY_SECONDS = 5
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
@@ -30,7 +30,7 @@ POLICY = (
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",  # "no-referrer" would take the Origin of forms away, too
+    "Referrer-Policy": "same-origin",  # "no-referrer" would also remove the Origin header of forms
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "neardup",
@@ -41,79 +41,84 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Of every answer."""
+    """Set the security headers of every response."""
     response.headers.update(HEADERS)
     response.headers["Cache-Control"] = "no-cache" if request.path.startswith(STATIC) else "no-store"
 
 
 @web.middleware
-async def answer_failures(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every failure is a plain page.  What a request or a story holds is not logged."""
+async def show_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn every failure into a plain page.  The content of requests and stories is never logged."""
     try:
         return await handler(request)
-    except web.HTTPException as said:
-        if said.status < 400:
+    except web.HTTPException as error:
+        if error.status < 400:
             raise
-        return sorry(request, said.status, said.reason)
+        return error_page(request, error.status, error.reason)
     except Transient as error:
-        answer = send_again(request, 503, "Nothing was stored yet", f"{error}. Please try again in a few seconds.")
-        answer.headers["Retry-After"] = str(RETRY_SECONDS)
-        return answer
+        response = send_again_page(
+            request, 503, "Nothing was stored yet", f"{error}. Please try again in a few seconds."
+        )
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+        return response
     except NeardupError as error:
-        log.error("a page failed", page=_name(request), why=str(error))
-        return sorry(request, 500, str(error))
+        log.error("a page failed", page=_route_of(request), why=str(error))
+        return error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
-        log.error("a page failed", page=_name(request), error=type(error).__name__, where=_where(error))
-        return sorry(request, 500, "Something went wrong here. The log says where.")
+        log.error("a page failed", page=_route_of(request), error=type(error).__name__, where=_innermost_frames(error))
+        return error_page(request, 500, "An internal error occurred; the log has the details.")
 
 
-def _name(request: web.Request) -> str:
+def _route_of(request: web.Request) -> str:
     resource = request.match_info.route.resource
     return resource.canonical if resource else "unknown"
 
 
-def _where(error: BaseException) -> str:
-    places, frame = list[str](), error.__traceback__
+def _innermost_frames(error: BaseException) -> str:
+    frames, frame = list[str](), error.__traceback__
     while frame is not None:
-        places.append(f"{frame.tb_frame.f_code.co_filename.rpartition('/daemon/')[2]}:{frame.tb_lineno}")
+        frames.append(f"{frame.tb_frame.f_code.co_filename.rpartition('/daemon/')[2]}:{frame.tb_lineno}")
         frame = frame.tb_next
-    return " ".join(places[-6:])
+    return " ".join(frames[-6:])
 
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A site whose name was made to resolve to this machine (DNS rebinding) is told by the name it asks for."""
-    named = HOST.fullmatch(request.host)
-    if desk_of(request).is_private and not (named and is_loopback(named[1])):
+    """Reject host names of other sites that resolve to this machine (DNS rebinding)."""
+    host = HOST.fullmatch(request.host)
+    if desk_of(request).is_local_only and not (host and is_loopback(host[1])):
         raise web.HTTPMisdirectedRequest(reason="This desk answers to localhost only")
     return await handler(request)
 
 
 @web.middleware
-async def keep_session(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give a browser its session.  One that comes by another site's link holds its cookies back: it is asked twice."""
-    said = request.cookies.get(SESSION_COOKIE, "")
-    if sessions.is_session(said):
-        request[SESSION] = said
+async def ensure_session(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give each browser a session.
+
+    After a link on another site, browsers withhold the cookies, so a page that reloads the address comes first.
+    """
+    session = request.cookies.get(SESSION_COOKIE, "")
+    if sessions.is_session(session):
+        request[SESSION] = session
         return await handler(request)
     request[SESSION] = sessions.new_session()
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.method == "GET":
         return page(request, "continue.html.j2", address=request.path_qs)
-    answer = await handler(request)
-    set_cookie(answer, SESSION_COOKIE, request[SESSION])
-    return answer
+    response = await handler(request)
+    set_cookie(response, SESSION_COOKIE, request[SESSION])
+    return response
 
 
 @web.middleware
 async def check_forms(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Take forms of this desk's own pages only.  One of before a restart is given back, to be sent again."""
+    """Accept only forms from this desk's own pages.  A form from before a restart is shown again, for resending."""
     if request.method not in ("GET", "HEAD"):
         if not _is_same_origin(request):
             raise web.HTTPForbidden(reason="This form was not sent from this desk")
         form = request[FORM] = await _form(request)
         if not sessions.is_form_token(desk_of(request).keys, request[SESSION], form.get("token", "")):
-            return send_again(
-                request, 403, "Please send this again", "The desk was started anew since you opened the page."
+            return send_again_page(
+                request, 403, "Please send this again", "The desk was restarted after you opened the page."
             )
     return await handler(request)
 
@@ -129,22 +134,22 @@ async def _form(request: web.Request) -> dict[str, str]:
         raise web.HTTPUnsupportedMediaType
     body = await request.read()
     try:
-        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS))
+        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
     except ValueError:
-        raise web.HTTPBadRequest(reason="This is no form") from None
+        raise web.HTTPBadRequest(reason="The form cannot be read") from None
 
 
 @web.middleware
-async def ask_token(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Whoever has not given the token is asked for it, where other machines can reach the desk."""
+async def require_login(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Require a login if other machines can reach the desk."""
     desk = desk_of(request)
-    said = request.cookies.get(LOGIN_COOKIE, "")
-    is_open = desk.is_private or request.path == "/login" or request.path.startswith(STATIC)
-    if is_open or sessions.is_login(desk.keys, request[SESSION], said):
+    cookie = request.cookies.get(LOGIN_COOKIE, "")
+    is_open = desk.is_local_only or request.path == "/login" or request.path.startswith(STATIC)
+    if is_open or sessions.is_login(desk.keys, request[SESSION], cookie):
         return await handler(request)
     if request.method != "GET":
         raise web.HTTPForbidden(reason="You are not logged in")
     raise web.HTTPSeeOther(f"/login?back={quote(request.path_qs)}")
 
 
-MIDDLEWARES = (answer_failures, refuse_other_hosts, keep_session, check_forms, ask_token)
+MIDDLEWARES = (show_errors, refuse_other_hosts, ensure_session, check_forms, require_login)

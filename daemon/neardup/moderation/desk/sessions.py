@@ -1,7 +1,7 @@
-"""Which browser sends a request: its random session, its form tokens, and whether it has logged in.
+"""Sessions of browsers, their form tokens, and their logins.
 
-The desk stores none of this.  A browser keeps its session in a cookie; what the desk gives it is signed by
-itsdangerous (HMAC, RFC 2104) with a key that only the desk has.
+The desk stores none of these.  The session is a random value in a cookie; form tokens and logins are signed by
+itsdangerous (HMAC, RFC 2104) with keys that only the desk has.
 """
 
 import hashlib
@@ -16,17 +16,17 @@ from itsdangerous import BadSignature, Signer, TimestampSigner
 
 SESSION_COOKIE = "neardup_session"
 LOGIN_COOKIE = "neardup_login"
-SESSION = re.compile(r"[\w-]{43}", re.ASCII)
+SESSION_FORMAT = re.compile(r"[\w-]{43}", re.ASCII)
 LOGIN_SECONDS = 7 * 86_400
-SIGNATURE: dict[str, Any] = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+SIGNER_OPTIONS: dict[str, Any] = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
     """The signers of a desk.
 
-    Form tokens end with the process.  Logins are signed with the configured token, so that a restart ends none
-    of them and another token ends all.
+    The key of form tokens ends with the process.  Logins are signed with the configured token: they survive a
+    restart, and a new token invalidates all of them.
     """
 
     forms: Signer
@@ -37,27 +37,27 @@ class Keys:
     def of(cls, token: str) -> Self:
         """The signers for this configured token."""
         return cls(
-            Signer(secrets.token_bytes(32), b"neardup form", **SIGNATURE),
-            TimestampSigner(token.encode(), b"neardup login", **SIGNATURE),
+            Signer(secrets.token_bytes(32), b"neardup form", **SIGNER_OPTIONS),
+            TimestampSigner(token.encode(), b"neardup login", **SIGNER_OPTIONS),
             token.encode(),
         )
 
     def is_token(self, text: str) -> bool:
-        """Whether it is the token, compared in constant time."""
+        """Whether a text is the configured token, compared in constant time."""
         return hmac.compare_digest(text.encode(errors="replace"), self.token)
 
 
 def new_session() -> str:
-    """256 random bits."""
+    """A new session of 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def is_session(text: str) -> bool:
-    return SESSION.fullmatch(text) is not None
+    return SESSION_FORMAT.fullmatch(text) is not None
 
 
 def form_token(keys: Keys, session: str) -> str:
-    """The token in this session's forms, so that no other site can post one (CSRF)."""
+    """The token for the forms of this session, which no other site can know (CSRF)."""
     return keys.forms.get_signature(session).decode()
 
 
@@ -66,17 +66,17 @@ def is_form_token(keys: Keys, session: str, text: str) -> bool:
 
 
 def login(keys: Keys, session: str) -> str:
-    """The login cookie of a session that gave the token; valid for LOGIN_SECONDS."""
+    """The login cookie for a session that entered the token; valid for LOGIN_SECONDS."""
     return keys.logins.sign(session).decode()
 
 
 def is_login(keys: Keys, session: str, text: str) -> bool:
     try:
         return keys.logins.unsign(text.encode(errors="replace"), max_age=LOGIN_SECONDS) == session.encode()
-    except BadSignature:  # also for a login that has expired
+    except BadSignature:  # raised for expired logins, too
         return False
 
 
-def set_cookie(answer: web.StreamResponse, name: str, value: str, seconds: int | None = None) -> None:
-    """Set a cookie that no script can read and no other site's request carries."""
-    answer.set_cookie(name, value, max_age=seconds, httponly=True, samesite="Strict", path="/")
+def set_cookie(response: web.StreamResponse, name: str, value: str, seconds: int | None = None) -> None:
+    """Set a cookie that scripts cannot read and requests from other sites do not carry."""
+    response.set_cookie(name, value, max_age=seconds, httponly=True, samesite="Strict", path="/")

@@ -1,4 +1,4 @@
-"""A cluster as a small graph: its stories on a circle, in the order of publication, and the flags between them."""
+"""The drawing of a cluster: its stories on a circle, in order of publication, and the flags between them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from neardup.core.verify.clusters import Cluster, Edge
 
-MOST_DRAWN = 24
-SIZE, RADIUS = 300, 132  # of the drawing, and of the circle in its middle
+MAX_DRAWN = 24
+SIZE, RADIUS = 300, 132  # of the drawing and of the circle at its centre, in SVG units
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A story of a cluster; `number` is its place in the order of publication, from 1, and `letter` A or B."""
+    """A story of a cluster; `number` is its rank by publication, from 1; `letter` is A or B for the page's pair."""
 
     number: int
     story_id: int
@@ -23,22 +23,25 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """Two members that are flagged, and the larger of their scores, 0 to 1."""
+class DrawnEdge:
+    """The flag between two members; `score`, 0 to 1, is the largest of its scores."""
 
     a: Member
     b: Member
     score: float
     weakest: bool
-    shown: bool  # it is the pair on the page
+    shown: bool  # whether it is the pair on the page
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What is drawn of a cluster of `stories`, `left_out` of them not; the first member is likely the original."""
+    """The drawing of a cluster of `stories` stories, of which `left_out` are not drawn.
+
+    The first member is likely the original; `steps` is the number of flags between the two stories furthest apart.
+    """
 
     members: tuple[Member, ...]
-    edges: tuple[Joined, ...]
+    edges: tuple[DrawnEdge, ...]
     stories: int
     left_out: int
     steps: int
@@ -46,34 +49,38 @@ class Graph:
 
 
 def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], titles: Mapping[int, str | None]) -> Graph:
-    """The cluster of a pair (A, B), or of nobody's, and its edges, in any order -> what is drawn.
+    """Lay out a cluster, given its edges in any order and the pair (A, B) to highlight, or ().
 
-    The pair, the original and the ends of the weakest edge are always among the MOST_DRAWN, the others in
-    the order of publication.
+    Of a cluster of more than MAX_DRAWN stories, the pair, the original and the ends of the weakest edge are always
+    drawn, then the others in order of publication.
     """
     number = {story: n for n, story in enumerate(cluster.stories, 1)}
-    first = dict.fromkeys((*pair, cluster.stories[0], *cluster.weakest[:2], *cluster.stories))
-    drawn = sorted((story for story in first if story in number), key=lambda story: number[story])
-    if len(drawn) > MOST_DRAWN:
-        kept = set(list(first)[:MOST_DRAWN])
+    by_priority = dict.fromkeys((*pair, cluster.stories[0], *cluster.weakest[:2], *cluster.stories))
+    drawn = sorted((story for story in by_priority if story in number), key=lambda story: number[story])
+    if len(drawn) > MAX_DRAWN:
+        kept = set(list(by_priority)[:MAX_DRAWN])
         drawn = [story for story in drawn if story in kept]
     letters = dict(zip(pair, "AB", strict=False))
     members = {
-        story: Member(number[story], story, titles.get(story), letters.get(story), *_place(n, len(drawn)))
+        story: Member(number[story], story, titles.get(story), letters.get(story), *_position(n, len(drawn)))
         for n, story in enumerate(drawn)
     }
-    joined = [
-        Joined(members[a], members[b], score, {a, b} == set(cluster.weakest[:2]), {a, b} == set(pair))
+    drawn_edges = [
+        DrawnEdge(members[a], members[b], score, {a, b} == set(cluster.weakest[:2]), {a, b} == set(pair))
         for a, b, score in sorted(edges)
         if a in members and b in members
     ]
-    joined.sort(key=lambda edge: (edge.weakest, edge.shown))  # what stands out is drawn over the rest
+    drawn_edges.sort(key=lambda edge: (edge.weakest, edge.shown))  # later edges are drawn on top
     return Graph(
-        tuple(members.values()), tuple(joined), len(cluster.stories), len(cluster.stories) - len(members), cluster.steps
+        tuple(members.values()),
+        tuple(drawn_edges),
+        len(cluster.stories),
+        len(cluster.stories) - len(members),
+        cluster.steps,
     )
 
 
-def _place(n: int, of: int) -> tuple[float, float]:
-    """The first stands at the top, the others go round with the clock."""
-    angle = 2 * math.pi * n / of - math.pi / 2
+def _position(n: int, count: int) -> tuple[float, float]:
+    """The coordinates of member n of `count`: the first is at the top, the others follow clockwise."""
+    angle = 2 * math.pi * n / count - math.pi / 2
     return round(SIZE / 2 + RADIUS * math.cos(angle), 1), round(SIZE / 2 + RADIUS * math.sin(angle), 1)

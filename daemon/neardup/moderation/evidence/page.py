@@ -1,4 +1,4 @@
-"""The page of a pair: the template's parts for whoever serves it, and the page that needs nothing but itself."""
+"""The page of a pair: the values its template shows, and the page as one self-contained file."""
 
 import sqlite3
 from contextlib import closing
@@ -6,25 +6,35 @@ from pathlib import Path
 from typing import Any
 
 from neardup.errors import Fatal
+from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translated
 from neardup.moderation import wording
+from neardup.moderation.evidence.fragments import align_stories
 from neardup.moderation.evidence.graph import Graph, graph
-from neardup.moderation.evidence.pieces import shared
-from neardup.moderation.templating import environment, inlined
-from neardup.query.compare import Comparer, load_both
-from neardup.query.evidence import Evidence, WithoutText, WithText, evidence, evidence_on_record, thresholds_of
+from neardup.moderation.templating import environment, inline_assets
+from neardup.query.compare import Comparer, load_pair
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
 
 TEMPLATE = "evidence.html.j2"
 
 
-def render_evidence(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> str:
-    """The page of a pair, complete in itself; its parts are those of `parts`."""
-    return environment().get_template(TEMPLATE).render(**parts(facts, a, b, drawn), inlined=inlined())
+def render_evidence(
+    facts: Evidence,
+    a: LoadedStory | UnreadableStory,
+    b: LoadedStory | UnreadableStory,
+    drawn: Graph | None,
+    languages: Languages,
+) -> str:
+    """The page of a pair as one self-contained HTML document."""
+    template = environment(languages).get_template(TEMPLATE)
+    return template.render(**template_values(facts, a, b, drawn), inline_assets=inline_assets(languages))
 
 
-def parts(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText, drawn: Graph | None) -> dict[str, Any]:
-    """What evidence.html.j2 draws: the evidence of a pair, its stories, its cluster."""
-    texts = [one if isinstance(one, WithText) else WithText("", [], one.known) for one in (a, b)]
+def template_values(
+    facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, drawn: Graph | None
+) -> dict[str, Any]:
+    """The values of evidence.html.j2: the evidence for a pair, its stories and its cluster."""
+    texts = [story if isinstance(story, LoadedStory) else LoadedStory("", [], story.known) for story in (a, b)]
     return {
         "facts": facts,
         "kind": wording.kind(facts),
@@ -33,25 +43,25 @@ def parts(facts: Evidence, a: WithText | WithoutText, b: WithText | WithoutText,
         "warnings": wording.warnings(facts),
         "shares": {side: wording.share(facts, side) for side in facts.sides},
         "scores": wording.scores(facts),
-        "shared": shared(facts, *texts),
+        "aligned": align_stories(facts, *texts),
         "graph": drawn,
     }
 
 
 def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
-    """The cluster in which a pair (A, B) of stories is flagged; None where there are no others."""
-    found = clusters.around(db, pair[0])
-    if found is None or len(found.stories) <= len(pair) or pair[1] not in found.stories:
+    """The cluster that contains a pair (A, B) of stories; None if it contains no other story."""
+    cluster = clusters.around(db, pair[0])
+    if cluster is None or len(cluster.stories) <= len(pair) or pair[1] not in cluster.stories:
         return None
-    members = set(found.stories)
+    members = set(cluster.stories)
     edges = flags.edges_around(db, pair[0])
     titles = {story: row["title"] for story, row in stories.describe(db, members).items()}
-    return graph(found, edges, pair, titles)
+    return graph(cluster, edges, pair, titles)
 
 
-async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -> None:
-    """Write the page of two stories, named as for `compare`, whole or not at all.  Raises as it does, or Fatal."""
-    a, b = await load_both(comparer, one, other)
+async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
+    """Write the page of two stories atomically; they are named as for `compare`.  Raises as it does, and Fatal."""
+    a, b = await load_pair(comparer, one, other)
     drawn = None
     flag = None
     if "id" in a.known and "id" in b.known:
@@ -59,11 +69,11 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path) -
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
             drawn = cluster_graph(db, pair)
-    if isinstance(a, WithText) and isinstance(b, WithText):
+    if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
         facts = evidence(a, b, thresholds_of(comparer.detection, a, b))
     else:
-        facts = evidence_on_record(a, b, flag)
-    page = render_evidence(facts, a, b, drawn)
+        facts = evidence_from_ledger(a, b, flag)
+    page = render_evidence(facts, a, b, drawn, languages)
     new = path.with_name(f".{path.name}.new")
     try:
         new.write_text(page, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Two stories side by side on a terminal: what is known of them, what they share, the copied passages.
+"""Two stories side by side on a terminal: their metadata, what they share, and the copied passages.
 
-Words of stories are shown as they are: neither read as markup nor sent to the terminal as commands.
+The text of a story is never interpreted, neither as Rich markup nor as terminal escape sequences.
 """
 
 import re
@@ -10,23 +10,23 @@ from rich.table import Table
 from rich.text import Text
 
 from neardup.moderation.wording import percent
-from neardup.query.evidence import About, Evidence, Excerpt
+from neardup.query.evidence import Evidence, Excerpt, StoryFacts
 
 SHOWN_PASSAGES = 10
-FIRST_WORDS, LAST_WORDS = 60, 20  # what is shown of a passage longer than both
+FIRST_WORDS, LAST_WORDS = 60, 20  # shown of a passage that is longer than both together
 COPIED, CONTEXT = "black on yellow", "dim"
-# White space, controls, and what turns the direction of writing for all that follows.
+# White space, control characters, and bidirectional formatting, which would reverse the text that follows.
 BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
 def side_by_side(facts: Evidence) -> Group:
-    """What `compare` gives of two stories, for people."""
+    """The evidence for a pair, laid out for a terminal."""
     parts: list[RenderableType] = [_header(facts), Text(), *map(Text, _findings(facts))]
     for n, passage in enumerate(facts.passages[:SHOWN_PASSAGES], 1):
-        places = f"from word {passage.a.word + 1:,} of A and word {passage.b.word + 1:,} of B"
+        positions = f"from word {passage.a.word + 1:,} of A and word {passage.b.word + 1:,} of B"
         excerpts = _columns()
         excerpts.add_row(_excerpt(passage.a), _excerpt(passage.b))
-        parts += [Text(), Text(f"{n}. {passage.words:,} words, {places}", "bold"), excerpts]
+        parts += [Text(), Text(f"{n}. {passage.words:,} words, {positions}", "bold"), excerpts]
     rest = facts.passages[SHOWN_PASSAGES:]
     if rest:
         parts += [Text(), Text(f"and {len(rest):,} more, of {sum(one.words for one in rest):,} words together")]
@@ -44,33 +44,33 @@ def _header(facts: Evidence) -> Table:
     table = _columns()
     a, b = facts.a, facts.b
     table.add_row(Text(f"A: {_name(a)}", "bold"), Text(f"B: {_name(b)}", "bold"))
-    for key, said in (("title", "{}"), ("author_id", "author {}"), ("published_at", "published {}")):
+    for key, template in (("title", "{}"), ("author_id", "author {}"), ("published_at", "published {}")):
         values = getattr(a, key), getattr(b, key)
         if any(values):
-            table.add_row(*(Text(said.format(_plain(value)) if value else "") for value in values))
+            table.add_row(*(Text(template.format(_plain(value)) if value else "") for value in values))
     table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
 
 
-def _name(about: About) -> str:
+def _name(about: StoryFacts) -> str:
     return f"story {about.story_id}" if about.file is None else _plain(about.file)
 
 
 def _findings(facts: Evidence) -> list[str]:
     assert facts.share_a is not None
     assert facts.share_b is not None
-    shares = f"{percent(facts.share_a)} of A's words stand in B, {percent(facts.share_b)} of B's in A"
-    run = f"the longest run has {facts.longest_run_words:,} words"
+    shares = f"{percent(facts.share_a)} of A's words are also in B, {percent(facts.share_b)} of B's in A"
+    run = f"the longest shared run has {facts.longest_run_words:,} words"
     scores = (
         f"{facts.hamming} of 128 bits differ, Jaccard {facts.jaccard:.2f}, "
         f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"
     )
-    said = [f"{shares}; {run}", f"{facts.kind or 'no copy by the configured thresholds'}: {scores}"]
+    findings = [f"{shares}; {run}", f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}"]
     if facts.earlier:
-        said.append(f"{facts.earlier.upper()} was published first")
+        findings.append(f"{facts.earlier.upper()} was published first")
     if facts.same_author is not None:
-        said.append("one author wrote both" if facts.same_author else "two authors wrote them")
-    return said + [
+        findings.append("the same author wrote both" if facts.same_author else "two different authors wrote them")
+    return findings + [
         f"the page of {side.upper()} has changed since it was fingerprinted"
         for side in facts.sides
         if facts.sides[side].changed

@@ -1,1 +1,1 @@
-"""The flagged pairs as files for review: what is told of a pair, the formats, and how a file comes to its place."""
+"""Exports of the flagged pairs: the columns, the file formats, and writing to the destination."""

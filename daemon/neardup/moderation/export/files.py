@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from neardup.moderation.export.guard import guarded
-from neardup.moderation.export.pairs import COLUMNS, Pair
+from neardup.moderation.export.pairs import COLUMNS, ExportRow
 
 BOM = "\ufeff"
 
 
-def write_csv(path: Path, pairs: Iterable[Pair], *, bom: bool = False) -> None:
-    """RFC 4180, UTF-8, every text in quotes; no cell is one that a spreadsheet would run as a formula.
+def write_csv(path: Path, pairs: Iterable[ExportRow], *, bom: bool = False) -> None:
+    """Write CSV by RFC 4180, in UTF-8, with every text quoted and guarded against spreadsheet formulas.
 
-    With a byte order mark Excel knows the encoding, and shows every script.
+    Excel needs the byte order mark (`bom`) to recognise UTF-8.
     """
     with path.open("w", encoding="utf-8", newline="") as out:
         if bom:
@@ -31,8 +31,8 @@ def _cell(value: object) -> object:
     return guarded(value) if isinstance(value, str) else value
 
 
-def write_jsonl(path: Path, pairs: Iterable[Pair]) -> None:
-    """An object a line, UTF-8."""
+def write_jsonl(path: Path, pairs: Iterable[ExportRow]) -> None:
+    """Write one JSON object per line, in UTF-8."""
     with path.open("w", encoding="utf-8", newline="\n") as out:
         for pair in pairs:
             out.write(json.dumps(pair, ensure_ascii=False) + "\n")

@@ -1,6 +1,6 @@
-"""The pairs as one HTML page that needs nothing but itself: no script, no request, readable for years.
+"""The export as one self-contained HTML page, without scripts and without requests.
 
-Written pair by pair: what is told of a pair is escaped by the template, and of a story no markup is kept.
+The page is streamed pair by pair.  The template escapes every value, so no markup of a story survives.
 """
 
 import base64
@@ -14,55 +14,53 @@ from pathlib import Path
 from typing import Any
 
 from neardup import __version__
+from neardup.core.verify import tiers
+from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation import wording
-from neardup.moderation.export.pairs import Pair
-from neardup.moderation.export.passages import Copied
-from neardup.moderation.templating import environment
-from neardup.query.evidence import About, Evidence
+from neardup.moderation.export.pairs import ExportRow
+from neardup.moderation.export.passages import CopiedPassages
+from neardup.moderation.templating import environment, font_rules
+from neardup.query.evidence import Evidence, StoryFacts
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
 TEMPLATE = "export.html.j2"
-MOST_PAIRS_SHOWN = 5000  # opened in a second; a page of ten times as many takes a browser minutes
-CHUNKS = 64  # of the template, a write
-KINDS = {
-    Kind.EXACT: "the same text",
-    Kind.NEAR: "a word or two changed",
-    Kind.SIMILAR: "the same story with changes throughout, or with much added",
-    Kind.PARTIAL: "a large part of one stands in the other",
-}
+MAX_PAIRS_SHOWN = 5000  # a browser opens these in a second, but ten times as many in minutes
+BUFFERED_CHUNKS = 64  # chunks of the template's output that are written together
 
-Tally = Counter[tuple[str, str]]  # pairs by language and kind
-Passages = Mapping[int, Copied]  # by flag
+Tally = Counter[tuple[str, str]]  # number of pairs by (language, kind)
+Passages = Mapping[int, CopiedPassages]  # by flag id
 
 
-def write_page(path: Path, pairs: Iterable[Pair], tally: Tally, chosen: int, passages: Passages) -> None:
-    """Write the page of these pairs; `tally` counts them, and `chosen` how many it would be of, had it room."""
-    languages = [one for one in Language if any(one == spoken for spoken, _ in tally)]
-    kinds = [one for one in Kind if any(one == found for _, found in tally)]
-    style = _style(languages, kinds, tally)
-    page = _template().stream(
+def write_page(
+    path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: int, passages: Passages, *, registry: Languages
+) -> None:
+    """Write the page of these pairs, counted in `tally`; `chosen` is the number of pairs selected, shown or not."""
+    languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
+    kinds = [kind for kind in tiers.kinds() if any(kind == tallied for _, tallied in tally)]
+    style = _style(languages, kinds, tally) + font_rules(registry)
+    page = _template(registry).stream(
         version=__version__,
         made_at=rfc3339(now_ms()),
         style=style,
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        languages={one: sum(n for (spoken, _), n in tally.items() if spoken == one) for one in languages},
-        kinds={one: sum(n for (_, found), n in tally.items() if found == one) for one in kinds},
+        languages={one: sum(n for (language, _), n in tally.items() if language == one) for one in languages},
+        kinds={one: sum(n for (_, kind), n in tally.items() if kind == one) for one in kinds},
         total=tally.total(),
         chosen=chosen,
         pairs=pairs,
         passages=passages,
     )
-    page.enable_buffering(CHUNKS)
+    page.enable_buffering(BUFFERED_CHUNKS)
     with path.open("w", encoding="utf-8") as out:
         page.dump(out)
 
 
-def facts_of(pair: Pair, copied: Copied | None) -> Evidence:
-    """A pair as evidence, for its wording; A is the match, as a rule the earlier story."""
+def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
+    """A pair as evidence, for the wording; A is the match, usually the earlier story."""
     a, b = (
-        About(
+        StoryFacts(
             pair[f"{side}_id"],
             language=pair["language"],
             title=pair[f"{side}_title"],
@@ -89,7 +87,7 @@ def facts_of(pair: Pair, copied: Copied | None) -> Evidence:
 
 
 def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
-    """The style sheets, with the rules that make the choices of a language and a kind hide the other pairs."""
+    """The style sheets, and rules that hide the pairs of other languages and kinds than those chosen."""
     static = files("neardup.moderation") / "static"
     sheets = "".join((static / name).read_text(encoding="utf-8") for name in ("review.css", "export.css"))
     chosen = [*(f"language-{one}" for one in languages), *(f"kind-{one}" for one in kinds)]
@@ -105,5 +103,5 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
 
 
 @cache
-def _template() -> Any:
-    return environment().get_template(TEMPLATE, globals={"kind_means": KINDS, "facts_of": facts_of, "wording": wording})
+def _template(languages: Languages) -> Any:
+    return environment(languages).get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})

@@ -1,4 +1,4 @@
-"""What is told of a pair in an export: one record, the same in every format."""
+"""The row of a pair in an export, the same in every format."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -36,16 +36,16 @@ COLUMNS = (
 IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
 TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})
 
-Pair = dict[str, Any]  # by COLUMNS, in their order; None where a thing is not known
-Clusters = Mapping[int, tuple[int, int]]  # story -> its cluster's likely original, and how many it holds
+ExportRow = dict[str, Any]  # COLUMNS, in their order; None if a value is unknown
+ClusterOfStory = Mapping[int, tuple[int, int]]  # story -> (likely original, size) of its cluster
 NO_CLUSTER = (None, None)
 
 
-def record(row: sqlite3.Row, cluster_of: Clusters) -> Pair:
-    """A pair from the ledger -> the export's columns."""
+def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
+    """Convert a row of the view `pairs` to the columns of the export."""
     pair = dict(row)
     cluster = cluster_of.get(pair["story_id"], NO_CLUSTER)
-    joined = cluster == cluster_of.get(pair["matched_id"])  # not by a flag that is withdrawn or judged not similar
+    joined = cluster == cluster_of.get(pair["matched_id"])  # a withdrawn or not similar flag joins none
     pair["cluster_id"], pair["cluster_size"] = cluster if joined else NO_CLUSTER
     pair["estimated"] = bool(pair["estimated"])
     authors = pair["story_author_id"], pair["matched_author_id"]

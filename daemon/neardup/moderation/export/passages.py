@@ -1,4 +1,4 @@
-"""What the pairs of a small export have copied, by their texts as they are now."""
+"""The copied passages of the pairs of a small export, from the current texts."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,66 +11,72 @@ import structlog
 from neardup.config import Config
 from neardup.errors import Transient
 from neardup.ledger import read, stories, translated
-from neardup.moderation.evidence.pieces import Pair as Passage
-from neardup.moderation.evidence.pieces import shared
+from neardup.moderation.evidence.fragments import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
-from neardup.query.evidence import WithoutText, WithText, evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
 
-MOST_PAIRS = 200  # more would keep the store busy for what nobody reads in one sitting
-PAIRS_AT_ONCE = 8  # whose texts are held
-SHOWN = 3  # of the passages of a pair, the longest
+MAX_PAIRS_WITH_PASSAGES = 200  # reading more texts would burden the store for more than a person reads
+PAIRS_IN_MEMORY = 8  # pairs whose texts are held in memory at a time
+MAX_PASSAGES = 3  # per pair, the longest first
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
-    """The longest passages of a pair, how many others there are, and how much of A, the match, and B all cover."""
+class CopiedPassages:
+    """The longest passages of a pair (A is the match).
 
-    passages: tuple[Passage, ...]
+    `more` is the number of other passages; the shares are the parts of A and B that all passages cover.
+    """
+
+    passages: tuple[PassagePair, ...]
     more: int
     share_a: float
     share_b: float
 
 
-async def copied_in(
+async def copied_passages(
     config: Config, open_pool: OpenReaderPool, pairs: Mapping[int, tuple[int, int]]
-) -> dict[int, Copied]:
-    """Flag -> what its stories A and B share; no entry where a text cannot be read."""
+) -> dict[int, CopiedPassages]:
+    """The passages of each flag's pair (A, B) of stories, by flag id; no entry if a text cannot be read."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
         rows = stories.describe(db, {story for pair in pairs.values() for story in pair})
     known = {story: dict(row) for story, row in rows.items()}
-    left = list(pairs.items())
-    found: dict[int, Copied] = {}
+    remaining = list(pairs.items())
+    copied: dict[int, CopiedPassages] = {}
     pool = open_pool()
     try:
-        while left:
-            some, left = left[:PAIRS_AT_ONCE], left[PAIRS_AT_ONCE:]
-            texts = await _load(pool, known, [story for _, pair in some for story in pair])
-            for flag_id, (a, b) in some:
-                copied = await asyncio.to_thread(_copied, config, texts.get(a), texts.get(b))
-                if copied is not None:
-                    found[flag_id] = copied
+        while remaining:
+            batch, remaining = remaining[:PAIRS_IN_MEMORY], remaining[PAIRS_IN_MEMORY:]
+            texts = await _load(pool, known, [story for _, pair in batch for story in pair])
+            for flag_id, (a, b) in batch:
+                passages = await asyncio.to_thread(_copied, config, texts.get(a), texts.get(b))
+                if passages is not None:
+                    copied[flag_id] = passages
     except Transient as error:
-        log.warning("the store does not answer: an export without passages", why=str(error))
+        log.warning("the store does not answer; the export has no further passages", why=str(error))
     finally:
-        pool.close()
-    return found
+        await pool.aclose()
+    return copied
 
 
 async def _load(
     pool: ReaderPool, known: Mapping[int, Mapping[str, Any]], ids: Sequence[int]
-) -> dict[int, WithText | WithoutText]:
+) -> dict[int, LoadedStory | UnreadableStory]:
     wanted = [story for story in dict.fromkeys(ids) if story in known]
     return dict(zip(wanted, await asyncio.gather(*(load_story(pool, known[n]) for n in wanted)), strict=True))
 
 
-def _copied(config: Config, a: WithText | WithoutText | None, b: WithText | WithoutText | None) -> Copied | None:
-    if not (isinstance(a, WithText) and isinstance(b, WithText)):
+def _copied(
+    config: Config, a: LoadedStory | UnreadableStory | None, b: LoadedStory | UnreadableStory | None
+) -> CopiedPassages | None:
+    if not (isinstance(a, LoadedStory) and isinstance(b, LoadedStory)):
         return None
     facts = evidence(a, b, thresholds_of(config.detection, a, b))
-    both = shared(facts, a, b)
-    longest = sorted(both.pairs, key=lambda pair: -pair.words)[:SHOWN]
+    aligned = align_stories(facts, a, b)
+    longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:MAX_PASSAGES]
     shown = sorted(longest, key=lambda pair: pair.first)
-    return Copied(tuple(shown), both.more + len(both.pairs) - len(shown), facts.share_a or 0.0, facts.share_b or 0.0)
+    return CopiedPassages(
+        tuple(shown), aligned.more + len(aligned.pairs) - len(shown), facts.share_a or 0.0, facts.share_b or 0.0
+    )

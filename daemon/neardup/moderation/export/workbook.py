@@ -1,4 +1,4 @@
-"""XLSX: a sheet of pairs, written row by row."""
+"""XLSX: one sheet of pairs, streamed row by row."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,19 +8,24 @@ from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from neardup.errors import Fatal
-from neardup.moderation.export.pairs import COLUMNS, IDS, Pair
+from neardup.moderation.export.pairs import COLUMNS, IDS, ExportRow
 
-ROWS = 1_048_575  # of a sheet, beside the header
-OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+MAX_ROWS = 1_048_575  # rows of a sheet, without the header
+WORKBOOK_OPTIONS = {
+    "constant_memory": True,
+    "strings_to_formulas": False,
+    "strings_to_urls": False,
+    "strings_to_numbers": False,
+}
 WIDTHS = {"kind": 9, "language": 12, "story_title": 40, "matched_title": 40} | dict.fromkeys(IDS, 18)
-WIDTH = 14  # characters
-NOT_XML = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")
+DEFAULT_WIDTH = 14  # characters
+REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")
 
 
-def write_xlsx(path: Path, pairs: Iterable[Pair]) -> None:
-    """A workbook of one sheet.  Ids are texts, since a spreadsheet rounds what has more than 15 digits.
+def write_xlsx(path: Path, pairs: Iterable[ExportRow]) -> None:
+    """Write a workbook of one sheet.  Ids are texts, since spreadsheets round numbers of more than 15 digits.
 
-    Raises Fatal for more pairs than a sheet holds, OSError.
+    Raises Fatal if there are more pairs than a sheet holds, OSError if the file cannot be written.
     """
     try:
         _write(path, pairs)
@@ -28,33 +33,33 @@ def write_xlsx(path: Path, pairs: Iterable[Pair]) -> None:
         raise error.args[0] from error
 
 
-def _write(path: Path, pairs: Iterable[Pair]) -> None:
-    with Workbook(path, OPTIONS) as book:
+def _write(path: Path, pairs: Iterable[ExportRow]) -> None:
+    with Workbook(path, WORKBOOK_OPTIONS) as book:
         sheet = book.add_worksheet("pairs")
         sheet.freeze_panes(1, 0)
         for n, column in enumerate(COLUMNS):
-            sheet.set_column(n, n, WIDTHS.get(column, WIDTH))
+            sheet.set_column(n, n, WIDTHS.get(column, DEFAULT_WIDTH))
         sheet.write_row(0, 0, COLUMNS, book.add_format({"bold": True}))
         row = 0
         for row, pair in enumerate(pairs, 1):
-            if row > ROWS:
-                raise Fatal(f"an XLSX sheet holds {ROWS:,} pairs: choose fewer, or another format")
+            if row > MAX_ROWS:
+                raise Fatal(f"an XLSX sheet holds {MAX_ROWS:,} pairs: select fewer, or use another format")
             for n, (column, value) in enumerate(pair.items()):
-                _put(sheet, row, n, str(value) if column in IDS and value is not None else value)
+                _write_cell(sheet, row, n, str(value) if column in IDS and value is not None else value)
         sheet.autofilter(0, 0, row, len(COLUMNS) - 1)
 
 
-def _put(sheet: Worksheet, row: int, column: int, value: object) -> None:
+def _write_cell(sheet: Worksheet, row: int, column: int, value: object) -> None:
     match value:
         case bool():
             sheet.write_boolean(row, column, value)
         case int() | float():
             sheet.write_number(row, column, value)
         case str():
-            sheet.write_string(row, column, _text(value))
+            sheet.write_string(row, column, _cell_text(value))
 
 
-def _text(text: str) -> str:
-    """What a cell can hold of it; XlsxWriter leaves out what is too long, and writes controls as Excel does."""
-    # it takes <r>...</r> for markup of its own, too, which would go into the sheet as it stands
-    return f" {text}" if text.startswith("<r>") else text.translate(NOT_XML)
+def _cell_text(text: str) -> str:
+    """The part of a text that a cell can hold; XlsxWriter truncates long texts and escapes control characters."""
+    # XlsxWriter writes <r>...</r> to the sheet unescaped, as rich text
+    return f" {text}" if text.startswith("<r>") else text.translate(REPLACED_CHARACTERS)

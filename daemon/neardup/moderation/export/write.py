@@ -1,4 +1,4 @@
-"""An export: the flags that a selection takes, in a format, to a target."""
+"""Exports of the selected flags, in a format, to a target."""
 
 import sqlite3
 from collections import Counter
@@ -9,89 +9,95 @@ from pathlib import Path
 
 from neardup.config import Config
 from neardup.config.export import Format, Target
+from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, snapshot, translated
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.columnar import require_parquet, write_parquet
+from neardup.moderation.export.destination import write_to_target
 from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.page import MOST_PAIRS_SHOWN, Passages, write_page
-from neardup.moderation.export.pairs import Pair, record
-from neardup.moderation.export.passages import MOST_PAIRS, copied_in
-from neardup.moderation.export.placing import placed
+from neardup.moderation.export.page import MAX_PAIRS_SHOWN, Passages, write_page
+from neardup.moderation.export.pairs import ExportRow, export_row
+from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, copied_passages
 from neardup.moderation.export.workbook import write_xlsx
 from neardup.pages.reader_pool import OpenReaderPool
 
-EVERY_OPEN_FLAG = Selection()
+ALL_OPEN_FLAGS = Selection()
 NO_PASSAGES: Passages = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What is to be exported, as what; `bom` is CSV's, `passages` are an HTML page's."""
+class ExportOptions:
+    """What to export, and in what format; `bom` applies to CSV only, `passages` to HTML only."""
 
     file_format: Format
-    selection: Selection = EVERY_OPEN_FLAG
+    selection: Selection = ALL_OPEN_FLAGS
     bom: bool = False
     passages: bool = True
 
 
-async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, order: Order) -> list[int]:
-    """Write the flags, worst first, to a file, an object of S3, or (None) stdout: whole or not at all.
+async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, options: ExportOptions) -> list[int]:
+    """Write the flags, worst first, to a file, an S3 object, or (None) stdout, atomically.
 
-    Returns the ids of the flags given, for `flags.mark_exported`.  Raises Fatal for what cannot be written,
-    Misuse for a format whose library is missing, Transient for a store that does not answer.
+    Returns the ids of the exported flags, for `flags.mark_exported`.  Raises Fatal if the target cannot be written,
+    Misuse if the library of the format is missing, Transient if the store does not answer.
     """
-    check_format(order.file_format)
-    wants_passages = order.file_format == "html" and order.passages
-    passages = await _passages(config, open_pool, order.selection) if wants_passages else {}
+    check_format(options.file_format)
+    wants_passages = options.file_format == "html" and options.passages
+    passages = await _passages(config, open_pool, options.selection) if wants_passages else {}
 
     def write_selected(file: Path) -> list[int]:
         with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
-            return write(db, file, order, passages)
+            return write(db, file, options, config.registry, passages)
 
-    return await placed(target, config.content, write_selected)
+    return await write_to_target(target, config.content, write_selected)
 
 
 def check_format(file_format: Format) -> None:
-    """Raises Misuse for a format whose library is missing."""
+    """Raises Misuse if the library of the format is missing."""
     if file_format == "parquet":
         require_parquet()
 
 
 async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passages: bool = True) -> None:
-    """Leave the file that [export] names, of all open flags; none where it names none.  Raises as `export` does."""
+    """Export all open flags to the path of [export], if it sets one.  Raises as `export` does."""
     if config.export.path is not None:
-        await export(config, open_pool, config.export.path, Order(config.export.path_format, passages=passages))
+        await export(config, open_pool, config.export.path, ExportOptions(config.export.path_format, passages=passages))
 
 
-def write(db: sqlite3.Connection, file: Path, order: Order, passages: Passages = NO_PASSAGES) -> list[int]:
-    """Write the flags to a local file, the worst MOST_PAIRS_SHOWN if it is a page; returns the ids of those given."""
-    given: list[int] = []
+def write(
+    db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages, passages: Passages = NO_PASSAGES
+) -> list[int]:
+    """Write the flags to a local file and return their ids; an HTML page gets the worst MAX_PAIRS_SHOWN."""
+    exported: list[int] = []
 
-    def pairs(most: int = -1) -> Iterator[Pair]:
+    def rows(limit: int = -1) -> Iterator[ExportRow]:
         cluster_of = clusters.by_story(db)
-        for row in flags.select(db, order.selection, limit=most):
-            given.append(row["flag_id"])
-            yield record(row, cluster_of)
+        for row in flags.select(db, options.selection, limit=limit):
+            exported.append(row["flag_id"])
+            yield export_row(row, cluster_of)
 
-    match order.file_format:
+    match options.file_format:
         case "csv":
-            write_csv(file, pairs(), bom=order.bom)
+            write_csv(file, rows(), bom=options.bom)
         case "jsonl":
-            write_jsonl(file, pairs())
+            write_jsonl(file, rows())
         case "xlsx":
-            write_xlsx(file, pairs())
+            write_xlsx(file, rows())
         case "parquet":
-            write_parquet(file, pairs())
+            write_parquet(file, rows())
         case "html":
-            shown = flags.select(db, order.selection, limit=MOST_PAIRS_SHOWN)
+            shown = flags.select(db, options.selection, limit=MAX_PAIRS_SHOWN)
             tally = Counter((row["language"], row["kind"]) for row in shown)
-            write_page(file, pairs(MOST_PAIRS_SHOWN), tally, flags.count(db, order.selection), passages)
-    return given
+            chosen = flags.count(db, options.selection)
+            write_page(file, rows(MAX_PAIRS_SHOWN), tally, chosen, passages, registry=languages)
+    return exported
 
 
 async def _passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:
-    """The copied passages, where there are so few pairs that their texts can be read again."""
+    """The copied passages, if the pairs are few enough to read their texts again."""
     with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
-        few = flags.count(db, selection) <= MOST_PAIRS
+        few = flags.count(db, selection) <= MAX_PAIRS_WITH_PASSAGES
         rows = list(flags.select(db, selection)) if few else []
-    return await copied_in(config, open_pool, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows})
+    return await copied_passages(
+        config, open_pool, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows}
+    )

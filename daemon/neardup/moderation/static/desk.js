@@ -1,13 +1,13 @@
-// Shortcuts for what links, buttons and forms do without it.
+// Keyboard shortcuts; links, buttons and forms do the same without this script.
 "use strict";
 (() => {
   let isSent = false;
   const find = (selector) => document.querySelector(selector);
-  const press = (selector) => { const one = find(selector); if (one) one.click(); return Boolean(one); };
+  const click = (selector) => { const element = find(selector); if (element) element.click(); return Boolean(element); };
   const rows = [...document.querySelectorAll("a.row")];
 
   const step = (by) => {
-    if (!rows.length) return press(by > 0 ? "a[rel=next]" : "a[rel=prev]");
+    if (!rows.length) return click(by > 0 ? "a[rel=next]" : "a[rel=prev]");
     const at = rows.indexOf(document.activeElement);
     const to = rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + by))];
     to.focus();
@@ -15,7 +15,7 @@
     return true;
   };
 
-  const enter = (selector) => { const one = find(selector); if (one) one.focus(); return Boolean(one); };
+  const focus = (selector) => { const element = find(selector); if (element) element.focus(); return Boolean(element); };
 
   const help = () => {
     const list = find("#help");
@@ -27,12 +27,12 @@
   const keys = {
     j: () => step(1),
     k: () => step(-1),
-    u: () => press("#undo"),
-    c: () => enter("#note"),
-    "/": () => enter("#search"),
+    u: () => click("#undo"),
+    c: () => focus("#note"),
+    "/": () => focus("#search"),
     "?": help,
   };
-  for (const n of "12345") keys[n] = () => press(`.judge [aria-keyshortcuts="${n}"]`);
+  for (const n of "12345") keys[n] = () => click(`.judge [aria-keyshortcuts="${n}"]`);
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
@@ -45,7 +45,7 @@
 
   document.addEventListener("submit", (event) => {
     if (event.target.method !== "post") return;
-    if (isSent) event.preventDefault(); // the same verdict twice would be a conflict with oneself
+    if (isSent) event.preventDefault(); // a second submission would conflict with the first
     isSent = true;
   });
   addEventListener("pageshow", () => { isSent = false; });

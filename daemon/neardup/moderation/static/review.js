@@ -1,37 +1,37 @@
-// What anchors do without it, smoother: both sides of a passage are brought into view and lit up.
+// Scrolls both sides of a passage into view and highlights them; without this script, links jump to the other side.
 "use strict";
 (() => {
-  const LIT_FOR = 1500;
+  const HIGHLIGHT_MS = 1500;
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
   const numbers = [...document.querySelectorAll(".story mark[id^=a]")].map((mark) => mark.dataset.passage);
   const folds = [...document.querySelectorAll(".story details.fold")];
   let at = -1;
 
-  const light = (mark) => {
-    for (const piece of mark.closest(".story").querySelectorAll(`mark[data-passage="${mark.dataset.passage}"]`)) {
-      piece.classList.add("flash");
-      setTimeout(() => piece.classList.remove("flash"), LIT_FOR);
+  const highlight = (mark) => {
+    for (const part of mark.closest(".story").querySelectorAll(`mark[data-passage="${mark.dataset.passage}"]`)) {
+      part.classList.add("flash");
+      setTimeout(() => part.classList.remove("flash"), HIGHLIGHT_MS);
     }
   };
 
-  // Frames are scrolled themselves: of two smooth scrollIntoView() at once, the second ends the first.
-  const bring = (mark, wanted) => {
+  // Scroll the frames directly, because a second smooth scrollIntoView() cancels the first.
+  const scrollFrameTo = (mark, isTarget) => {
     const frame = mark.closest(".story");
     if (frame.scrollHeight <= frame.clientHeight) {
-      if (wanted) mark.scrollIntoView({ block: "center", behavior });
+      if (isTarget) mark.scrollIntoView({ block: "center", behavior });
       return;
     }
-    if (wanted) frame.scrollIntoView({ block: "nearest" });
-    const away = mark.getClientRects()[0].top - frame.getBoundingClientRect().top - frame.clientHeight / 3;
-    frame.scrollBy({ top: away, behavior });
+    if (isTarget) frame.scrollIntoView({ block: "nearest" });
+    const distance = mark.getClientRects()[0].top - frame.getBoundingClientRect().top - frame.clientHeight / 3;
+    frame.scrollBy({ top: distance, behavior });
   };
 
-  const show = (number, wanted) => {
+  const show = (number, target) => {
     at = numbers.indexOf(number);
     for (const side of ["a", "b"]) {
       const mark = document.getElementById(side + number);
-      bring(mark, side === wanted);
-      light(mark);
+      scrollFrameTo(mark, side === target);
+      highlight(mark);
     }
   };
 
@@ -42,8 +42,8 @@
   };
 
   const fold = () => {
-    const open = folds.some((one) => !one.open);
-    folds.forEach((one) => { one.open = open; });
+    const open = folds.some((details) => !details.open);
+    folds.forEach((details) => { details.open = open; });
   };
 
   document.addEventListener("click", (event) => {
@@ -55,8 +55,8 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, textarea, select")) return;
-    const does = { n: () => step(1), p: () => step(-1), f: fold }[event.key];
-    if (does) { event.preventDefault(); does(); }
+    const action = { n: () => step(1), p: () => step(-1), f: fold }[event.key];
+    if (action) { event.preventDefault(); action(); }
   });
 
   for (const keys of document.querySelectorAll(".keys")) keys.hidden = false;

@@ -1,4 +1,4 @@
-"""What was judged not similar or a template is not flagged again, unless as something worse; nothing else is lost."""
+"""Laws: a suppressed pair is flagged again only as something more severe; nothing else is lost."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -7,15 +7,17 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.ledger import candidates, flags, remembered_verdicts, stories, verdicts
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
+from neardup.ledger import active_verdicts, candidates, flags, stories, verdicts
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Kind, Language, Skip, Skipped, Story, Verdict
+from neardup.records import Kind, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
+from tests.support.languages import HINDI
 from tests.support.verdicts import add_copies, give_verdict, nominate, undo
 
-SEVERITY = list(Kind)
+SEVERITY = list(kinds())
 REMEMBERED = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
 
 
@@ -36,14 +38,12 @@ def edit(db: sqlite3.Connection, story_id: int) -> None:
 
 
 def kept(db: sqlite3.Connection) -> set[tuple[int, int]]:
-    return set(db.execute("SELECT a, b FROM kept"))
+    return set(db.execute("SELECT a, b FROM suppressed_pairs"))
 
 
 @settings(deadline=None)
-@given(st.sampled_from(Verdict), st.sampled_from(Kind), st.sampled_from(Kind))
-def test_a_judged_pair_is_flagged_again_after_an_edit_only_as_something_worse(
-    verdict: Verdict, before: Kind, after: Kind
-) -> None:
+@given(st.sampled_from(Verdict), st.sampled_from(kinds()), st.sampled_from(kinds()))
+def test_edit_reopens_a_decided_pair_only_as_more_severe(verdict: Verdict, before: Kind, after: Kind) -> None:
     db = ledger_in_memory()
     flag_pair(db, 1, 2, before)
     give_verdict(db, {(1, 2)}, verdict)
@@ -53,7 +53,9 @@ def test_a_judged_pair_is_flagged_again_after_an_edit_only_as_something_worse(
     worse = SEVERITY.index(after) < SEVERITY.index(before)
     assert statuses(db) == {(1, 2): "open" if worse else verdict}
     assert kept(db) == ({(1, 2)} if verdict in REMEMBERED and not worse else set())
-    assert [row["context"] for row in flags.select(db)] == [verdict] * worse, "what is shown again says why"
+    assert [row["context"] for row in flags.select(db)] == [verdict] * worse, (
+        "a flag that is shown again has its context"
+    )
     [row] = flags.select(db, Selection(statuses=()))
     assert (row["kind"], row["flagged_at"] > 0) == (after, True)
     flags.mark_exported(db, [row["flag_id"]])
@@ -63,50 +65,48 @@ def test_a_judged_pair_is_flagged_again_after_an_edit_only_as_something_worse(
     db.close()
 
 
-def test_an_undone_verdict_keeps_nothing(db: sqlite3.Connection) -> None:
+def test_undone_verdict_suppresses_nothing(db: sqlite3.Connection) -> None:
     flag_pair(db, 1, 2)
     decision = give_verdict(db, {(1, 2)}, Verdict.NOT_SIMILAR)
     edit(db, 2)
     flag_pair(db, 1, 2)
-    assert remembered_verdicts.kept_counts(db) == {("HINDI", "not_similar"): 1}
+    assert active_verdicts.suppressed_counts(db) == {("HINDI", "not_similar"): 1}
     undo(db, decision)
     assert statuses(db) == {(1, 2): "open"}
-    assert remembered_verdicts.kept_counts(db) == {} and candidates.pending_count(db) == 0
+    assert active_verdicts.suppressed_counts(db) == {} and candidates.pending_count(db) == 0
 
 
-def test_a_verdict_on_a_lesser_kind_does_not_return_when_a_later_one_is_undone(db: sqlite3.Connection) -> None:
-    flag_pair(db, 1, 2, Kind.PARTIAL)
+def test_undo_does_not_revive_verdict_on_less_severe_kind(db: sqlite3.Connection) -> None:
+    flag_pair(db, 1, 2, PARTIAL)
     give_verdict(db, {(1, 2)}, Verdict.TEMPLATE)
     edit(db, 2)
-    flag_pair(db, 1, 2, Kind.EXACT)
+    flag_pair(db, 1, 2, EXACT)
     undo(db, give_verdict(db, {(1, 2)}, Verdict.PLAGIARISM))
-    assert statuses(db) == {(1, 2): "open"}, "it was never said that the exact copy is a template"
+    assert statuses(db) == {(1, 2): "open"}, "no verdict calls the exact copy a template"
 
 
 @pytest.mark.parametrize("verdict", REMEMBERED)
-def test_two_stories_of_a_judged_cluster_are_not_flagged_with_each_other(
-    db: sqlite3.Connection, verdict: Verdict
-) -> None:
+def test_stories_of_a_decided_cluster_are_not_flagged_together(db: sqlite3.Connection, verdict: Verdict) -> None:
     flag_pair(db, 1, 2)
-    flag_pair(db, 2, 3, Kind.NEAR)
+    flag_pair(db, 2, 3, NEAR)
     decision = give_verdict(db, {(1, 2), (2, 3)}, verdict)
-    flag_pair(db, 1, 3, Kind.NEAR)
+    flag_pair(db, 1, 3, NEAR)
     assert (1, 3) not in statuses(db) and kept(db) == {(1, 3)}
     nominate(db, 1, [3])
-    assert candidates.pending_count(db) == 0, "what is kept is not read again"
+    assert candidates.pending_count(db) == 0, "a suppressed pair is not verified again"
     undo(db, decision)
     assert [(one.a.id, one.b.id) for one in candidates.pending(db, BEFORE_ALL, 9)] == [(1, 3)]
 
 
-def test_a_copy_worse_than_a_judged_cluster_is_flagged(db: sqlite3.Connection) -> None:
+def test_copy_more_severe_than_decided_cluster_is_flagged(db: sqlite3.Connection) -> None:
     flag_pair(db, 1, 2)
-    flag_pair(db, 2, 3, Kind.PARTIAL)
+    flag_pair(db, 2, 3, PARTIAL)
     give_verdict(db, {(1, 2), (2, 3)}, Verdict.TEMPLATE)
-    flag_pair(db, 1, 3, Kind.NEAR)
+    flag_pair(db, 1, 3, NEAR)
     assert statuses(db)[1, 3] == "open" and not kept(db)
 
 
-def test_pairs_judged_one_by_one_say_nothing_of_others(db: sqlite3.Connection) -> None:
+def test_single_verdicts_do_not_suppress_other_pairs(db: sqlite3.Connection) -> None:
     flag_pair(db, 1, 2)
     flag_pair(db, 2, 3)
     for pair in ((1, 2), (2, 3)):
@@ -115,27 +115,25 @@ def test_pairs_judged_one_by_one_say_nothing_of_others(db: sqlite3.Connection) -
     assert statuses(db)[1, 3] == "open", "1 and 3 were each compared with 2 only"
 
 
-def test_a_new_flag_has_the_latest_verdict_beside_it_for_context(db: sqlite3.Connection) -> None:
+def test_new_flag_has_latest_verdict_on_its_stories_as_context(db: sqlite3.Connection) -> None:
     flag_pair(db, 1, 2)
     flag_pair(db, 3, 4)
     first = give_verdict(db, {(1, 2)}, Verdict.PLAGIARISM)
     second = give_verdict(db, {(3, 4)}, Verdict.REPOST)
     flag_pair(db, 2, 3)
     flag_pair(db, 5, 6)
-    told = {row["story_id"]: (row["context"], row["context_by"]) for row in flags.select(db)}
-    assert told == {3: ("repost", "Asha"), 6: (None, None)}
-    assert remembered_verdicts.context_counts(db) == {("HINDI", "repost"): 1}
+    contexts = {row["story_id"]: (row["context"], row["context_by"]) for row in flags.select(db)}
+    assert contexts == {3: ("repost", "Asha"), 6: (None, None)}
+    assert active_verdicts.context_counts(db) == {("HINDI", "repost"): 1}
     undo(db, second)
     third = give_verdict(db, {(3, 4)}, Verdict.QUOTATION)
-    assert remembered_verdicts.context_counts(db) == {("HINDI", "plagiarism"): 1}, (
-        "an undone verdict is nobody's context"
-    )
+    assert active_verdicts.context_counts(db) == {("HINDI", "plagiarism"): 1}, "an undone verdict is no context"
     undo(db, third)
     undo(db, first)
-    assert remembered_verdicts.context_counts(db) == {}
+    assert active_verdicts.context_counts(db) == {}
 
 
-def test_a_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
+def test_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
     add_copies(db, 1, 2, 3)
     give_verdict(db, combinations((1, 2, 3), 2), Verdict.TEMPLATE)
     assert add_copies(db, 4) == 0
@@ -145,7 +143,7 @@ def test_a_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None
     assert candidates.pending_count(db) == 0, "looked for again, nothing comes of it"
 
 
-def test_a_story_that_is_forgotten_keeps_nothing(db: sqlite3.Connection) -> None:
+def test_forgotten_story_suppresses_nothing(db: sqlite3.Connection) -> None:
     add_copies(db, 1, 2, 3)
     give_verdict(db, [(1, 2)], Verdict.TEMPLATE)
     assert stories.forget(db, 3)
@@ -153,11 +151,11 @@ def test_a_story_that_is_forgotten_keeps_nothing(db: sqlite3.Connection) -> None
     assert kept(db) == {(2, 4)}
     assert stories.forget(db, 1)
     verify_pending(db)
-    assert statuses(db) == {(2, 4): "open"}, "who was joined to it alone is not lost with it"
+    assert statuses(db) == {(2, 4): "open"}, "a story that matched it alone is flagged with another copy"
     assert not kept(db)
 
 
-def test_a_refingerprint_brings_the_same_statuses(db: sqlite3.Connection) -> None:
+def test_refingerprinting_restores_all_statuses(db: sqlite3.Connection) -> None:
     add_copies(db, 1, 2, 3)
     give_verdict(db, combinations((1, 2, 3), 2), Verdict.TEMPLATE)
     add_copies(db, 4, 5)
@@ -172,7 +170,7 @@ def test_a_refingerprint_brings_the_same_statuses(db: sqlite3.Connection) -> Non
 
 
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.TEMPLATE])
-def test_judged_pairs_take_no_room(db: sqlite3.Connection, verdict: Verdict) -> None:
+def test_decided_pairs_do_not_count_as_matches(db: sqlite3.Connection, verdict: Verdict) -> None:
     add_copies(db, 1, 2, 3)
     assert add_copies(db, 4, most=2) == 2, "1, 2 and 3 are full, and the best of them is joined alone"
     assert (1, 4) in statuses(db)
@@ -182,7 +180,7 @@ def test_judged_pairs_take_no_room(db: sqlite3.Connection, verdict: Verdict) -> 
     assert {pair for pair, status in statuses(db).items() if status == "open"} == {(1, 4), (2, 4), (3, 4)}
 
 
-def test_an_edit_of_a_judged_story_is_nominated_anew_beyond_the_cap(db: sqlite3.Connection) -> None:
+def test_decided_pairs_are_nominated_again_beyond_the_cap(db: sqlite3.Connection) -> None:
     add_copies(db, 1, 2, 3)
     give_verdict(db, [(1, 2), (1, 3)], Verdict.QUOTATION)
     commit(db, fingerprinted(1, 1))
@@ -191,12 +189,12 @@ def test_an_edit_of_a_judged_story_is_nominated_anew_beyond_the_cap(db: sqlite3.
     assert statuses(db)[1, 2] == statuses(db)[1, 3] == "quotation"
 
 
-def test_what_was_judged_is_withdrawn_with_its_text_and_outlives_it(db: sqlite3.Connection) -> None:
+def test_verdict_outlives_the_text_of_its_pair(db: sqlite3.Connection) -> None:
     add_copies(db, 1, 2)
     give_verdict(db, {(1, 2)}, Verdict.REPOST)
-    commit(db, Skipped(Story(2, Language.HINDI), Skip.EMPTY))
+    commit(db, Skipped(Story(2, HINDI), Skip.EMPTY))
     assert statuses(db) == {(1, 2): "withdrawn"}
-    [said] = verdicts.precision(db)
-    assert (said["judged"], said["repost"]) == (1, 1), "what was found right once counts"
+    [counted] = verdicts.precision(db)
+    assert (counted["judged"], counted["repost"]) == (1, 1), "a verdict counts even after the text is gone"
     add_copies(db, 2)
     assert statuses(db) == {(1, 2): "repost"}

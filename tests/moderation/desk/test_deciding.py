@@ -1,5 +1,5 @@
-"""Laws of verdicts: each is in the ledger with who and when, none is lost to another moderator unseen, each can be
-undone; by keys, by the mouse, and without scripts.
+"""Laws of verdicts: each is stored with its moderator and time, none is overwritten by another moderator unseen, and
+each can be undone: by keyboard, by mouse, and without scripts.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ from tests.support.command import Neardup
 from tests.support.desk_browser import Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import cluster_of
 
-Own = Callable[[Neardup], Neardup]
+PrivateCopy = Callable[[Neardup], Neardup]
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,8 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
 
 
 @pytest.fixture
-def desk(own: Own, samples: Neardup) -> Iterator[Desk]:
-    with serving(own(samples)) as open_desk:
+def desk(private_copy: PrivateCopy, samples: Neardup) -> Iterator[Desk]:
+    with serving(private_copy(samples)) as open_desk:
         yield open_desk
 
 
@@ -54,7 +54,7 @@ def pair_on(page: Page) -> tuple[int, int]:
     return int(a), int(b)
 
 
-def test_a_pair_is_judged_and_the_verdict_undone_by_keys_alone(asha: Moderator, desk: Desk) -> None:
+def test_verdict_is_given_and_undone_by_keys_alone(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/?language=HINDI")
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -68,18 +68,18 @@ def test_a_pair_is_judged_and_the_verdict_undone_by_keys_alone(asha: Moderator, 
     before = now_ms()
     page.keyboard.press("1")
     page.wait_for_url("**done=**")
-    assert pair_on(page) != first, "it goes on to the next pair of the queue"
+    assert pair_on(page) != first, "the desk did not continue with the next pair"
     expect(page.get_by_role("status")).to_contain_text(f"Stories {first[0]} and {first[1]}: plagiarism")
-    asha.shot("judged", whole=False)
+    asha.shot("decided", whole=False)
     (row,) = history(desk, first)
     assert (row["verdict"], row["note"], row["moderator"]) == ("plagiarism", "वही कहानी, 1 और 2", "Asha")
-    assert before <= row["judged_at"] <= now_ms()
+    assert before <= row["decided_at"] <= now_ms()
     assert statuses(desk)[first] == "plagiarism"
     page.keyboard.press("u")
     page.wait_for_url(f"**/pair/{first[0]}/{first[1]}?**")
     assert statuses(desk)[first] == "open"
     (row,) = history(desk, first)
-    assert (row["undone_by"], row["undone_at"] >= row["judged_at"]) == ("Asha", True)
+    assert (row["undone_by"], row["undone_at"] >= row["decided_at"]) == ("Asha", True)
     expect(page.get_by_role("status")).to_have_count(0)
     expect(page.locator(".history li.undone")).to_have_count(1)
 
@@ -92,23 +92,23 @@ def test_each_verdict_has_its_key(asha: Moderator, desk: Desk, key: str, verdict
     assert statuses(desk)[4104002, 4104005] == verdict
 
 
-def test_a_whole_queue_is_worked_through(asha: Moderator, desk: Desk) -> None:
+def test_whole_queue_is_worked_through(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/?language=TAMIL")
     pairs = page.locator("a.row").count()
     page.locator("a.row").first.click()
     for _ in range(pairs):
         page.get_by_role("button", name="Quotation").click()
         page.wait_for_url("**done=**")
-    expect(page.get_by_text("All judged.")).to_be_visible()
-    expect(page.get_by_text(f"{pairs} of {pairs} judged")).to_be_visible()
+    expect(page.get_by_text("All decided.")).to_be_visible()
+    expect(page.get_by_text(f"{pairs} of {pairs} decided")).to_be_visible()
     assert list(statuses(desk).values()).count("quotation") == pairs
     page.get_by_role("button", name="Undo").click()
     page.wait_for_url("**/pair/**")
     page.get_by_role("link", name="Queue").click()
-    expect(page.get_by_text(f"{pairs - 1} of {pairs} judged")).to_be_visible()
+    expect(page.get_by_text(f"{pairs - 1} of {pairs} decided")).to_be_visible()
 
 
-def test_letters_typed_into_a_field_are_no_shortcuts(asha: Moderator, desk: Desk) -> None:
+def test_text_typed_into_a_field_triggers_no_shortcuts(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/pair/4104002/4104005")
     for field in ("Note", "Story or author"):
         page.get_by_label(field).press_sequentially("1j2k3u4/5?np")
@@ -116,7 +116,7 @@ def test_letters_typed_into_a_field_are_no_shortcuts(asha: Moderator, desk: Desk
     assert set(statuses(desk).values()) == {"open"}
 
 
-def test_a_key_pressed_twice_is_one_verdict(asha: Moderator, desk: Desk) -> None:
+def test_key_pressed_twice_gives_one_verdict(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/pair/4104002/4104005")
     page.evaluate(
         "for (const _ of [1, 2]) document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '5', bubbles: true}))"
@@ -125,60 +125,62 @@ def test_a_key_pressed_twice_is_one_verdict(asha: Moderator, desk: Desk) -> None
     assert len(history(desk, (4104002, 4104005))) == 1
 
 
-def test_a_cluster_is_judged_with_one_verdict(browser: Browser, own: Own, copies: Neardup, shots: Path) -> None:
-    with serving(own(copies)) as desk, signed_in(browser, desk, shots) as asha:
+def test_cluster_is_decided_with_one_verdict(
+    browser: Browser, private_copy: PrivateCopy, copies: Neardup, shots: Path
+) -> None:
+    with serving(private_copy(copies)) as desk, signed_in(browser, desk, shots) as asha:
         page = asha.go("/")
         page.get_by_role("link", name="cluster of 4").first.click()
         expect(page.locator("h1")).to_have_text("A cluster of 4 stories")
-        assert page.locator(".cluster svg circle").count() == 4, "it is drawn"
+        assert page.locator(".cluster svg circle").count() == 4, "the cluster is not drawn"
         assert page.locator(".stories li").count() == 4
         asha.shot("cluster-of-4")
-        mine = {pair for pair in statuses(desk) if pair[0] < 200}
-        assert len(mine) >= 3
+        in_cluster = {pair for pair in statuses(desk) if pair[0] < 200}
+        assert len(in_cluster) >= 3
         page.get_by_label("Note").fill("a prayer")
         page.keyboard.press("Escape")
         page.keyboard.press("4")
         page.wait_for_url("**done=**")
-        expect(page.get_by_role("status")).to_contain_text(f"{len(mine)} pairs: template")
-        assert {pair for pair, status in statuses(desk).items() if status == "template"} == mine
-        assert {row["note"] for pair in mine for row in history(desk, pair)} == {"a prayer"}
+        expect(page.get_by_role("status")).to_contain_text(f"{len(in_cluster)} pairs: template")
+        assert {pair for pair, status in statuses(desk).items() if status == "template"} == in_cluster
+        assert {row["note"] for pair in in_cluster for row in history(desk, pair)} == {"a prayer"}
         page.keyboard.press("u")
         page.wait_for_url("**/cluster/**")
         assert set(statuses(desk).values()) == {"open"}
 
 
-def test_two_moderators_at_once(browser: Browser, desk: Desk, shots: Path) -> None:
-    where, pair = "/pair/4104002/4104005", (4104002, 4104005)
+def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots: Path) -> None:
+    path, pair = "/pair/4104002/4104005", (4104002, 4104005)
     with signed_in(browser, desk, shots) as asha, signed_in(browser, desk, shots, "Ravi <b>") as ravi:
         for moderator in (asha, ravi):
-            moderator.go(where)
+            moderator.go(path)
         asha.page.get_by_label("Note").fill("seen in print")
         asha.page.get_by_role("button", name="Plagiarism").click()
         asha.page.wait_for_url("**done=**")
         ravi.page.get_by_label("Note").fill("मेरी टिप्पणी")
         ravi.page.get_by_role("button", name="Not similar").click()
         page = ravi.page
-        expect(page.locator("h1")).to_have_text("Somebody else was faster")
+        expect(page.locator("h1")).to_have_text("Another moderator was faster")
         ravi.expect_status(409)
         expect(page.get_by_role("alert")).to_contain_text("Asha judged plagiarism")
         expect(page.locator(".history")).to_contain_text("seen in print")
         expect(page.get_by_label("Note")).to_have_value("मेरी टिप्पणी")
         ravi.shot("conflict")
-        assert statuses(desk)[pair] == "plagiarism", "the first verdict stands"
+        assert statuses(desk)[pair] == "plagiarism", "the first verdict was overwritten"
         page.get_by_role("button", name="Not similar").click()
         page.wait_for_url("**done=**")
-        assert statuses(desk)[pair] == "not_similar", "judged again, knowingly"
+        assert statuses(desk)[pair] == "not_similar", "the second verdict was not stored"
         assert [(row["moderator"], row["note"]) for row in history(desk, pair)] == [
             ("Ravi <b>", "मेरी टिप्पणी"),
             ("Asha", "seen in print"),
         ]
         asha.page.get_by_role("button", name="Undo").click()
-        expect(asha.page.locator("h1")).to_have_text("Somebody else was faster")
+        expect(asha.page.locator("h1")).to_have_text("Another moderator was faster")
         asha.expect_status(409)
-        assert statuses(desk)[pair] == "not_similar", "nobody's verdict is undone unseen"
+        assert statuses(desk)[pair] == "not_similar", "a verdict was undone unseen"
 
 
-def test_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
+def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
     with signed_in(browser, desk, shots, java_script_enabled=False) as asha:
         page = asha.go("/")
         page.get_by_label("Story or author").fill("4104002")
@@ -186,7 +188,7 @@ def test_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
         page.locator("a.row").click()
         first = pair_on(page)
         page.locator(".story mark[id^=a] .jump").first.click()
-        assert "#b1" in page.url, "passages are linked"
+        assert "#b1" in page.url, "passages are not linked"
         page.get_by_text("Keyboard").click()
         page.get_by_label("Note").fill("line 1\nline 2")
         page.get_by_role("button", name="Author’s own repost").click()
@@ -200,19 +202,19 @@ def test_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
         assert statuses(desk)[first] == "template"
         page.goto(f"{desk.address}/?language=TAMIL&status=judged")
         page.locator("a.row").click()
-        expect(page.locator(".notice")).to_contain_text("Judged template")
+        expect(page.locator(".notice")).to_contain_text("Verdict: template")
 
 
-def test_a_text_that_is_gone_is_told_and_judged_all_the_same(
-    browser: Browser, own: Own, copies: Neardup, shots: Path
+def test_pair_without_a_text_can_be_decided(
+    browser: Browser, private_copy: PrivateCopy, copies: Neardup, shots: Path
 ) -> None:
-    moved = own(copies)
+    moved = private_copy(copies)
     corpus = moved.folder / "corpus"
     moved.configure((moved.folder / "config.toml").read_text().replace(str(copies.folder / "corpus"), str(corpus)))
     (corpus / "pages" / "200.html").unlink()
     with serving(moved) as desk, signed_in(browser, desk, shots) as asha:
         page = asha.go("/pair/200/201")
-        expect(page.locator("article[data-side=a]")).to_contain_text("No text to show")
+        expect(page.locator("article[data-side=a]")).to_contain_text("Text not available")
         expect(page.locator("main")).to_contain_text("200.html")
         asha.shot("gone")
         page.keyboard.press("1")
@@ -220,7 +222,7 @@ def test_a_text_that_is_gone_is_told_and_judged_all_the_same(
         assert statuses(desk)[200, 201] == "plagiarism"
 
 
-def test_a_token_opens_the_desk_to_others(browser: Browser, samples: Neardup) -> None:
+def test_token_opens_the_desk_to_other_machines(browser: Browser, samples: Neardup) -> None:
     token = "a token for the test"
     with serving(samples, "--listen", "0.0.0.0:0", NEARDUP_REVIEW__TOKEN=token) as desk:
         page = browser.new_context().new_page()
@@ -231,6 +233,6 @@ def test_a_token_opens_the_desk_to_others(browser: Browser, samples: Neardup) ->
         page.get_by_label("The desk’s token").fill(token)
         page.get_by_role("button", name="Log in").click()
         page.get_by_label("Your name").fill("Asha")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         page.wait_for_url("**/?kind=near")
         page.context.close()

@@ -1,4 +1,4 @@
-"""Laws: a file comes to its place whole or not at all, on a disk and in S3; what was there stays until then."""
+"""Laws: a file is written atomically, to a disk and to S3; until then the old content stays."""
 
 import asyncio
 import resource
@@ -20,20 +20,20 @@ from neardup.config import Content
 from neardup.config.export import FORMATS, Format
 from neardup.errors import Fatal, Transient
 from neardup.moderation.export.columnar import write_parquet
+from neardup.moderation.export.destination import write_atomically, write_to_target
 from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.pairs import Pair
-from neardup.moderation.export.placing import placed, replaced
+from neardup.moderation.export.pairs import ExportRow
 from neardup.moderation.export.workbook import write_xlsx
 
 from tests.moderation.test_formats import page, pair
 from tests.support.servers import REGION, Aws, free_port
 
 WRITE = {"csv": write_csv, "jsonl": write_jsonl, "xlsx": write_xlsx, "parquet": write_parquet, "html": page}
-HERE = Content(url="file:.")
+LOCAL_CONTENT = Content(url="file:.")
 LARGE = 12_000_000  # bytes: more than one part of an upload
 
 
-def many(count: int = 2000) -> Iterator[Pair]:
+def many(count: int = 2000) -> Iterator[ExportRow]:
     drawn = Random(1)
     for n in range(count):
         yield pair(flag_id=n, story_title="".join(chr(drawn.randrange(0x900, 0x97F)) for _ in range(100)))
@@ -41,7 +41,7 @@ def many(count: int = 2000) -> Iterator[Pair]:
 
 @contextmanager
 def no_file_larger_than(size: int) -> Iterator[None]:
-    """As on a disk that is full: Python ignores SIGXFSZ, so a write fails."""
+    """Limit file sizes, to simulate a full disk: Python ignores SIGXFSZ, so a write fails."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -51,46 +51,49 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_disk_that_is_full_leaves_the_old_file(tmp_path: Path, form: Format) -> None:
+def test_full_disk_leaves_the_old_file(tmp_path: Path, form: Format) -> None:
     path = tmp_path / f"flags.{form}"
     path.write_bytes(b"old")
-    with no_file_larger_than(50_000), pytest.raises(Fatal, match=rf"cannot write .*flags\.{form}: .*too large") as told:
-        replaced(path, lambda file: WRITE[form](file, many()))
-    assert "\n" not in str(told.value)
-    assert {left.name: left.read_bytes() for left in tmp_path.iterdir()} == {path.name: b"old"}
+    with (
+        no_file_larger_than(50_000),
+        pytest.raises(Fatal, match=rf"cannot write .*flags\.{form}: .*too large") as error,
+    ):
+        write_atomically(path, lambda file: WRITE[form](file, many()))
+    assert "\n" not in str(error.value)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {path.name: b"old"}
 
 
-KILLED = """
+KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
-from neardup.moderation.export.placing import replaced
-from tests.moderation.test_placing import WRITE, many
+from neardup.moderation.export.destination import write_atomically
+from tests.moderation.test_destination import WRITE, many
 
-def dying():
+def killed_midway():
     for n, one in enumerate(many()):
         if n == 1500:
             os.kill(os.getpid(), signal.SIGKILL)
         yield one
 
-replaced(Path(sys.argv[2]), lambda file: WRITE[sys.argv[1]](file, dying()))
+write_atomically(Path(sys.argv[2]), lambda file: WRITE[sys.argv[1]](file, killed_midway()))
 """
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_kill_while_it_is_written_leaves_the_old_file(tmp_path: Path, form: Format) -> None:
+def test_killed_writer_leaves_the_old_file(tmp_path: Path, form: Format) -> None:
     path = tmp_path / f"flags.{form}"
     path.write_bytes(b"old")
-    ended = subprocess.run([sys.executable, "-c", KILLED, form, str(path)], capture_output=True, check=False)
+    ended = subprocess.run([sys.executable, "-c", KILLED_WRITER, form, str(path)], capture_output=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert path.read_bytes() == b"old"
 
 
-def test_a_link_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "there" / "flags")
-    asyncio.run(placed(tmp_path / "link", HERE, lambda file: file.write_bytes(b"new")))
+def test_symbolic_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder" / "flags")
+    asyncio.run(write_to_target(tmp_path / "link", LOCAL_CONTENT, lambda file: file.write_bytes(b"new")))
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "there" / "flags").read_bytes() == b"new"
+    assert (tmp_path / "folder" / "flags").read_bytes() == b"new"
 
 
 @pytest.fixture
@@ -99,36 +102,36 @@ def store(aws: Aws) -> Content:
     return Content(url="file:.", endpoint=aws.endpoint, region=REGION, path_style=True)
 
 
-def held(aws: Aws) -> dict[str, bytes]:
+def objects(aws: Aws) -> dict[str, bytes]:
     client = aws.client("s3")
     keys = [one["Key"] for one in client.list_objects_v2(Bucket="flags").get("Contents", [])]
     return {key: client.get_object(Bucket="flags", Key=key)["Body"].read() for key in keys}
 
 
 @pytest.mark.parametrize("key", ["flags.csv", "a/b c/ഫ്ലാഗ്.csv"])
-async def test_an_object_is_what_is_written(aws: Aws, store: Content, key: str) -> None:
+async def test_object_has_the_written_content(aws: Aws, store: Content, key: str) -> None:
     for body in (b"", b"short", bytes(LARGE)):
-        assert await placed(f"s3://flags/{key}", store, partial(Path.write_bytes, data=body)) == len(body)
-        assert held(aws) == {key: body}, "whole, in the place of the one before"
+        assert await write_to_target(f"s3://flags/{key}", store, partial(Path.write_bytes, data=body)) == len(body)
+        assert objects(aws) == {key: body}, "the old object is not replaced as a whole"
 
 
-async def test_what_fails_leaves_the_old_object(aws: Aws, store: Content) -> None:
-    await placed("s3://flags/x/flags.csv", store, lambda file: file.write_bytes(b"old"))
+async def test_failed_write_leaves_the_old_object(aws: Aws, store: Content) -> None:
+    await write_to_target("s3://flags/x/flags.csv", store, lambda file: file.write_bytes(b"old"))
 
     def failing(file: Path) -> None:
         file.write_bytes(bytes(LARGE))
         raise LookupError("no such day")
 
     with pytest.raises(LookupError):
-        await placed("s3://flags/x/flags.csv", store, failing)
-    assert held(aws) == {"x/flags.csv": b"old"}
+        await write_to_target("s3://flags/x/flags.csv", store, failing)
+    assert objects(aws) == {"x/flags.csv": b"old"}
 
 
 @pytest.mark.parametrize("ending", [ClientError({"Error": {"Code": "SlowDown"}}, "UploadPart"), CancelledError()])
-async def test_an_upload_that_ends_midway_leaves_no_parts(
+async def test_interrupted_upload_leaves_no_parts(
     aws: Aws, store: Content, monkeypatch: pytest.MonkeyPatch, ending: BaseException
 ) -> None:
-    await placed("s3://flags/k", store, lambda file: file.write_bytes(b"old"))
+    await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(b"old"))
     read = s3_objects._part
 
     def part(file: Path, number: int) -> bytes:
@@ -138,26 +141,28 @@ async def test_an_upload_that_ends_midway_leaves_no_parts(
 
     monkeypatch.setattr(s3_objects, "_part", part)
     with stamina.set_testing(True, attempts=1), pytest.raises((Transient, CancelledError)):
-        await placed("s3://flags/k", store, lambda file: file.write_bytes(bytes(LARGE)))
-    assert not aws.client("s3").list_multipart_uploads(Bucket="flags").get("Uploads"), "parts stay and cost money"
-    assert held(aws) == {"k": b"old"}
+        await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(bytes(LARGE)))
+    assert not aws.client("s3").list_multipart_uploads(Bucket="flags").get("Uploads"), (
+        "parts were left, which cost money"
+    )
+    assert objects(aws) == {"k": b"old"}
 
 
-async def test_a_store_that_does_not_take_it_is_told_in_a_line(aws: Aws, store: Content) -> None:
+async def test_failing_store_is_reported_in_one_line(aws: Aws, store: Content) -> None:
     elsewhere = store.model_copy(update={"endpoint": f"http://127.0.0.1:{free_port()}"})
     with stamina.set_testing(True, attempts=2):
         for target, content, kind in (("s3://none/k", store, Fatal), ("s3://flags/k", elsewhere, Transient)):
-            with pytest.raises(kind, match=f"^cannot write {target}: ") as told:
-                await placed(target, content, lambda file: file.write_bytes(b"new"))
-            assert "\n" not in str(told.value)
-    assert held(aws) == {}
+            with pytest.raises(kind, match=f"^cannot write {target}: ") as error:
+                await write_to_target(target, content, lambda file: file.write_bytes(b"new"))
+            assert "\n" not in str(error.value)
+    assert objects(aws) == {}
 
 
-async def test_credentials_that_are_missing_are_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_missing_credentials_are_reported_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(Fatal, match=r"cannot write s3://flags/k: .*no AWS credentials found"):
-        await placed("s3://flags/k", HERE, lambda file: file.write_bytes(b"new"))
+        await write_to_target("s3://flags/k", LOCAL_CONTENT, lambda file: file.write_bytes(b"new"))

@@ -17,7 +17,7 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided by whom on which pairs, a < b; `seen` is the state of their flags."""
+    """A verdict by a moderator on some pairs, a < b; `seen` identifies the state of their flags (`verdicts.state`)."""
 
     number: int
     verdict: Verdict
@@ -28,7 +28,7 @@ class Decision:
 
 
 def decision(db: sqlite3.Connection, number: int) -> Decision | None:
-    """What is on record of a decision; None where there is none."""
+    """The decision with this number; None if there is none."""
     rows = verdicts.of_decision(db, number)
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""How a file comes to its place, whole or not at all: a path, an object of S3, or stdout."""
+"""Writing a file atomically to its destination: a path, an S3 object, or stdout."""
 
 import asyncio
 import os
@@ -17,34 +17,34 @@ from neardup.s3_objects import upload
 R = TypeVar("R")
 
 
-async def placed(target: Target | None, content: Content, write: Callable[[Path], R]) -> R:
-    """What `write(file)` returns, its file then being at the target; None is stdout.
+async def write_to_target(target: Target | None, content: Content, write: Callable[[Path], R]) -> R:
+    """Have `write` write a local file, put it at the target (None is stdout), and return the result of `write`.
 
-    S3's endpoint and region are those of [content].  Raises Fatal for what cannot be written, Transient for
-    a store that does not answer; what was at the target is then still there.
+    The endpoint and region of S3 are those of [content].  Raises Fatal if the target cannot be written, Transient if
+    the store does not answer; the target is unchanged in both cases.
     """
     if isinstance(target, Path):
-        return await asyncio.to_thread(replaced, target.resolve(), write)
+        return await asyncio.to_thread(write_atomically, target.resolve(), write)
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         file = Path(folder) / "export"
-        made = await asyncio.to_thread(write, file)
+        result = await asyncio.to_thread(write, file)
         if target is None:
-            await asyncio.to_thread(_give, file)
+            await asyncio.to_thread(_copy_to_stdout, file)
         else:
-            await _put(file, target, content)
-    return made
+            await _upload(file, target, content)
+    return result
 
 
-def replaced(path: Path, write: Callable[[Path], R]) -> R:
-    """What `write(file)` returns, its file having taken the place of the one at `path`.  Raises Fatal."""
+def write_atomically(path: Path, write: Callable[[Path], R]) -> R:
+    """Have `write` write a temporary file, move it to `path`, and return the result of `write`.  Raises Fatal."""
     if path.exists() and not path.is_file():
-        raise Fatal(f"cannot write {path}: it is no regular file")
+        raise Fatal(f"cannot write {path}: it is not a regular file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         new = Path(name)
         try:
-            made = write(new)
+            result = write(new)
             os.fsync(descriptor)
             new.chmod(0o644)
             new.replace(path)
@@ -55,18 +55,18 @@ def replaced(path: Path, write: Callable[[Path], R]) -> R:
             os.close(descriptor)
     except OSError as error:
         raise Fatal(f"cannot write {path}: {error.strerror or error}") from error
-    return made
+    return result
 
 
-def _give(file: Path) -> None:
-    """Copy a file to stdout, to the last byte."""
+def _copy_to_stdout(file: Path) -> None:
+    """Copy a file to stdout and flush it."""
     with file.open("rb") as written:
         shutil.copyfileobj(written, sys.stdout.buffer)
-    sys.stdout.flush()  # what was not given must not be marked
+    sys.stdout.flush()  # raises before the flags are marked as exported
 
 
-async def _put(file: Path, url: str, content: Content) -> None:
-    """Write an object.  Raises as `placed` does."""
+async def _upload(file: Path, url: str, content: Content) -> None:
+    """Upload a file to an S3 URL.  Raises as `write_to_target` does."""
     try:
         await upload(file, url, content)
     except Transient as error:

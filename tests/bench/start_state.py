@@ -1,4 +1,4 @@
-"""A ledger and indexes in Redis that hold stories already, kept as files: every daily run starts from a copy."""
+"""A filled ledger and Redis snapshots of its index, kept as files; each daily run starts from a copy."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ from neardup.records import Language
 from tests.bench import scale_stages
 from tests.bench.scale import memory_settings
 from tests.bench.scale_corpus import Corpus
-from tests.bench.scale_stages import Bed, alone
+from tests.bench.scale_stages import Setup, in_own_process
 from tests.support.servers import redis_server
 from tests.support.synthetic_stories import commit
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Where they are; an empty folder holds none."""
+class StartState:
+    """The folder that holds these files; if it is empty, runs start with an empty ledger and index."""
 
     folder: Path
 
@@ -31,11 +31,11 @@ class Held:
             shutil.copyfile(self._ledger, into)
 
     def settings(self, layout: Layout) -> list[str]:
-        """Arguments for a redis-server that is to hold the index."""
+        """Arguments with which a redis-server loads the snapshot of the index, if there is one."""
         return [*memory_settings(), "--dir", str(self.folder), "--dbfilename", f"{layout}.rdb"]
 
     def fill(self, kind: str, stories: int, shares: Mapping[Language, int], layouts: Sequence[Layout]) -> None:
-        """So many stories, divided by these shares, into the ledger; from it, into an index of each layout."""
+        """Fill the ledger with stories in these shares, and snapshot an index of each layout built from it."""
         with closing(connect(self._ledger)) as db:
             for page in Corpus(kind, shares).pages(stories):
                 commit(db, page)
@@ -45,9 +45,9 @@ class Held:
                 redis_server(self.folder, *self.settings(layout)) as url,
                 redis.Redis.from_url(url, socket_timeout=None) as client,
             ):
-                alone(scale_stages.reindex, Bed(self._ledger, layout, url))
+                in_own_process(scale_stages.reindex, Setup(self._ledger, layout, url))
                 client.save()
 
     @property
     def _ledger(self) -> Path:
-        return self.folder / "held.db"
+        return self.folder / "ledger.db"

@@ -1,0 +1,96 @@
+"""[languages.NAME]: adds a language to those that the package ships, or changes one."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from neardup.config.section import Section
+from neardup.core.text.normalize import tokens
+from neardup.languages import SHIPPED, LanguageEntry, Languages
+from neardup.records import Language
+
+MAX_LANGUAGES = 255  # arrays store the number of a language in a byte
+
+
+def _has_words(golden: str) -> str:
+    if not tokens(golden):
+        raise ValueError("a golden text must have words")
+    return golden
+
+
+def _not_empty(codes: tuple[str, ...]) -> tuple[str, ...]:
+    if not codes:
+        raise ValueError("a language must have at least one code")
+    return codes
+
+
+def _matching(pattern: str, meaning: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{value!r} is not {meaning}")
+        return value
+
+    return AfterValidator(check)
+
+
+Name = Annotated[str, _matching(r"[A-Z][A-Z_]{1,30}", "a name of 2 to 31 letters A to Z or underscores")]
+Code = Annotated[str, _matching(r"[a-z]{2,3}", "an ISO 639 code, two or three letters a to z")]
+Script = Annotated[str, _matching(r"[A-Z][A-Za-z ]*", "the name of a script, such as Devanagari")]
+Font = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font")]  # they are put into style sheets
+
+
+class LanguageTable(Section):
+    """[languages.NAME]: a language; keys that are left out keep the values that the package ships."""
+
+    codes: Annotated[tuple[Code, ...], AfterValidator(_not_empty)] | None = Field(
+        default=None, description="ISO 639 codes; the first is used in web pages and in Redis keys."
+    )
+    script: Script | None = Field(default=None, description="Name of the script, as in the names of the Noto fonts.")
+    direction: Literal["ltr", "rtl"] | None = Field(
+        default=None, description="Direction of writing: `ltr`, or `rtl` for right to left."
+    )
+    fonts: tuple[Font, ...] | None = Field(
+        default=None, description="Fonts of web pages, the best first; by default the Noto fonts of the script."
+    )
+    golden: Annotated[str, AfterValidator(_has_words)] | None = Field(
+        default=None,
+        description="Text whose fingerprints give the version of the language. It should contain the difficult "
+        "characters of the script. A changed text means that stories of the language must be fingerprinted again.",
+    )
+
+
+def by_name(tables: Any) -> Any:
+    """Merge tables whose names differ only in case, under the name in upper case; environment variables use lower."""
+    if not isinstance(tables, dict):
+        return tables
+    merged: dict[str, Any] = {}
+    for name, table in tables.items():
+        before = merged.get(name.upper())
+        merged[name.upper()] = {**before, **table} if isinstance(before, dict) and isinstance(table, dict) else table
+    return merged
+
+
+def registry(tables: Mapping[str, LanguageTable]) -> Languages:
+    """The registry of the shipped languages, with the additions and changes of these tables.  Raises ValueError."""
+    entries = dict(SHIPPED)
+    for key, table in tables.items():
+        name = Language(key)
+        given = table.model_dump(exclude_none=True)
+        if (shipped := SHIPPED.get(name)) is not None:
+            entries[name] = replace(shipped, **given)
+        else:
+            entries[name] = _added(name, given)
+    if len(entries) > MAX_LANGUAGES:
+        raise ValueError(f"{len(entries)} languages are more than {MAX_LANGUAGES}")
+    return Languages(entries)
+
+
+def _added(name: Language, given: dict[str, Any]) -> LanguageEntry:
+    missing = [key for key in ("codes", "script", "golden") if key not in given]
+    if missing:
+        raise ValueError(f"{name} is not shipped with the package: it needs {' and '.join(missing)}")
+    fonts = (f"Noto Serif {given['script']}", f"Noto Sans {given['script']}")
+    return LanguageEntry(**({"direction": "ltr", "fonts": fonts} | given))

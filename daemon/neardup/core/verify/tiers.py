@@ -1,0 +1,130 @@
+"""The tiers of matches: one ordered table of everything that distinguishes one kind of match from another.
+
+A tier is added by adding a row to TIERS, and nowhere else.  What the row needs beyond today's signals goes into
+`Signals.extra`, which the ledger stores as it is.  The severities leave gaps, so that a new tier can be placed
+between two others without touching flags and verdicts that are on record.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from neardup.records import Kind, Signals
+
+EXACT, NEAR, SIMILAR, PARTIAL = "exact", "near", "similar", "partial"
+
+
+class Thresholds(Protocol):
+    """What makes a pair a copy, in one language."""
+
+    @property
+    def hamming(self) -> int: ...
+    @property
+    def jaccard(self) -> float: ...
+    @property
+    def containment(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One kind of match.
+
+    - `severity`: the rank in queues and exports; the lowest comes first and is the most serious.
+    - `nominated_by`: the indexes that bring up its candidates.
+    - `holds`: whether a pair with these signals is of this kind, if no tier above holds.
+    - `strength`: orders flags of this kind, the largest first.  Any scale will do.
+    - `joins_clusters`: whether a flag joins its two stories in a cluster, given the words of the longer and
+      of the shorter story.
+    - `label`, `meaning`: what moderators read; `evidence` is a format string of the signals, with shares in percent.
+    - `tone`: the CSS class of its badge.
+    """
+
+    kind: Kind
+    severity: int
+    nominated_by: tuple[Literal["simhash", "signature", "passages", "skeleton", "embedding"], ...]
+    holds: Callable[[Signals, Thresholds], bool]
+    strength: Callable[[Signals], float]
+    joins_clusters: Callable[[int, int], bool]
+    label: str
+    meaning: str
+    evidence: str
+    tone: Literal["strong", "mild"]
+
+
+def _always(longer: int, shorter: int) -> bool:
+    return True
+
+
+def _of_similar_length(longer: int, shorter: int) -> bool:
+    """An anthology contains its stories, which have nothing else in common: it must not join them."""
+    return longer <= 2 * shorter
+
+
+TIERS: tuple[Tier, ...] = (
+    Tier(
+        kind=EXACT,
+        severity=100,
+        nominated_by=("simhash",),
+        holds=lambda signals, _: signals.same_text,
+        strength=lambda _: 1.0,
+        joins_clusters=_always,
+        label="Exact copy",
+        meaning="the same text",
+        evidence="the same text",
+        tone="strong",
+    ),
+    Tier(
+        kind=NEAR,
+        severity=200,
+        nominated_by=("simhash",),
+        holds=lambda signals, thresholds: signals.hamming <= thresholds.hamming,
+        strength=lambda signals: (signals.jaccard or 0) / 2 - signals.hamming,
+        joins_clusters=_always,
+        label="Near copy",
+        meaning="a word or two changed",
+        evidence="{hamming} of 128 bits differ",
+        tone="strong",
+    ),
+    Tier(
+        kind=SIMILAR,
+        severity=300,
+        nominated_by=("signature",),
+        holds=lambda signals, thresholds: (signals.jaccard or 0) >= thresholds.jaccard,
+        strength=lambda signals: signals.jaccard or 0,
+        joins_clusters=_always,
+        label="Similar stories",
+        meaning="the same story with changes throughout, or with much added",
+        evidence="{jaccard} in common",
+        tone="mild",
+    ),
+    Tier(
+        kind=PARTIAL,
+        severity=400,
+        nominated_by=("signature",),
+        holds=lambda signals, thresholds: signals.containment >= thresholds.containment,
+        strength=lambda signals: signals.containment,
+        joins_clusters=_of_similar_length,
+        label="Partial copy",
+        meaning="a large part of one is contained in the other",
+        evidence="{containment} of one in the other",
+        tone="mild",
+    ),
+)
+
+
+def kinds() -> tuple[Kind, ...]:
+    """The kinds, the most severe first."""
+    return tuple(tier.kind for tier in TIERS)
+
+
+def tier_of(kind: str) -> Tier:
+    """The tier of this kind.  Raises ValueError where there is none."""
+    for tier in TIERS:
+        if tier.kind == kind:
+            return tier
+    raise ValueError(f"unknown kind of match: {kind!r}")
+
+
+def kind_of(signals: Signals, thresholds: Thresholds) -> Kind | None:
+    """The most severe kind that holds for a pair; None where none does."""
+    return next((tier.kind for tier in TIERS if tier.holds(signals, thresholds)), None)

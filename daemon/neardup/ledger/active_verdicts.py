@@ -1,0 +1,77 @@
+"""The active verdicts: what suppression is decided by, and the pairs that they suppress.
+
+neardup.core.verify.suppression decides; the functions here gather its facts and record its rulings, within the
+caller's transaction.
+"""
+
+import sqlite3
+
+from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, most_severe
+from neardup.ledger import languages
+from neardup.records import Kind, Language, Verdict
+
+
+def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
+    """The active verdict on a pair, a < b."""
+    return _latest(db, "a = ? AND b = ?", *pair)
+
+
+def on_either_story(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
+    """The latest active verdict on any pair of either of these stories: the context of a new flag."""
+    return _latest(db, "a IN (?1, ?2) OR b IN (?1, ?2)", *pair)
+
+
+def _latest(db: sqlite3.Connection, condition: str, *values: object) -> ActiveVerdict | None:
+    row = db.execute(
+        f"SELECT verdict_id, verdict, kind FROM active_verdicts WHERE {condition} ORDER BY verdict_id DESC LIMIT 1",
+        values,
+    ).fetchone()
+    return row and ActiveVerdict(row[0], Verdict(row[1]), row[2])
+
+
+def decisions_on(db: sqlite3.Connection, story_id: int) -> Decisions:
+    """The decisions that suppress pairs of a story, each with its latest verdict and the most severe kind."""
+    found: dict[int, ActiveVerdict] = {}
+    rows = db.execute(
+        "SELECT decision, verdict_id, verdict, kind FROM active_verdicts WHERE (a = ?1 OR b = ?1)"
+        " AND verdict IN (?2, ?3) ORDER BY verdict_id",
+        (story_id, *SUPPRESSING),
+    )
+    for decision, verdict_id, verdict, kind in rows:
+        earlier: Kind = found[decision].kind if decision in found else kind
+        found[decision] = ActiveVerdict(verdict_id, Verdict(verdict), most_severe(earlier, kind))
+    return found
+
+
+def suppress(db: sqlite3.Connection, pair: tuple[int, int], verdict_id: int, now: int) -> None:
+    """Record that a verdict suppresses a pair, a < b."""
+    db.execute("INSERT OR REPLACE INTO suppressed_pairs VALUES (?, ?, ?, ?)", (*pair, verdict_id, now))
+
+
+def suppressed_counts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Suppressed pairs, by language and verdict."""
+    return _counts(db, "suppressed_pairs JOIN verdicts v USING (verdict_id) WHERE true")
+
+
+def context_counts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Open flags with a story on which there is an earlier verdict, by language and that verdict."""
+    return _counts(db, "flags f JOIN verdicts v ON v.verdict_id = f.context WHERE f.status = 'open'")
+
+
+def _counts(db: sqlite3.Connection, rows: str) -> dict[tuple[str, str], int]:
+    counted = db.execute(
+        f"SELECT (SELECT name FROM languages WHERE number = v.language) AS name, v.verdict, count(*) FROM {rows}"
+        " GROUP BY name, v.verdict ORDER BY name, v.verdict"
+    )
+    return {(language, verdict): n for language, verdict, n in counted}
+
+
+def most_of_a_story(db: sqlite3.Connection, language: Language) -> int:
+    """The largest number of active verdicts that any one story of a language has."""
+    sides = " UNION ALL ".join(f"SELECT {side} AS story FROM active_verdicts WHERE language = ?1" for side in "ab")
+    return int(
+        db.execute(
+            f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({sides}) GROUP BY story)",
+            (languages.numbers(db).get(language),),
+        ).fetchone()[0]
+    )

@@ -1,0 +1,50 @@
+"""Laws of the table of tiers: one row a kind, ordered by severity, and every row complete."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.config import Thresholds
+from neardup.core.verify.tiers import NEAR, PARTIAL, SIMILAR, TIERS, Tier, kind_of, kinds, tier_of
+from neardup.records import Signals
+
+shares = st.floats(0, 1)
+signals = st.builds(Signals, st.integers(0, 128), st.booleans(), shares, shares, shares)
+
+
+def test_severities_ascend_and_kinds_are_distinct() -> None:
+    severities = [tier.severity for tier in TIERS]
+    assert severities == sorted(set(severities)), "the order of the table is the order of severity"
+    assert len(set(kinds())) == len(TIERS)
+    assert [tier_of(kind) for kind in kinds()] == list(TIERS)
+
+
+def test_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown kind of match: 'telepathic'"):
+        tier_of("telepathic")
+
+
+@given(signals)
+def test_first_tier_that_holds_gives_the_kind(measured: Signals) -> None:
+    holding = [tier.kind for tier in TIERS if tier.holds(measured, Thresholds())]
+    assert kind_of(measured, Thresholds()) == (holding[0] if holding else None)
+
+
+@pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.kind)
+def test_each_tier_can_be_shown(tier: Tier) -> None:
+    assert tier.label and tier.meaning and tier.nominated_by
+    assert tier.evidence.format(hamming=3, jaccard="50 %", containment="70 %")
+
+
+@given(signals, signals)
+def test_stronger_signals_come_first_within_a_tier(one: Signals, other: Signals) -> None:
+    near, similar, partial = (tier_of(kind).strength for kind in (NEAR, SIMILAR, PARTIAL))
+    if one.hamming < other.hamming:
+        assert near(one) > near(other), "fewer differing bits count before any Jaccard similarity"
+    assert (similar(one) > similar(other)) == ((one.jaccard or 0) > (other.jaccard or 0))
+    assert (partial(one) > partial(other)) == (one.containment > other.containment)
+
+
+@given(st.integers(1, 1000), st.integers(1, 1000))
+def test_partial_joins_only_stories_of_similar_length(longer: int, shorter: int) -> None:
+    for tier in TIERS:
+        assert tier.joins_clusters(longer, shorter) == (tier.kind != PARTIAL or longer <= 2 * shorter), tier.kind
