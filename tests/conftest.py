@@ -1,4 +1,4 @@
-"""Fixtures that every room shares: servers, the samples, and the command as a process."""
+"""Fixtures that all test packages share: servers, the samples, and the command as a process."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,36 +12,36 @@ from tests.support.command import Neardup, embedded
 from tests.support.faults.fault_table import FAULT, Row, table
 from tests.support.servers import Aws, moto_server, redis_cluster, redis_server
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no defect
+settings.register_profile("untimed", deadline=None)  # a slow machine must not fail a test
 settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
-def redis_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with redis_server(tmp_path_factory.mktemp("redis")) as url:
         yield url
 
 
 @pytest.fixture
-def redis_url(redis_alone: str) -> str:
+def redis_url(shared_redis: str) -> str:
     """An empty Redis."""
-    with redis.Redis.from_url(redis_alone) as client:
+    with redis.Redis.from_url(shared_redis) as client:
         client.flushall()
-    return redis_alone
+    return shared_redis
 
 
 @pytest.fixture(scope="session")
-def cluster_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with redis_cluster(tmp_path_factory.mktemp("cluster")) as url:
         yield url
 
 
 @pytest.fixture
-def cluster_url(cluster_alone: str) -> str:
-    """An empty cluster of one."""
-    with redis.Redis.from_url(cluster_alone) as client:
+def cluster_url(shared_cluster: str) -> str:
+    """An empty cluster of one node."""
+    with redis.Redis.from_url(shared_cluster) as client:
         client.flushall()
-    return cluster_alone
+    return shared_cluster
 
 
 @pytest.fixture
@@ -56,26 +56,26 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
 
 @pytest.fixture
 def make_neardup(tmp_path: Path) -> Callable[[str], Neardup]:
-    """A command of its own for a configuration."""
+    """Builds a command in its own folder for a configuration."""
 
     def make(config: str, name: str = "neardup") -> Neardup:
         folder = tmp_path / name
         folder.mkdir()
-        made = Neardup(folder, {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")})
-        made.configure(config)
-        return made
+        neardup = Neardup(folder, {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")})
+        neardup.configure(config)
+        return neardup
 
     return make
 
 
 @pytest.fixture
 def neardup(make_neardup: Callable[[str], Neardup]) -> Neardup:
-    """The command on the samples, embedded."""
+    """The command on the samples, with the SQLite index."""
     return make_neardup(embedded())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table of faults; here, for with workers only this file is read where it is printed."""
+    """Print the fault table; with xdist workers, the controlling process loads only this conftest."""
     passed = terminalreporter.stats.get("passed", [])
     rows = [Row(**facts) for report in passed for name, facts in report.user_properties if name == FAULT]
     if rows:

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from neardup.languages import LANGUAGES
 
 from tests.bench.scale_lookups import TIERS
 from tests.bench.scale_stages import INDEXES, LAYOUTS
 from tests.support.module_process import run_module
+from tests.support.synthetic_stories import PLATFORM
 
 SIZES = [1975, 7900, 31_600]
 
@@ -31,7 +31,7 @@ def test_every_story_is_in_the_ledger_and_in_each_index(rows: list[Row]) -> None
             assert after["in_index"] == after["in_ledger"], name
             added = sum(after["in_index"].values()) - built["stories"]
             assert added == row[name]["insert"]["stories"] + after["stories"], name
-            assert set(built["in_index"]) == set(LANGUAGES), name
+            assert set(built["in_index"]) == set(PLATFORM), name
         assert row["compact"]["reindex"]["in_ledger"] == row["ledger"]["stories"]
 
 
@@ -58,7 +58,7 @@ def test_bytes_add_up(rows: list[Row]) -> None:
         for name in [name for name in INDEXES if name in row]:
             sizes = row[name]["bytes"]
             parts = [size for tiers in sizes["languages"].values() for size in tiers.values()]
-            assert len(parts) == len(TIERS) * len(LANGUAGES), name
+            assert len(parts) == len(TIERS) * len(PLATFORM), name
             assert sum(parts) == pytest.approx(sizes["all"], rel=1e-3), name
         assert row["sqlite"]["bytes"]["all"] > 37 * 4 * row["stories"]
 
@@ -66,7 +66,7 @@ def test_bytes_add_up(rows: list[Row]) -> None:
 def test_the_compact_layout_is_smaller_than_the_documented_one(rows: list[Row]) -> None:
     for row in (rows[0], rows[-1]):
         compact, documented = (row[name]["bytes"]["languages"] for name in LAYOUTS)
-        for language in LANGUAGES:
+        for language in PLATFORM:
             for tier in ("near", "signature"):
                 assert compact[language][tier] < documented[language][tier], (row["stories"], language, tier)
 

@@ -1,4 +1,4 @@
-"""What the fault tests share: commands that can be struck, and a table of what was injected, printed at the end."""
+"""Fixtures of the fault tests: commands that can be killed, a faulty object store, and the rows of the fault table."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -7,22 +7,22 @@ import pytest
 
 from tests.support.command import Neardup
 from tests.support.faults.bed import configuration, over_s3, served_samples
-from tests.support.faults.command_driver import Driver, driving
+from tests.support.faults.command_driver import Driver, command_driver
 from tests.support.faults.fault_proxy import Proxy
-from tests.support.faults.fault_table import FAULT, Agree, Row, State, compared
+from tests.support.faults.fault_table import FAULT, AssertSameState, Row, State, compared
 
 
 @pytest.fixture(scope="session")
 def driver() -> Iterator[Driver]:
-    with driving() as made:
-        yield made
+    with command_driver() as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")
 def proxy() -> Iterator[Proxy]:
-    """The samples over S3, and what can go wrong with that."""
-    with served_samples() as made:
-        yield made
+    """The samples over S3, behind a proxy that injects faults."""
+    with served_samples() as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -32,17 +32,17 @@ def served(proxy: Proxy, make_neardup: Callable[[str], Neardup]) -> Neardup:
 
 
 @pytest.fixture
-def tell(record_property: Callable[[str, object], None]) -> Callable[[Row], None]:
-    """Puts a row into the table."""
+def record_row(record_property: Callable[[str, object], None]) -> Callable[[Row], None]:
+    """Adds a row to the fault table."""
     return lambda row: record_property(FAULT, asdict(row))
 
 
 @pytest.fixture
-def agree(tell: Callable[[Row], None]) -> Agree:
-    """Compares what a fault has left with what would be without it, and puts it into the table."""
+def assert_same_state(record_row: Callable[[Row], None]) -> AssertSameState:
+    """Compares the state after a fault with the undisturbed one, and adds a row to the fault table."""
 
-    def compare(fault: str, injected: int, in_flight: int, mine: State, theirs: State) -> None:
-        assert mine == theirs
-        tell(compared(fault, injected, in_flight, mine, theirs))
+    def compare(fault: str, injected: int, in_flight: int, actual: State, expected: State) -> None:
+        assert actual == expected
+        record_row(compared(fault, injected, in_flight, actual, expected))
 
     return compare

@@ -1,10 +1,10 @@
-"""A soak: a backfill and a burst of new stories in real processes, with faults injected all along.
+"""A soak test: a backfill and a burst of new stories in real processes, with faults injected throughout.
 
     python -m tests.faults.soak [STORIES]
 
-Four fifths of the stories are backfilled, the rest come at once in a daily run.  Meanwhile the store fails at some
-of its answers, Redis at one thing after the other, and the process is killed now and then; what was dead-lettered is
-retried when all is well again.  Every 50th story is a copy, so the flags are known.
+Four fifths of the stories are backfilled, and one daily run takes in the rest.  Meanwhile a share of the store's
+answers fails, Redis has one fault after another, and the process is killed several times; dead letters are retried
+once the faults have ended.  Every 50th story is a copy, so the expected flags are known.
 """
 
 import csv
@@ -30,34 +30,34 @@ from neardup.ledger import read
 
 from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, configuration
-from tests.support.faults.consistency import given, index_faults
+from tests.support.faults.consistency import exported_pairs, index_faults
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.faults.fault_table import Row, table
-from tests.support.faults.redis_faults import FAULTS, Box, OtherPassword, Slow
-from tests.support.faults.soak_stories import expected, write_stories
+from tests.support.faults.redis_faults import FAULTS, Hanging, OtherPassword, RedisServer
+from tests.support.faults.soak_stories import expected_pairs, write_stories
 from tests.support.resource_meter import pss_mb_of_all
 from tests.support.s3_server import object_server
 
 STORIES = 500_000
 BACKFILLED = 0.8
-ONE_FAULT_IN = 100  # answers of the store
-ONE_SILENCE_IN = 50_000  # which takes a timeout of half a minute
-ONE_LETTER_IN = 2_000  # stories whose page is not to be had before all is well
-PASSING = (Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE, Fault.WRONG_ETAG)
-PASSING_OF_REDIS = [fault for fault in FAULTS if fault is not OtherPassword]  # which at a start is somebody's to mend
-REDIS_SECONDS = 2.0  # a fault of Redis's lasts
+FAULT_EVERY = 100  # answers of the store
+SILENCE_EVERY = 50_000  # answers; each silence costs a timeout of half a minute
+DEAD_LETTER_EVERY = 2_000  # stories; the page of one fails until the faults have ended
+TRANSIENT = (Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE, Fault.WRONG_ETAG)
+REDIS_FAULTS = [fault for fault in FAULTS if fault is not OtherPassword]  # a wrong password ends a run that starts
+REDIS_SECONDS = 2.0  # the duration of a Redis fault
 TENTHS = 10
 
 
 @dataclass(slots=True)
 class Soaked:
-    """What a soak came to; memory in MiB, of the daemon and its children, at its peak in each tenth of the stories."""
+    """The results of a soak; `memory_mb` is the peak in MiB of the daemon and its children in each tenth of the run."""
 
     listed: int
     in_flight: int = 0
     held: int = 0
     expected: int = 0
-    given: Counter[tuple[int, int]] = field(default_factory=Counter)
+    exported: Counter[tuple[int, int]] = field(default_factory=Counter)
     store: Counter[Fault] = field(default_factory=Counter)
     redis: Counter[str] = field(default_factory=Counter)
     kills: int = 0
@@ -67,60 +67,60 @@ class Soaked:
     wrong: list[str] = field(default_factory=list)
 
     def rows(self) -> list[Row]:
-        """Its lines of the table."""
+        """The rows of the fault table."""
         injected = sum(self.store.values()) + sum(self.redis.values()) + self.kills
-        twice = sum(n - 1 for n in self.given.values() if n > 1)
+        twice = sum(n - 1 for n in self.exported.values() if n > 1)
         return [
             Row("soak: store, Redis and kills at once", injected, self.in_flight, self.listed - self.held, twice, ())
         ]
 
 
-def _failing(proxy: Proxy) -> None:
-    """From now on some of the store's answers are faults: which, is told by the path and how often it was asked for."""
+def _inject_store_faults(proxy: Proxy) -> None:
+    """Make some answers of the store fail; the path and the number of its requests determine the fault."""
 
     def fault(path: str) -> Fault:
-        if crc32(path.encode()) % ONE_LETTER_IN == 0:
+        if crc32(path.encode()) % DEAD_LETTER_EVERY == 0:
             return Fault.INTERNAL
-        drawn = crc32(f"{path} {proxy.asked[path]}".encode())
-        if drawn % ONE_SILENCE_IN == 0:
+        drawn = crc32(f"{path} {proxy.requests[path]}".encode())
+        if drawn % SILENCE_EVERY == 0:
             return Fault.SILENT
-        return PASSING[drawn // ONE_FAULT_IN % len(PASSING)] if drawn % ONE_FAULT_IN == 0 else Fault.NONE
+        return TRANSIENT[drawn // FAULT_EVERY % len(TRANSIENT)] if drawn % FAULT_EVERY == 0 else Fault.NONE
 
     proxy.always = fault
 
 
 @contextmanager
-def _troubled(box: Box, every: float, told: Counter[str], ledger: Path) -> Iterator[None]:
-    """Meanwhile Redis has one fault after the other, each some seconds after the last, when the run goes on again."""
-    over = threading.Event()
+def _redis_faults(server: RedisServer, every: float, injected: Counter[str], ledger: Path) -> Iterator[None]:
+    """Inject one Redis fault after another, each `every` seconds after the last, once the run has made progress."""
+    ended = threading.Event()
 
-    def trouble() -> None:
+    def inject_faults() -> None:
         n, held = 0, -1
-        while not over.wait(every):
-            if held == (held := _held(ledger)):  # the index of so many stories takes its time to be rebuilt
+        while not ended.wait(every):
+            if held == (held := _held(ledger)):  # rebuilding a large index takes a while
                 continue
-            fault = PASSING_OF_REDIS[n % len(PASSING_OF_REDIS)]()
+            fault = REDIS_FAULTS[n % len(REDIS_FAULTS)]()
             n += 1
-            fault.prepare(box)
-            fault.strike(box)
-            over.wait(3 * REDIS_SECONDS if isinstance(fault, Slow) else REDIS_SECONDS)
-            fault.mend(box)
-            told[fault.told] += 1
+            fault.prepare(server)
+            fault.inject(server)
+            ended.wait(3 * REDIS_SECONDS if isinstance(fault, Hanging) else REDIS_SECONDS)
+            fault.repair(server)
+            injected[fault.label] += 1
             held = _held(ledger)
 
-    with ThreadPoolExecutor(1, "trouble") as thread:
-        troubling = thread.submit(trouble)
+    with ThreadPoolExecutor(1, "redis faults") as thread:
+        injecting = thread.submit(inject_faults)
         try:
             yield
         finally:
-            over.set()
-        troubling.result()
+            ended.set()
+        injecting.result()
 
 
 def _held(ledger: Path) -> int:
     with suppress(NeardupError, sqlite3.OperationalError), closing(read(ledger)) as db:
         return int(db.execute("SELECT coalesce(sum(stories), 0) FROM languages").fetchone()[0])
-    return 0  # there is none yet, or no more than its file
+    return 0  # the ledger does not exist yet, or has no tables
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class _Soak:
     soaked: Soaked
 
     def run(self, command: str, upto: int, kills: int) -> None:
-        """Run a command to its end, killed so many times on its way to a number of stories."""
+        """Run a command until it completes, and kill it `kills` times before the ledger holds `upto` stories."""
         begun = _held(self.neardup.ledger)
         marks = [begun + (upto - begun) * (n + 1) // (kills + 1) for n in range(kills)]
         out, err = (self.neardup.folder / f"{command}.{kind}" for kind in ("out", "err"))
@@ -144,19 +144,19 @@ class _Soak:
                 )
             if self._watched(process, marks):
                 continue
-            if process.returncode == Transient.exit_code:  # Redis is away at its start: systemd tries again
+            if process.returncode == Transient.exit_code:  # Redis was down at the start; systemd would restart it
                 continue
             if process.returncode:
                 self.soaked.wrong.append(f"{command} ended with {process.returncode}")
                 return
             facts = json.loads(out.read_text(encoding="utf-8").splitlines()[-1])
-            told = facts["fingerprinted"] + sum(facts["skipped"].values()) + sum(facts["dead_lettered"].values())
-            if told != facts["listed"]:
-                self.soaked.wrong.append(f"{command} listed {facts['listed']} and tells of {told}")
+            counted = facts["fingerprinted"] + sum(facts["skipped"].values()) + sum(facts["dead_lettered"].values())
+            if counted != facts["listed"]:
+                self.soaked.wrong.append(f"{command} listed {facts['listed']} but counts {counted} outcomes")
             return
 
     def _watched(self, process: "subprocess.Popen[bytes]", marks: list[int]) -> bool:
-        """Until it ends; whether it was killed, at the first of the marks."""
+        """Wait for the process to end; returns whether it was killed at the first of the marks."""
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
@@ -173,35 +173,35 @@ class _Soak:
         return False
 
     def _in_flight(self) -> int:
-        """Stories that were being read when it died."""
+        """The number of stories that were being read when the process died."""
         path = self.neardup.ledger.with_name("neardup.db.reading")
-        if not path.exists():  # it was about to begin, or to end
+        if not path.exists():  # it died before or after reading stories
             return 0
         words = memoryview(path.read_bytes()).cast("Q")
-        return sum(who > 0 for who in words[1::2])
+        return sum(slot > 0 for slot in words[1::2])
 
     def export(self) -> None:
         ended = self.neardup("export", "--new", "--format", "jsonl")
         assert ended.code == 0, ended.err
-        self.soaked.given += Counter((max(pair), min(pair)) for pair in given(ended.out).elements())
+        self.soaked.exported += Counter((max(pair), min(pair)) for pair in exported_pairs(ended.out).elements())
 
 
 def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
-    """Soak a ledger of its own, with so many kills, and so many seconds between two faults of Redis."""
+    """Soak a new ledger, with `kills` kills and `redis_every` seconds between two Redis faults."""
     rows = write_stories(folder / "stories", count)
-    soaked, first = Soaked(count, expected=len(expected(count))), int(count * BACKFILLED)
-    box = Box(folder / "redis")
+    soaked, first = Soaked(count, expected=len(expected_pairs(count))), int(count * BACKFILLED)
+    server = RedisServer(folder / "redis")
     try:
         with object_server(folder / "stories", BUCKET) as endpoint, proxied(endpoint) as proxy:
             env = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
             env |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
             neardup, manifest = Neardup(folder, env), folder / "manifest.csv"
-            neardup.configure(configuration(proxy.endpoint, manifest, box.url))
+            neardup.configure(configuration(proxy.endpoint, manifest, server.url))
             work, began = _Soak(neardup, soaked), time.monotonic()
-            _failing(proxy)
-            with _troubled(box, redis_every, soaked.redis, neardup.ledger):
+            _inject_store_faults(proxy)
+            with _redis_faults(server, redis_every, soaked.redis, neardup.ledger):
                 for command, upto, share in (("backfill", first, kills - kills // 4), ("daily", count, kills // 4)):
-                    _list(manifest, rows[:upto])
+                    _write_manifest(manifest, rows[:upto])
                     work.run(command, upto, share)
                     work.export()
             soaked.store = Counter({fault: n for fault, n in proxy.injected.items() if fault is not Fault.NONE})
@@ -212,22 +212,22 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
             soaked.seconds = time.monotonic() - began
             soaked.held = _held(neardup.ledger)
             soaked.retried = soaked.held - before
-            _compare(work, box.url)
+            _compare(work, server.url)
     finally:
-        box.stop()
+        server.stop()
     return soaked
 
 
 def _compare(work: _Soak, url: str) -> None:
-    soaked, pairs = work.soaked, expected(work.soaked.listed)
-    missing, others = pairs - soaked.given.keys(), soaked.given.keys() - pairs
+    soaked, pairs = work.soaked, expected_pairs(work.soaked.listed)
+    missing, others = pairs - soaked.exported.keys(), soaked.exported.keys() - pairs
     soaked.wrong += [f"{pair} was not flagged" for pair in missing] + [f"{pair} was flagged" for pair in others]
     if left := work.neardup("dead-letters", "--json").facts["by_reason"]:
-        soaked.wrong.append(f"dead letters are left: {left}")
+        soaked.wrong.append(f"dead letters remain: {left}")
     soaked.wrong += index_faults(work.neardup.ledger, "documented", url)
 
 
-def _list(manifest: Path, rows: list[dict[str, str]]) -> None:
+def _write_manifest(manifest: Path, rows: list[dict[str, str]]) -> None:
     with manifest.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()
@@ -235,7 +235,7 @@ def _list(manifest: Path, rows: list[dict[str, str]]) -> None:
 
 
 def main() -> None:
-    """Soak, and tell."""
+    """Run the soak and print its results."""
     count = int(sys.argv[1]) if sys.argv[1:] else STORIES
     with tempfile.TemporaryDirectory() as folder:
         soaked = soak(Path(folder), count, kills=20, redis_every=20.0)

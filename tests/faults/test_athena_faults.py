@@ -1,6 +1,4 @@
-"""Whatever Athena does: what is listed is what it would have listed, or the run ends with one line and passes nothing
-by, and the next one makes up for it.
-"""
+"""Athena faults: a run lists all stories, or it ends with one error line and keeps its watermark for the next run."""
 
 import csv
 import random
@@ -25,9 +23,9 @@ from tests.support.athena_stub import AthenaStub
 from tests.support.command import COMMON
 from tests.support.faults.bed import BUCKET, Bed, State, configuration, in_this_process
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
-from tests.support.faults.fault_table import CHAOS, Agree
+from tests.support.faults.fault_table import CHAOS, AssertSameState
 from tests.support.paths import SAMPLES
-from tests.support.servers import REGION, Aws, answering
+from tests.support.servers import REGION, Aws, serve_posts
 
 CONFIG = f"""
 [source]
@@ -49,7 +47,7 @@ STORIES = len(ROWS)
 
 
 class Athena(AthenaStub):
-    """The stub, with a listing of the samples; `cut` is how much of a result it leaves."""
+    """The stub with a listing of the samples; `cut` is the share of a result that it writes."""
 
     def __init__(self, aws: Aws) -> None:
         super().__init__(aws)
@@ -61,7 +59,7 @@ class Athena(AthenaStub):
 
 
 @pytest.fixture(autouse=True)
-def _here(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _fast_retries(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with in_this_process():
         monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
         monkeypatch.setattr(athena_module, "RETRIES", BotoConfig(retries={"mode": "standard", "max_attempts": 2}))
@@ -71,22 +69,22 @@ def _here(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def proxy(aws: Aws) -> Iterator[Proxy]:
-    """Moto's S3, with the pages of the samples, behind the proxy."""
+    """Moto's S3 with the pages of the samples, behind the fault proxy."""
     for bucket in ("results", BUCKET):
         aws.bucket(bucket)
     put = aws.client("s3").put_object
     for path in (SAMPLES / "stories").rglob("*.html"):
         put(Bucket=BUCKET, Key=path.relative_to(SAMPLES / "stories").as_posix(), Body=path.read_bytes())
-    with proxied(aws.endpoint) as made:
-        yield made
+    with proxied(aws.endpoint) as proxy:
+        yield proxy
 
 
 @pytest.fixture
 async def athena(aws: Aws, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Athena]:
-    made = Athena(aws)
-    async with answering(made.answer) as endpoint:
+    stub = Athena(aws)
+    async with serve_posts(stub.answer) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", endpoint)
-        yield made
+        yield stub
 
 
 def bed_of(folder: Path, proxy: Proxy) -> Bed:
@@ -98,11 +96,11 @@ def bed_of(folder: Path, proxy: Proxy) -> Bed:
 
 @pytest.fixture
 async def undisturbed(tmp_path: Path) -> State:
-    """The samples by their manifest and files."""
+    """The state after a backfill of the samples from files."""
     (tmp_path / "undisturbed").mkdir()
     bed = Bed(tmp_path / "undisturbed")
-    files = configuration("http://unused").replace(f"s3://{BUCKET}/", f"file:{SAMPLES}/stories")
-    bed.configure(files)
+    config = configuration("http://unused").replace(f"s3://{BUCKET}/", f"file:{SAMPLES}/stories")
+    bed.configure(config)
     await bed.once("backfill")
     return bed.state()
 
@@ -114,22 +112,26 @@ def watermark(bed: Bed) -> int | None:
 
 @pytest.mark.parametrize("seed", range(3 * CHAOS))
 async def test_rows_repeated_and_out_of_order_change_nothing(  # noqa: PLR0917
-    seed: int, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, agree: Agree
+    seed: int, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, assert_same_state: AssertSameState
 ) -> None:
-    chance = random.Random(seed)
-    older = [row | {"updated_at": "2024-06-01T00:00:00Z", "title": "before"} for row in chance.sample(ROWS, 20)]
-    rows = ROWS + older + chance.choices(ROWS, k=40)
-    chance.shuffle(rows)
+    rng = random.Random(seed)
+    older = [row | {"updated_at": "2024-06-01T00:00:00Z", "title": "before"} for row in rng.sample(ROWS, 20)]
+    rows = ROWS + older + rng.choices(ROWS, k=40)
+    rng.shuffle(rows)
     plain, mixed = bed_of(tmp_path / "plain", proxy), bed_of(tmp_path / "mixed", proxy)
     await plain.once("backfill")
     athena.rows = rows
     counts = (await mixed.once("backfill")).counts
     assert counts.listed == len(rows)
     assert plain.state() == undisturbed
-    agree("Athena: rows repeated and out of order", len(rows) - STORIES, len(rows), mixed.state(), undisturbed)
+    assert_same_state(
+        "Athena: rows repeated and out of order", len(rows) - STORIES, len(rows), mixed.state(), undisturbed
+    )
     assert watermark(mixed) == watermark(plain) is not None
     with closing(read(mixed.ledger)) as db:
-        assert not db.execute("SELECT id FROM stories WHERE title = 'before'").fetchall(), "an older row came last"
+        assert not db.execute("SELECT id FROM stories WHERE title = 'before'").fetchall(), (
+            "an older row replaced a newer one"
+        )
 
 
 @pytest.mark.parametrize("command", ["backfill", "daily"])
@@ -145,7 +147,7 @@ async def test_rows_repeated_and_out_of_order_change_nothing(  # noqa: PLR0917
     ],
     ids=str,
 )
-async def test_a_query_that_ends_badly_passes_nothing_by(  # noqa: PLR0917
+async def test_a_failed_query_does_not_move_the_watermark(  # noqa: PLR0917
     command: str,
     fault: dict[str, Any],
     error: type[NeardupError],
@@ -154,7 +156,7 @@ async def test_a_query_that_ends_badly_passes_nothing_by(  # noqa: PLR0917
     proxy: Proxy,
     tmp_path: Path,
     undisturbed: State,
-    agree: Agree,
+    assert_same_state: AssertSameState,
 ) -> None:
     bed = bed_of(tmp_path / "bed", proxy)
     if command == "daily":
@@ -162,30 +164,30 @@ async def test_a_query_that_ends_badly_passes_nothing_by(  # noqa: PLR0917
         await bed.once("backfill")
         athena.rows = [row | {"updated_at": "2026-02-01T00:00:00Z"} for row in ROWS]
     before = watermark(bed) if command == "daily" else None
-    well = dict(vars(athena))
+    healthy = dict(vars(athena))
     vars(athena).update(fault)
     with pytest.raises(error, match=words) as raised:
         await bed.once(command)
     assert "\n" not in str(raised.value)
     assert watermark(bed) == before
-    vars(athena).update({name: well[name] for name in fault})
+    vars(athena).update({name: healthy[name] for name in fault})
     summary = await bed.once(command)
-    assert (summary.status, summary.counts.listed) == ("done", STORIES), "all of it, by another query"
-    agree("Athena: throttled, failed, cancelled, cut short", 1, STORIES, bed.state(), undisturbed)
+    assert (summary.status, summary.counts.listed) == ("done", STORIES), "the second query did not list all stories"
+    assert_same_state("Athena: throttled, failed, cancelled, cut short", 1, STORIES, bed.state(), undisturbed)
 
 
 @pytest.mark.parametrize("fault", [Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE])
-async def test_a_result_that_breaks_off_on_its_way_is_read_again(  # noqa: PLR0917
-    fault: Fault, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, agree: Agree
+async def test_a_result_cut_off_in_transfer_is_read_again(  # noqa: PLR0917
+    fault: Fault, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, assert_same_state: AssertSameState
 ) -> None:
     bed = bed_of(tmp_path / "bed", proxy)
-    proxy.plan({RESULT: [Fault.NONE, fault, fault, Fault.NONE, fault]})  # the first is a HEAD
+    proxy.plan({RESULT: [Fault.NONE, fault, fault, Fault.NONE, fault]})  # the first request is a HEAD
     assert (await bed.once("backfill")).counts.fingerprinted == STORIES
     assert proxy.injected[fault] == 3
-    agree("Athena: its result breaks off on its way", 3, STORIES, bed.state(), undisturbed)
+    assert_same_state("Athena: the result is cut off in transfer", 3, STORIES, bed.state(), undisturbed)
 
 
-async def test_a_result_that_is_shorter_than_it_was_is_noticed(aws: Aws) -> None:
+async def test_a_result_that_shrinks_is_noticed(aws: Aws) -> None:
     aws.bucket("results")
     put = aws.client("s3").put_object
     put(Bucket="results", Key="q.csv", Body=bytes(100))
@@ -217,12 +219,12 @@ async def test_a_result_cut_anywhere_is_noticed(data: st.DataObject) -> None:
         reader = await _whole(Bytes(cut), "q")
     except QueryFailed:
         return
-    assert cut.endswith(b"\n"), "only between two rows nobody can tell"
+    assert cut.endswith(b"\n"), "a cut inside a row was not noticed"
     assert [row.error async for row in csv_rows(reader, "q")] == [None] * (cut.count(b"\n") - 1)
 
 
 @pytest.mark.parametrize("column", ["id", "language"])
-async def test_a_column_that_must_be_there(column: str, athena: Athena, proxy: Proxy, tmp_path: Path) -> None:
+async def test_a_missing_required_column_is_an_error(column: str, athena: Athena, proxy: Proxy, tmp_path: Path) -> None:
     bed = bed_of(tmp_path / "bed", proxy)
     athena.columns = [name for name in athena.columns if name != column]
     with pytest.raises(Misuse, match=f"no column {column}"):
@@ -230,12 +232,12 @@ async def test_a_column_that_must_be_there(column: str, athena: Athena, proxy: P
     assert watermark(bed) is None
 
 
-async def test_a_renamed_column_is_told(
+async def test_a_renamed_column_is_reported(
     athena: Athena, proxy: Proxy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bed = bed_of(tmp_path / "bed", proxy)
     athena.rows = [{("modified" if name == "updated_at" else name): row[name] for name in row} for row in ROWS]
     athena.columns = list(athena.rows[0])
     assert (await bed.once("backfill")).counts.fingerprinted == STORIES
-    said = capsys.readouterr().out
-    assert "columns that mean nothing here" in said and "modified" in said and "updated_at" in said
+    out = capsys.readouterr().out
+    assert "columns that mean nothing here" in out and "modified" in out and "updated_at" in out

@@ -1,4 +1,4 @@
-"""Killed at any step, and run again, neardup ends as if nothing had happened: ledger, index, flags, exports."""
+"""neardup killed at any step and run again ends with the same ledger, index, flags and exports as if undisturbed."""
 
 import json
 import os
@@ -17,60 +17,63 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 
-from tests.support.faults.command_driver import At, Driver, Started
-from tests.support.faults.command_sequence import PLAGIARISM, ROWS, Life
+from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint
+from tests.support.faults.command_sequence import PLAGIARISM, ROWS, Deployment
 from tests.support.faults.consistency import INDEXES, state_of
 from tests.support.faults.fault_table import CHAOS, Row
 from tests.support.faults.kill_campaign import campaign, redis_for
 from tests.support.faults.killed_command import STATEMENT
 
-BLOWS = 6 * CHAOS
+KILLS = 6 * CHAOS
 INSIDE_A_BATCH = (18, 24, 60, 100, 150, 500)  # statements: of its stories, its candidates, and the index
-STATEMENTS = 10  # of those that a verdict takes
+STATEMENTS = 10  # of a verdict
 PAIR = f"/pair/{PLAGIARISM[0]}/{PLAGIARISM[1]}"
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_killed_anywhere_and_run_again_all_is_as_if_nothing_had_happened(
-    index: str, driver: Driver, tmp_path: Path, tell: Callable[[Row], None]
+def test_killed_anywhere_and_run_again_ends_equal(
+    index: str, driver: Driver, tmp_path: Path, record_row: Callable[[Row], None]
 ) -> None:
     with redis_for(index, tmp_path) as url:
-        tally = campaign(driver, tmp_path, index, BLOWS, url=url)
-    tell(tally.row(f"SIGKILL, {index}"))
+        tally = campaign(driver, tmp_path, index, KILLS, url=url)
+    record_row(tally.row(f"SIGKILL, {index}"))
     assert tally.wrong == [], "\n".join(tally.wrong[:20])
-    assert tally.kills >= BLOWS // 3, f"many are to hit: {tally.points}"
+    assert tally.kills >= KILLS // 3, f"too few points were reached: {tally.points}"
 
 
-def test_killed_inside_a_batch_and_run_again_all_of_it_is_there(
-    driver: Driver, tmp_path: Path, tell: Callable[[Row], None]
+def test_killed_inside_a_batch_and_run_again_ends_equal(
+    driver: Driver, tmp_path: Path, record_row: Callable[[Row], None]
 ) -> None:
     """Between its stories and its candidates, and between the index's mark and its members."""
-    calm, life = Life(driver, tmp_path / "calm", "sqlite"), Life(driver, tmp_path / "life", "sqlite")
-    calm.env["NEARDUP_RUN__BATCH"] = life.env["NEARDUP_RUN__BATCH"] = str(len(ROWS))
-    assert calm.start("backfill").wait() == 0
+    reference, deployment = (
+        Deployment(driver, tmp_path / "reference", "sqlite"),
+        Deployment(driver, tmp_path / "deployment", "sqlite"),
+    )
+    reference.env["NEARDUP_RUN__BATCH"] = deployment.env["NEARDUP_RUN__BATCH"] = str(len(ROWS))
+    assert reference.start("backfill").wait() == 0
     points = [{"point": STATEMENT, "nth": nth, "since": "before commit"} for nth in INSIDE_A_BATCH]
-    ended = [life.start("backfill", at=at).wait() for at in points]
+    ended = [deployment.start("backfill", at=at).wait() for at in points]
     began = time.monotonic()
-    assert life.start("backfill").wait() == 0
+    assert deployment.start("backfill").wait() == 0
     took = time.monotonic() - began
-    assert life.faults(state_of(calm.ledger)) == []
+    assert deployment.faults(state_of(reference.ledger)) == []
     kills = ended.count(-signal.SIGKILL)
     assert kills > len(points) // 2, f"too few statements were reached: {ended}"
-    tell(Row("SIGKILL, inside a batch", kills, kills * len(ROWS), 0, 0, (took,)))
+    record_row(Row("SIGKILL, inside a batch", kills, kills * len(ROWS), 0, 0, (took,)))
 
 
 class Moderator:
-    """A browser in front of a desk that may die at any time."""
+    """An HTTP client of a desk that may be killed at any time."""
 
-    def __init__(self, life: Life, at: At | None) -> None:
-        said = life.folder / "desk.err"
-        said.unlink(missing_ok=True)
-        os.mkfifo(said)  # so that reading it waits for what is written
-        self.desk: Started = life.start("review", "--listen", "127.0.0.1:0", at=at, name="desk")
-        with said.open(encoding="utf-8") as lines:
-            told = next(line for line in lines if "the review desk is open" in line)
-        said.unlink()
-        self._address = json.loads(told)["address"].rstrip("/")
+    def __init__(self, deployment: Deployment, at: StopPoint | None) -> None:
+        log = deployment.folder / "desk.err"
+        log.unlink(missing_ok=True)
+        os.mkfifo(log)  # so that reading waits for the next line
+        self.desk: StartedCommand = deployment.start("review", "--listen", "127.0.0.1:0", at=at, name="desk")
+        with log.open(encoding="utf-8") as lines:
+            opened = next(line for line in lines if "the review desk is open" in line)
+        log.unlink()
+        self._address = json.loads(opened)["address"].rstrip("/")
         self._opener = build_opener(HTTPCookieProcessor(CookieJar()))
         self.send("/name", name="Asha")
 
@@ -83,40 +86,40 @@ class Moderator:
         data = urlencode(dict(hidden) | fields).encode()
         self._opener.open(Request(self._address + path, data, {"Origin": self._address})).close()
 
-    def judge(self) -> None:
+    def give_verdict(self) -> None:
         form = self.page(PAIR).partition('class="judge"')[2].partition("</form>")[0]
         self.send(f"{PAIR}/verdict", form, verdict="plagiarism", note="as seen")
 
 
-def standing(life: Life) -> list[tuple[str, str]]:
-    with closing(sqlite3.connect(life.ledger)) as db:
+def active_verdicts(deployment: Deployment) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(deployment.ledger)) as db:
         rows = db.execute("SELECT moderator, note FROM active_verdicts WHERE a = ? AND b = ?", PLAGIARISM).fetchall()
         [status] = db.execute("SELECT status FROM flags WHERE a = ? AND b = ?", PLAGIARISM).fetchone()
-    assert status == ("plagiarism" if rows else "open"), "a flag is what its verdict says"
+    assert status == ("plagiarism" if rows else "open"), "the status of the flag differs from its verdict"
     return rows
 
 
-def test_a_verdict_given_at_a_desk_that_dies_is_there_once_or_not_at_all(
-    driver: Driver, tmp_path: Path, tell: Callable[[Row], None]
+def test_a_verdict_at_a_killed_desk_is_stored_at_most_once(
+    driver: Driver, tmp_path: Path, record_row: Callable[[Row], None]
 ) -> None:
-    life, seconds, done = Life(driver, tmp_path, "sqlite"), list[float](), 0
-    assert life.start("backfill").wait() == 0
+    deployment, seconds, done = Deployment(driver, tmp_path, "sqlite"), list[float](), 0
+    assert deployment.start("backfill").wait() == 0
     points = [{"point": "before judge", "nth": 1}, {"point": "after judge", "nth": 1}]
     points += [{"point": STATEMENT, "nth": nth, "since": "before judge"} for nth in range(1, 1 + STATEMENTS)]
     for at in points:
-        moderator = Moderator(life, at)
+        moderator = Moderator(deployment, at)
         with pytest.raises((HTTPException, URLError, ConnectionError)):
-            moderator.judge()
+            moderator.give_verdict()
         assert moderator.desk.wait() == -signal.SIGKILL, at
         began = time.monotonic()
-        again = Moderator(life, None)
-        done += len(standing(life))
-        if not standing(life):
-            again.judge()
+        restarted = Moderator(deployment, None)
+        done += len(active_verdicts(deployment))
+        if not active_verdicts(deployment):
+            restarted.give_verdict()
         seconds.append(time.monotonic() - began)
-        assert standing(life) == [("Asha", "as seen")], at
-        again.desk.end()
-        assert life.start("judge", "neardup.db", *PLAGIARISM, "open").wait() == 0
-        assert standing(life) == [], at
-    assert 0 < done < len(points), "some died before the commit, some after it"
-    tell(Row("SIGKILL, desk", len(points), 0, 0, 0, tuple(seconds)))
+        assert active_verdicts(deployment) == [("Asha", "as seen")], at
+        restarted.desk.kill()
+        assert deployment.start("judge", "neardup.db", *PLAGIARISM, "open").wait() == 0
+        assert active_verdicts(deployment) == [], at
+    assert 0 < done < len(points), "all desks died on the same side of the commit"
+    record_row(Row("SIGKILL, desk", len(points), 0, 0, 0, tuple(seconds)))

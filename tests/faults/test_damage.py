@@ -1,4 +1,4 @@
-"""A damaged ledger is refused at the start, told with the way out, and restored from a copy without loss."""
+"""A damaged ledger is refused at the start with advice, and a copy restores it without loss."""
 
 import random
 import shutil
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from neardup.errors import Fatal
 from neardup.ledger import connect, damage
 
-from tests.faults.test_disk import assert_told
-from tests.support.builders import commit, made
+from tests.faults.test_disk import assert_one_error_line
+from tests.support.builders import commit, fingerprinted
 from tests.support.command import Neardup
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
@@ -27,15 +27,19 @@ Make = Callable[..., Neardup]
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger, closed."""
+    """A closed, undamaged ledger."""
     path = tmp_path_factory.mktemp("sound") / "ledger.db"
     with closing(connect(path)) as db:
-        commit(db, *(made(n, n % 2500) for n in range(1, STORIES)), pairs={(n, n - 2500) for n in range(2501, STORIES)})
+        commit(
+            db,
+            *(fingerprinted(n, n % 2500) for n in range(1, STORIES)),
+            pairs={(n, n - 2500) for n in range(2501, STORIES)},
+        )
     return path
 
 
 def copy_of(ledger: Path, folder: Path, which: str = "") -> tuple[Path, int, list[int]]:
-    """A ledger to damage, the size of its pages, and those of its pages that hold something."""
+    """A copy of a ledger to damage, its page size, and the numbers of its pages; `which` is an SQL filter of dbstat."""
     path = Path(shutil.copy(ledger, folder / "damaged.db"))
     with closing(sqlite3.connect(path)) as db:
         (size,) = db.execute("PRAGMA page_size").fetchone()
@@ -43,10 +47,10 @@ def copy_of(ledger: Path, folder: Path, which: str = "") -> tuple[Path, int, lis
     return path, size, pages
 
 
-def overwrite(path: Path, size: int, page: int, what: bytes) -> None:
+def overwrite(path: Path, size: int, page: int, data: bytes) -> None:
     with path.open("r+b") as file:
         file.seek((page - 1) * size)
-        file.write(what)
+        file.write(data)
 
 
 @pytest.fixture(scope="module")
@@ -55,23 +59,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(max_examples=60, deadline=None)
-@given(chance=st.randoms(use_true_random=False), garbage=st.booleans())
-def test_a_page_that_is_lost_is_found_at_the_start(
-    sound: Path, folder: Path, chance: random.Random, garbage: bool
-) -> None:
+@given(rng=st.randoms(use_true_random=False), garbage=st.booleans())
+def test_a_lost_page_is_found_at_the_start(sound: Path, folder: Path, rng: random.Random, garbage: bool) -> None:
     path, size, pages = copy_of(sound, folder)
-    page = chance.choice(pages)
-    overwrite(path, size, page, chance.randbytes(size) if garbage else bytes(size))
+    page = rng.choice(pages)
+    overwrite(path, size, page, rng.randbytes(size) if garbage else bytes(size))
     with pytest.raises(Fatal, match="neardup doctor"):
         connect(path)
 
 
 @settings(max_examples=30, deadline=None)
-@given(chance=st.randoms(use_true_random=False))
-def test_of_a_large_ledger_a_lost_stretch_is_found(sound: Path, folder: Path, chance: random.Random) -> None:
+@given(rng=st.randoms(use_true_random=False))
+def test_a_lost_stretch_of_a_large_ledger_is_found(sound: Path, folder: Path, rng: random.Random) -> None:
     path, size, pages = copy_of(sound, folder, "WHERE name = 'stories' AND pagetype = 'leaf' ORDER BY path")
     stretch = 2 * len(pages) // PROBES + 1
-    first = chance.randrange(len(pages) - stretch)
+    first = rng.randrange(len(pages) - stretch)
     for page in pages[first : first + stretch]:
         overwrite(path, size, page, bytes(size))
     with pytest.MonkeyPatch.context() as patched:
@@ -83,7 +85,7 @@ def test_of_a_large_ledger_a_lost_stretch_is_found(sound: Path, folder: Path, ch
 
 
 @pytest.mark.parametrize("size", [100, 5_000, 100_000])
-def test_a_ledger_that_is_cut_short_is_refused(sound: Path, folder: Path, size: int) -> None:
+def test_a_truncated_ledger_is_refused(sound: Path, folder: Path, size: int) -> None:
     path, _, _ = copy_of(sound, folder)
     with path.open("r+b") as file:
         file.truncate(size)
@@ -92,7 +94,7 @@ def test_a_ledger_that_is_cut_short_is_refused(sound: Path, folder: Path, size: 
 
 
 def rows_until(corpus: Path, name: str, count: int) -> Path:
-    """A manifest of the first so many stories, each updated a minute after the one before."""
+    """A manifest of the first `count` stories, each updated a minute after the previous one."""
     head, *lines = (corpus / "manifest.csv").read_text(encoding="utf-8").splitlines()
     path = corpus / name
     rows = [
@@ -104,10 +106,10 @@ def rows_until(corpus: Path, name: str, count: int) -> Path:
 
 
 @pytest.mark.parametrize("index", ["sqlite:", "redis"])
-def test_a_copy_takes_the_place_of_a_damaged_ledger(
+def test_a_copy_replaces_a_damaged_ledger(
     index: str, make_neardup: Make, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """An older ledger beside a newer index: the index is made anew, the stories since are listed again."""
+    """With an older ledger and a newer index, the index is rebuilt and the later stories are listed again."""
     url = request.getfixturevalue("redis_url") if index == "redis" else index
     generate(tmp_path, 300)
     some, everything = (rows_until(tmp_path, f"{count}.csv", count) for count in (150, 300))
@@ -126,18 +128,18 @@ def test_a_copy_takes_the_place_of_a_damaged_ledger(
     overwrite(neardup.ledger, 4096, 2, bytes(4096))
     before = neardup.ledger.read_bytes()
     for command in (["daily"], ["sweep"], ["backup", str(copy)], ["export"]):
-        assert_told(neardup(*command), "is damaged", "malformed")
-    told = neardup("doctor")
-    [line] = [line for line in told.out.splitlines() if line.startswith("FAIL ledger")]
-    assert (told.code, "to restore it, stop neardup, move" in line) == (1, True), told.out
-    assert neardup.ledger.read_bytes() == before, "a damaged ledger is left as it is"
+        assert_one_error_line(neardup(*command), "is damaged", "malformed")
+    report = neardup("doctor")
+    [line] = [line for line in report.out.splitlines() if line.startswith("FAIL ledger")]
+    assert (report.code, "to restore it, stop neardup, move" in line) == (1, True), report.out
+    assert neardup.ledger.read_bytes() == before, "the damaged ledger was changed"
 
     for path in neardup.folder.glob("neardup.db*"):
         path.rename(path.with_name(f"damaged-{path.name}"))
     shutil.copy(copy, neardup.ledger)
     restored = neardup("daily", "--json")
     assert restored.code == 0, restored.err
-    assert restored.facts["fingerprinted"] == 150, "what came since is listed again"
+    assert restored.facts["fingerprinted"] == 150, "the later stories were not listed again"
     assert without_index(neardup) == without_index(undisturbed)
     status = neardup("status", "--json").facts["index"]
     assert (status["lag"], status["stories"]) == (0, 300)
@@ -146,5 +148,5 @@ def test_a_copy_takes_the_place_of_a_damaged_ledger(
 
 
 def without_index(neardup: Neardup) -> dict[str, list[tuple[Any, ...]]]:
-    """The state less the buckets, which are as wide as their languages were large when they began."""
+    """The state without the index: the widths of its buckets depend on the sizes of the languages when it was built."""
     return {name: rows for name, rows in state(neardup).items() if name != "index"}

@@ -7,7 +7,7 @@ from neardup.ledger import dead_letters
 from neardup.ledger.dead_letters import Choice
 from neardup.records import Dead, DeadLettered, Skip, Skipped, Story
 
-from tests.support.builders import commit, ledger_in_memory, made
+from tests.support.builders import commit, fingerprinted, ledger_in_memory
 from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import PATHS, configuration, listed_letters
 from tests.support.faults.fault_proxy import Fault, Proxy
@@ -19,10 +19,10 @@ STORIES = len(PATHS)
 
 
 @pytest.fixture
-def with_letters(proxy: Proxy, served: Neardup) -> tuple[Neardup, Ended]:
-    """A backfill that left letters of three reasons."""
-    of = {path: [Fault.DENIED] for path in PATHS[:3]} | {PATHS[9]: [Fault.NOT_FOUND]}
-    proxy.plan(of | {PATHS[20]: [Fault.INTERNAL] * 5})
+def with_dead_letters(proxy: Proxy, served: Neardup) -> tuple[Neardup, Ended]:
+    """The command after a backfill that left dead letters and a missing page."""
+    faults = {path: [Fault.DENIED] for path in PATHS[:3]} | {PATHS[9]: [Fault.NOT_FOUND]}
+    proxy.plan(faults | {PATHS[20]: [Fault.INTERNAL] * 5})
     rows = (SAMPLES / "manifest.csv").read_text(encoding="utf-8") + "twelve,hi,,,,\n"
     manifest = served.folder / "manifest.csv"
     manifest.write_text(rows, encoding="utf-8")
@@ -33,12 +33,12 @@ def with_letters(proxy: Proxy, served: Neardup) -> tuple[Neardup, Ended]:
     return served, ended
 
 
-def test_letters_are_listed_retried_and_dropped(with_letters: tuple[Neardup, Ended]) -> None:
-    neardup, _ = with_letters
-    every = listed_letters(neardup)
-    assert every["by_reason"] == {"bad_id": 1, "forbidden": 3, "missing": 1, "store_error": 1}
-    assert neardup("status", "--json").facts["dead_letters"] == every["by_reason"]
-    keys = [letter["key"] for letter in every["dead_letters"]]
+def test_dead_letters_are_listed_retried_and_dropped(with_dead_letters: tuple[Neardup, Ended]) -> None:
+    neardup, _ = with_dead_letters
+    listed = listed_letters(neardup)
+    assert listed["by_reason"] == {"bad_id": 1, "forbidden": 3, "missing": 1, "store_error": 1}
+    assert neardup("status", "--json").facts["dead_letters"] == listed["by_reason"]
+    keys = [letter["key"] for letter in listed["dead_letters"]]
     row = next(str(key) for key in keys if str(key).startswith("row:"))
     refused = listed_letters(neardup, "--reason", "forbidden")
     assert refused["by_reason"] == {"forbidden": 3} and len(refused["dead_letters"]) == 3
@@ -60,20 +60,20 @@ def test_letters_are_listed_retried_and_dropped(with_letters: tuple[Neardup, End
     assert listed_letters(neardup)["by_reason"]["forbidden"] == 2
     retried = neardup("retry", "--json").facts
     assert (retried["listed"], retried["fingerprinted"], retried["dead_lettered"]) == (4, 4, {})
-    assert listed_letters(neardup)["by_reason"] == {"bad_id": 1}, "a row that names no story is for somebody to mend"
+    assert listed_letters(neardup)["by_reason"] == {"bad_id": 1}, "a row without a story was retried"
     assert neardup("dead-letters", "--drop", "--reason", "bad_id").out == "1 dead letters were deleted\n"
     assert neardup("dead-letters").out == "No dead letters.\n"
 
 
-def test_what_fails_again_is_counted_and_stays(with_letters: tuple[Neardup, Ended], proxy: Proxy) -> None:
-    neardup, _ = with_letters
+def test_a_repeated_failure_is_counted_and_stays(with_dead_letters: tuple[Neardup, Ended], proxy: Proxy) -> None:
+    neardup, _ = with_dead_letters
     proxy.plan({PATHS[0]: [Fault.DENIED]})
     assert neardup("retry", "--reason", "forbidden", "--json").facts["dead_lettered"] == {"forbidden": 1}
     [letter] = listed_letters(neardup, "--reason", "forbidden")["dead_letters"]
     assert letter["attempts"] == 2
 
 
-def test_more_letters_than_a_page_are_all_retried() -> None:
+def test_several_pages_of_dead_letters_are_all_retried() -> None:
     db = ledger_in_memory()
     ids = range(3 * dead_letters.PAGE)
     commit(db, *(DeadLettered(Story(n, ODIA, title="ଶୀର୍ଷକ"), Dead.STORE_ERROR, "why") for n in ids))
@@ -84,14 +84,14 @@ def test_more_letters_than_a_page_are_all_retried() -> None:
     assert found[0].title == "ଶୀର୍ଷକ" and found[0].language is ODIA
 
 
-def test_an_outcome_acquits() -> None:
+def test_an_outcome_clears_the_suspicion() -> None:
     db = ledger_in_memory()
     dead_letters.suspect(db, [1, 2, 3, 4])
     dead_letters.suspect(db, [2, 3])
     assert dead_letters.suspects(db) == {1: 1, 2: 2, 3: 2, 4: 1}
     commit(
         db,
-        made(1, 1),
+        fingerprinted(1, 1),
         Skipped(Story(2, HINDI), Skip.EMPTY),
         DeadLettered(Story(3, HINDI), Dead.QUARANTINED, "why"),
     )

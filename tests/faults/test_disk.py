@@ -1,6 +1,6 @@
-"""A disk that is full, small or read-only: one clear line, nothing lost, and the next run ends as if it never had been.
+"""A full, small or read-only disk: one clear error line, nothing lost, and the next run ends as if undisturbed.
 
-The full campaign (CHAOS=N) fills the disk at N times as many places.
+CHAOS=N fills the disk at N times as many sizes.
 """
 
 import json
@@ -19,7 +19,7 @@ from neardup.ledger import connect, runs, transaction
 from neardup.pages.in_flight import InFlight
 
 from tests.support.command import Ended, Neardup
-from tests.support.faults.fault_table import Agree
+from tests.support.faults.fault_table import AssertSameState
 from tests.support.faults.small_disks import Disk, mounted
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
@@ -29,7 +29,7 @@ from tests.support.service import Systemd, get
 
 STORIES = 600
 CHAOS = int(os.environ.get("CHAOS", "1"))
-LEAST_KIB, MOST_KIB = 250, 900  # where the disk is full: before the first batch, or some time after
+LEAST_KIB, MOST_KIB = 250, 900  # the disk is full before the first batch, or some time after
 SIZES_KIB = [LEAST_KIB + (MOST_KIB - LEAST_KIB) * n // (3 * CHAOS) for n in range(3 * CHAOS)]
 IMPATIENT = (
     "from datetime import timedelta; from neardup.ops import service;"
@@ -64,20 +64,20 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    with mounted(tmp_path / "disk", f"{LEAST_KIB}k") as made:
-        yield made
+    with mounted(tmp_path / "disk", f"{LEAST_KIB}k") as disk:
+        yield disk
 
 
 def on_disk(make: Make, corpus: Path, disk: Disk) -> tuple[Neardup, Path]:
-    """The command, its ledger on a disk; and where that is."""
+    """The command with its ledger on a disk, and the path of that ledger."""
     neardup, ledger = make(configuration(corpus)), disk.folder / "neardup.db"
     neardup.env["NEARDUP_LEDGER__PATH"] = str(ledger)
-    neardup.ledger.symlink_to(ledger)  # where `state` looks
+    neardup.ledger.symlink_to(ledger)  # `state` reads this path
     return neardup, ledger
 
 
-def assert_told(ended: Ended, *words: str) -> None:
-    """One clear line at the end, behind log lines that are objects."""
+def assert_one_error_line(ended: Ended, *words: str) -> None:
+    """The command failed with one clear line on stderr, after log lines in JSON."""
     *lines, last = ended.err.strip().splitlines()
     assert (ended.code, "Traceback" in ended.err) == (1, False), ended.err
     assert all(json.loads(line) for line in lines)
@@ -91,32 +91,32 @@ def test_a_full_disk_loses_nothing(  # noqa: PLR0917
     disk: Disk,
     make_neardup: Make,
     undisturbed: dict[str, list[tuple[object, ...]]],
-    agree: Agree,
+    assert_same_state: AssertSameState,
 ) -> None:
     neardup, _ = on_disk(make_neardup, corpus, disk)
     disk.remount(f"size={kib}k")
-    assert_told(neardup("backfill"), "disk is full; make room", "No space left on device")
+    assert_one_error_line(neardup("backfill"), "disk is full; make room", "No space left on device")
     disk.remount("size=16m")
     again = neardup("backfill", "--json")
     assert again.code == 0, again.err
-    agree("disk full", 1, again.facts["fingerprinted"], state(neardup), undisturbed)
+    assert_same_state("disk full", 1, again.facts["fingerprinted"], state(neardup), undisturbed)
     assert neardup("status", "--json").facts["index"]["lag"] == 0
 
 
 @pytest.mark.parametrize("kib", SIZES_KIB[:2])
-def test_files_that_may_not_grow_lose_nothing(
+def test_a_file_size_limit_loses_nothing(
     kib: int, corpus: Path, make_neardup: Make, undisturbed: dict[str, list[tuple[object, ...]]]
 ) -> None:
-    """The same where no disk can be mounted: a limit on the size of files."""
+    """As with a full disk, but without mounting one."""
     neardup = make_neardup(configuration(corpus))
     command = ["prlimit", f"--fsize={kib * 1024}", *neardup.command("backfill")]
     full = subprocess.run(command, capture_output=True, text=True, env=neardup.env, cwd=ROOT, check=False)
-    assert_told(Ended(full.returncode, full.stdout, full.stderr), "disk I/O error", "File too large")
+    assert_one_error_line(Ended(full.returncode, full.stdout, full.stderr), "disk I/O error", "File too large")
     assert neardup("backfill").code == 0
     assert state(neardup) == undisturbed
 
 
-def test_the_daemon_goes_on_by_itself_when_there_is_room(
+def test_the_daemon_resumes_when_there_is_room(
     corpus: Path, disk: Disk, make_neardup: Make, undisturbed: dict[str, list[tuple[object, ...]]]
 ) -> None:
     neardup, _ = on_disk(make_neardup, corpus, disk)
@@ -126,7 +126,7 @@ def test_the_daemon_goes_on_by_itself_when_there_is_room(
     command = [sys.executable, "-c", IMPATIENT, "--config", str(neardup.folder / "config.toml"), "run"]
     with subprocess.Popen(command, env=neardup.env | extra, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         try:
-            while "full" not in str(json.loads(get(listen, "healthz")[1])["last_failure"] if systemd.heard else ""):
+            while "full" not in str(json.loads(get(listen, "healthz")[1])["last_failure"] if systemd.lines else ""):
                 systemd.wait_for("STATUS=")
             assert get(listen, "healthz")[0] == 503
             disk.remount("size=16m")
@@ -145,24 +145,24 @@ def test_the_daemon_goes_on_by_itself_when_there_is_room(
     assert {run["status"] for run in ended} <= {"failed", "crashed"}
 
 
-def test_a_read_only_disk_is_told_and_read(corpus: Path, disk: Disk, make_neardup: Make) -> None:
+def test_a_read_only_disk_can_be_read(corpus: Path, disk: Disk, make_neardup: Make) -> None:
     neardup, ledger = on_disk(make_neardup, corpus, disk)
     disk.remount("size=16m")
     assert neardup("backfill").code == 0
     before = ledger.read_bytes()
     disk.remount("ro")
     for command in (["backfill"], ["daily"], ["run"], ["sweep"], ["forget", "1"], ["reindex"]):
-        assert_told(neardup(*command), "read-only", "Read-only")
+        assert_one_error_line(neardup(*command), "read-only", "Read-only")
     assert neardup("status", "--json").facts["stories"] == {"HINDI": STORIES}
-    assert len(neardup("compare", "0", "1").out) > 0, "what is read is read"
+    assert len(neardup("compare", "0", "1").out) > 0, "compare needs no write access"
     copy = neardup.folder / "copy.db"
-    assert neardup("backup", str(copy)).code == 0, "what is left can be brought away"
+    assert neardup("backup", str(copy)).code == 0, "a backup from a read-only disk failed"
     disk.remount("rw")
     assert ledger.read_bytes() == before
     assert neardup("daily").code == 0
 
 
-def test_what_a_full_disk_has_rolled_back_is_told_as_that(tmp_path: Path) -> None:
+def test_a_full_disk_is_the_reported_error_after_a_rollback(tmp_path: Path) -> None:
     with closing(connect(tmp_path / "neardup.db")) as db:
         (pages,) = db.execute("PRAGMA page_count").fetchone()
         db.execute(f"PRAGMA max_page_count = {pages}")
@@ -172,7 +172,7 @@ def test_what_a_full_disk_has_rolled_back_is_told_as_that(tmp_path: Path) -> Non
             runs.put(db, "small", "1")
 
 
-def test_stories_in_flight_take_their_room_at_the_start(disk: Disk) -> None:
+def test_the_in_flight_file_is_allocated_at_the_start(disk: Disk) -> None:
     with pytest.raises(OSError, match="No space left"):
         (disk.folder / "large").write_bytes(bytes(2 * LEAST_KIB * 1024))
     with pytest.raises(Fatal, match="No space left on device"):
@@ -180,7 +180,7 @@ def test_stories_in_flight_take_their_room_at_the_start(disk: Disk) -> None:
 
 
 def test_each_commit_is_synced(tmp_path: Path) -> None:
-    """A power cut costs nothing that was committed, as far as the disk tells the truth."""
+    """A power cut loses no commit, provided that the disk honours fsync."""
     trace = tmp_path / "trace"
     command = ["strace", "-f", "-o", str(trace), "-e", "trace=fsync,fdatasync", "-e", "signal=none"]
     command += [sys.executable, "-c", COMMITTING, str(tmp_path / "neardup.db")]
@@ -189,7 +189,7 @@ def test_each_commit_is_synced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["backfill"], ["run"], ["status"], ["doctor"], ["backup", "copy.db"], ["export"]])
-def test_a_ledger_of_a_newer_neardup_is_left_as_it_is(neardup: Neardup, command: list[str]) -> None:
+def test_a_ledger_of_a_newer_neardup_is_not_changed(neardup: Neardup, command: list[str]) -> None:
     db = connect(neardup.ledger)
     db.execute("PRAGMA user_version = 99")
     db.close()
@@ -198,5 +198,5 @@ def test_a_ledger_of_a_newer_neardup_is_left_as_it_is(neardup: Neardup, command:
     if command == ["doctor"]:
         assert (ended.code, "written by a newer neardup" in ended.out) == (1, True), ended.out
     else:
-        assert_told(ended, "written by a newer neardup (schema 99")
+        assert_one_error_line(ended, "written by a newer neardup (schema 99")
     assert neardup.ledger.read_bytes() == before

@@ -1,7 +1,7 @@
 """Fuzzing of bytes -> text -> words -> fingerprint: mutated pages of ten languages, 2,200 times CHAOS of them.
 
-The seeds are the samples and malformed markup; with CORPUS=folder, the pages of its d_messy.jsonl.gz take the
-place of the latter: regression cases of HTML parsers (html5lib-tests, HTML Tidy, jsoup) and home pages.
+The seeds are the samples and malformed markup; with CORPUS=folder, the pages of d_messy.jsonl.gz in that folder
+replace the malformed markup: regression cases of HTML parsers (html5lib-tests, HTML Tidy, jsoup) and home pages.
 """
 
 import gzip
@@ -28,7 +28,7 @@ from tests.support.paths import SAMPLES
 
 INPUTS = 200  # of each of eleven kinds of seed
 SEED_BYTES = 6_000
-GROWTH = 4  # bytes of words made of one byte: a letter of three, and some that casefold to more
+GROWTH = 4  # bytes of words at most for a byte of a page: some characters grow when they are case-folded
 extractions = st.sampled_from([Extraction(), Extraction("article .story, div.post-body, p", (".share", "b"))])
 MESSY = [
     "<table><p>{0}<tr>{1}</table><td>{0}",
@@ -135,18 +135,20 @@ def text_of(body: bytes, content_type: str | None, extraction: Extraction) -> st
 @pytest.mark.parametrize("kind", [*LANGUAGES, None], ids=lambda kind: kind or "messy")
 @settings(max_examples=INPUTS * CHAOS, suppress_health_check=list(HealthCheck), database=None)
 @given(st.data())
-def test_whatever_a_page_is_its_fingerprint_is_sound(kind: Language | None, data: st.DataObject) -> None:
+def test_the_fingerprint_of_any_page_is_sound(kind: Language | None, data: st.DataObject) -> None:
     body, content_type, extraction = data.draw(pages(kind)), data.draw(content_types), data.draw(extractions)
     text = text_of(body, content_type, extraction)
     assert text_of(body, content_type, extraction) == text, "the same page, another text"
     if text is None:
         return
     words = tokens(text)
-    told = b" ".join(words).decode()
-    assert told.split() == [word.decode() for word in words], "a word is empty, or holds a space"
-    assert unicodedata.is_normalized("NFC", told)
-    assert len(told.encode()) <= GROWTH * len(body) + len(words)
-    made = fingerprint_text(text)
-    assert made == (fingerprint(words) if words else None), "the compiled road and the plain one part"
-    assert made is None or made.words == len(words)
-    event("fingerprinted" if made else "no word")
+    joined = b" ".join(words).decode()
+    assert joined.split() == [word.decode() for word in words], "a word is empty or contains a space"
+    assert unicodedata.is_normalized("NFC", joined)
+    assert len(joined.encode()) <= GROWTH * len(body) + len(words)
+    compiled = fingerprint_text(text)
+    assert compiled == (fingerprint(words) if words else None), (
+        "the compiled kernel and the plain implementation differ"
+    )
+    assert compiled is None or compiled.words == len(words)
+    event("fingerprinted" if compiled else "no word")

@@ -1,4 +1,4 @@
-"""Hostile pages: each ends by a name and within its budget, and the stories beside it come out as without it."""
+"""Each hostile page ends with a named outcome within its budget, and does not affect other stories."""
 
 import asyncio
 import csv
@@ -28,14 +28,14 @@ from tests.support.faults.hostile_pages import (
     CASES,
     ENCODED,
     GZIPPED,
-    HONEST,
     LABELS,
     MOST,
     PEAK_BYTES,
     PROSE,
     READ,
+    SELF_EVIDENT,
     Hostile,
-    lie,
+    mislabelled,
     watching,
 )
 from tests.support.languages import HINDI, TEXTS
@@ -44,10 +44,10 @@ from tests.support.paths import SAMPLES
 from tests.support.servers import Aws
 
 Make = Callable[..., Neardup]
-START_SECONDS = 10.0  # of CPU, in which a process starts
-HASTE_SECONDS = 2.0  # instead of CPU_SECONDS, where many pages are to be ended
-HANGS_SECONDS = 240
-BIG = 25_000_000  # bytes, for ten million words
+START_SECONDS = 10.0  # of CPU, for a process to start
+SHORT_CPU_SECONDS = 2.0  # instead of CPU_SECONDS, for tests that end many pages
+TIMEOUT_SECONDS = 240
+BIG = 25_000_000  # bytes, enough for ten million words
 FIRST = 9_000_000  # the id of the first hostile story
 with (SAMPLES / "manifest.csv").open(encoding="utf-8") as _file:
     ROWS = list(csv.DictReader(_file))
@@ -55,16 +55,16 @@ IDS = {int(row["id"]) for row in ROWS}
 
 
 @pytest.fixture
-def haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less time for a page."""
-    monkeypatch.setattr(watchdog, "CPU_SECONDS", HASTE_SECONDS)
+def short_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives each page less CPU time."""
+    monkeypatch.setattr(watchdog, "CPU_SECONDS", SHORT_CPU_SECONDS)
 
 
 @asynccontextmanager
 async def reading(folder: Path, most: int = 8, max_bytes: int = MOST) -> AsyncIterator[ReaderPool]:
     readers = ReaderPool(Content(url=f"file:{folder}", max_bytes=max_bytes), Extraction(), most)
     try:
-        async with asyncio.timeout(HANGS_SECONDS * CHAOS):
+        async with asyncio.timeout(TIMEOUT_SECONDS * CHAOS):
             yield readers
     finally:
         await readers.aclose()
@@ -78,82 +78,82 @@ async def outcome(readers: ReaderPool, path: str) -> Fingerprint | Skip:
     return result.fingerprint
 
 
-def named(made: Fingerprint | Skip) -> str:
-    return made if isinstance(made, Skip) else READ
+def outcome_name(result: Fingerprint | Skip) -> str:
+    return result if isinstance(result, Skip) else READ
 
 
-@pytest.mark.usefixtures("haste")
-async def test_each_page_ends_by_a_name_and_within_its_budget(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("short_budget")
+async def test_each_page_has_an_outcome_within_its_budget(tmp_path: Path) -> None:
     with watching(os.getpid()) as peaks:
         async with reading(tmp_path) as readers:
             (tmp_path / "page.html").write_text(PROSE, encoding="utf-8")
-            assert named(await outcome(readers, "page.html")) == READ
+            assert outcome_name(await outcome(readers, "page.html")) == READ
             for name, case in CASES.items():
                 (tmp_path / "page.html").write_bytes(case.page())
                 before = dict(peaks.seconds)
-                made = named(await outcome(readers, "page.html"))
+                name_of_outcome = outcome_name(await outcome(readers, "page.html"))
                 took = max((seconds - before.get(pid, 0.0) for pid, seconds in peaks.seconds.items()), default=0.0)
-                assert made in case.outcomes, name
-                assert took < START_SECONDS + HASTE_SECONDS, f"{name}: {took:.1f} s of CPU"
+                assert name_of_outcome in case.outcomes, name
+                assert took < START_SECONDS + SHORT_CPU_SECONDS, f"{name}: {took:.1f} s of CPU"
                 assert peaks.memory < PEAK_BYTES, f"{name}: {peaks.memory:,} bytes"
 
 
-async def test_ten_million_words_of_a_letter_where_a_page_may_be_so_large(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_bytes(CASES["ten million words of a letter"].page())
+async def test_ten_million_words_stay_within_the_memory_budget(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_bytes(CASES["ten million words of one letter"].page())
     with watching(os.getpid()) as peaks:
         async with reading(tmp_path, max_bytes=BIG) as readers:
-            assert named(await outcome(readers, "page.html")) in (READ, Skip.OVER_BUDGET)
+            assert outcome_name(await outcome(readers, "page.html")) in (READ, Skip.OVER_BUDGET)
     assert peaks.memory < PEAK_BYTES
 
 
-def test_gzip_members_without_a_byte_are_undone_within_the_budget() -> None:
-    """It is spent where no page is on record yet."""
-    body, began = GZIPPED["members without a byte"].page(), time.process_time()
+def test_empty_gzip_members_are_decompressed_within_the_budget() -> None:
+    """Decompression happens before the watchdog knows the page."""
+    body, began = GZIPPED["empty gzip members"].page(), time.process_time()
     assert _gunzip(body, MOST) == b""
     assert time.process_time() - began < watchdog.CPU_SECONDS
 
 
-async def test_a_lie_about_the_charset_is_seen_through_or_ends_by_a_name(tmp_path: Path) -> None:
+async def test_a_wrong_charset_label_has_a_named_outcome(tmp_path: Path) -> None:
     pages = list(product(LANGUAGES, LABELS, ENCODED))
     for n, page in enumerate(pages):
-        (tmp_path / f"{n}.html").write_bytes(lie(*page))
+        (tmp_path / f"{n}.html").write_bytes(mislabelled(*page))
     for language in LANGUAGES:
         (tmp_path / f"{language}.html").write_text(f"<p>{TEXTS[language]} {TEXTS[language]}</p>", encoding="utf-8")
     async with reading(tmp_path, most=32) as readers:
-        made = await asyncio.gather(*(outcome(readers, f"{n}.html") for n in range(len(pages))))
-        true = {language: await outcome(readers, f"{language}.html") for language in LANGUAGES}
-    assert all(isinstance(one, Fingerprint) for one in true.values())
-    for (language, declared, encoded), one in zip(pages, made, strict=True):
-        told = f"{language} in {encoded}, said to be in {declared}: {named(one)}"
-        assert named(one) in (READ, Skip.NOT_TEXT, Skip.TOO_SHORT, Skip.EMPTY), told
-        if encoded in HONEST:
-            assert one == true[language], told
+        results = await asyncio.gather(*(outcome(readers, f"{n}.html") for n in range(len(pages))))
+        expected = {language: await outcome(readers, f"{language}.html") for language in LANGUAGES}
+    assert all(isinstance(one, Fingerprint) for one in expected.values())
+    for (language, declared, encoded), one in zip(pages, results, strict=True):
+        case = f"{language} in {encoded}, declared as {declared}: {outcome_name(one)}"
+        assert outcome_name(one) in (READ, Skip.NOT_TEXT, Skip.TOO_SHORT, Skip.EMPTY), case
+        if encoded in SELF_EVIDENT:
+            assert one == expected[language], case
 
 
 # A whole backfill.
 
 
-def of_samples(all_of_it: State) -> State:
-    """What of a state speaks of the samples: their rows, and pairs that one of them is in."""
-    held = {
+def of_samples(whole: State) -> State:
+    """The part of a state that concerns the samples: their rows, and the pairs with a sample."""
+    tables = {
         name: [row for row in rows if IDS.intersection(row[: 1 if name == "stories" else 2])]
-        for name, rows in all_of_it.items()
+        for name, rows in whole.items()
         if name != "index"
     }
-    index = [(bucket, ids & IDS) for bucket, ids in all_of_it["index"] if isinstance(ids, frozenset)]
-    return held | {"index": [(bucket, ids) for bucket, ids in index if ids]}
+    index = [(bucket, ids & IDS) for bucket, ids in whole["index"] if isinstance(ids, frozenset)]
+    return tables | {"index": [(bucket, ids) for bucket, ids in index if ids]}
 
 
-def lies() -> Iterator[tuple[Language, bytes, str]]:
-    """In each language a story, and what its Content-Type says of it."""
+def mislabelled_pages() -> Iterator[tuple[Language, bytes, str]]:
+    """Mislabelled stories in all languages and encodings, with their Content-Type."""
     for n, language in enumerate(LANGUAGES):
         for k, encoded in enumerate(ENCODED):
             declared = LABELS[(n + k) % len(LABELS)]
-            yield language, lie(language, "utf-7", encoded), f"text/html; charset={declared}"
+            yield language, mislabelled(language, "utf-7", encoded), f"text/html; charset={declared}"
 
 
 def put(aws: Aws) -> list[tuple[int, Language, Hostile]]:
-    """The samples' pages and the hostile ones, into the bucket; the hostile stories."""
+    """Put the pages of the samples and the hostile pages into the bucket; returns the hostile stories."""
     store = aws.client("s3")
     for row in ROWS:
         key = f"{row['language']}/{row['id']}.html"
@@ -163,21 +163,21 @@ def put(aws: Aws) -> list[tuple[int, Language, Hostile]]:
     pages = [
         *((case, case.page(), {}) for case in sure),
         *((case, case.page(), {"ContentEncoding": "gzip"}) for case in GZIPPED.values()),
-        *((Hostile(bytes, anything), body, {"ContentType": header}) for _, body, header in lies()),
+        *((Hostile(bytes, anything), body, {"ContentType": header}) for _, body, header in mislabelled_pages()),
     ]
     stories = []
-    for n, (case, body, says) in enumerate(pages):
+    for n, (case, body, headers) in enumerate(pages):
         language = LANGUAGES[n % len(LANGUAGES)]
-        store.put_object(Bucket=BUCKET, Key=f"{language}/{FIRST + n}.html", Body=body, **says)
+        store.put_object(Bucket=BUCKET, Key=f"{language}/{FIRST + n}.html", Body=body, **headers)
         stories.append((FIRST + n, language, case))
     return stories
 
 
 def listing(path: Path, stories: list[tuple[int, Language, Hostile]]) -> Path:
-    """The samples in their order, the hostile stories anywhere among them."""
-    rows, chance = list(ROWS), random.Random(1)
+    """Write a manifest of the samples in their order, with the hostile stories at random places among them."""
+    rows, rng = list(ROWS), random.Random(1)
     for number, language, _ in stories:
-        rows.insert(chance.randint(0, len(rows)), {"id": str(number), "language": str(language)})
+        rows.insert(rng.randint(0, len(rows)), {"id": str(number), "language": str(language)})
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, ROWS[0], restval="")
         writer.writeheader()
@@ -189,8 +189,8 @@ def whole_pages(text: str) -> str:
     return text.replace('body = "article .story, div.post-body"', "")
 
 
-def test_the_stories_among_hostile_pages_come_out_as_without_them(
-    aws: Aws, make_neardup: Make, tmp_path: Path, tell: Callable[[Row], None]
+def test_hostile_pages_do_not_affect_other_stories(
+    aws: Aws, make_neardup: Make, tmp_path: Path, record_row: Callable[[Row], None]
 ) -> None:
     aws.bucket(BUCKET)
     stories = put(aws)
@@ -206,19 +206,17 @@ def test_the_stories_among_hostile_pages_come_out_as_without_them(
         assert ended.code == 0, ended.err
         assert "Traceback" not in ended.err
         assert peaks.memory < PEAK_BYTES, f"{peaks.memory:,} bytes"
-        assert max(peaks.seconds.values()) < 3 * watchdog.CPU_SECONDS, (
-            "of which starting, and pages within it, take little"
-        )
+        assert max(peaks.seconds.values()) < 3 * watchdog.CPU_SECONDS, "a process took too much CPU time"
         facts = ended.facts
-        assert facts["dead_lettered"] == {}, "nobody's page died of another's"
+        assert facts["dead_lettered"] == {}, "a page was lost because of another"
         counted = Counter({READ: facts["fingerprinted"], **facts["skipped"]})
         assert counted.total() == len(ROWS) + len(stories)
         for reason in {READ, *Skip} - {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.MISSING, Skip.NO_BODY}:
             sure = sum(case.outcomes == {reason} for _, _, case in stories) + len(ROWS) * (reason == READ)
             maybe = sum(reason in case.outcomes for _, _, case in stories) + len(ROWS) * (reason == READ)
             assert sure <= counted[reason] <= maybe, (reason, counted, ended.err)
-        held, want = of_samples(state(neardup)), of_samples(state(alone))
-        assert held == want
-        lost = len(ROWS) - len(held["stories"])
-        twice = len(held["flags"]) - len(want["flags"])
-        tell(Row("hostile pages among stories", len(stories), len(ROWS), lost, twice, (took,)))
+        actual, expected = of_samples(state(neardup)), of_samples(state(alone))
+        assert actual == expected
+        lost = len(ROWS) - len(actual["stories"])
+        twice = len(actual["flags"]) - len(expected["flags"])
+        record_row(Row("hostile pages among stories", len(stories), len(ROWS), lost, twice, (took,)))

@@ -1,4 +1,4 @@
-"""Law: whatever happens to a Redis in the middle of a lookup or before it, the lookup claims no more than it saw."""
+"""Law: whatever happens to Redis before or during a lookup, the lookup claims no more than it saw."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,41 +18,39 @@ from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, co
 from tests.support.builders import fingerprint_of
 from tests.support.languages import CODES, HINDI
 
-LOOKUP = 4  # commands of a lookup, at least: marks, what is read, marks
+LOOKUP = 4  # the least commands of a lookup: marks, one read, marks
 
 
 class Interrupted:
-    """Lets things happen in the middle of the next message of a lookup, each before one of its commands."""
+    """Runs actions in the middle of the next pipeline of a lookup, each before one of its commands."""
 
-    def __init__(self, index: RedisIndex, happening: Sequence[tuple[int, Callable[[], Awaitable[object]]]]) -> None:
+    def __init__(self, index: RedisIndex, actions: Sequence[tuple[int, Callable[[], Awaitable[object]]]]) -> None:
         self._send = index._send
-        self._happening = happening
+        self._actions = actions
         self.commands = 0
         vars(index)["_send"] = self
 
     async def __call__(self, commands: Sequence[Command]) -> list[object]:
         if len(commands) < LOOKUP:
             return await self._send(commands)
-        happening, self._happening = self._happening, ()
+        actions, self._actions = self._actions, ()
         self.commands = max(self.commands, len(commands))
         replies, done = list[object](), 0
-        for at, what in happening:
+        for at, action in actions:
             replies += await self._send(commands[done:at])
             done = max(done, at)
-            await what()
+            await action()
         return replies + await self._send(commands[done:])
 
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])
-def test_a_lookup_in_the_middle_of_an_insert_or_a_loss_claims_no_more_than_it_saw(
-    layout: Layout, redis_url: str, tmp_path: Path
-) -> None:
-    async def play() -> None:
+def test_an_interrupted_lookup_claims_no_more_than_it_saw(layout: Layout, redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
         client: Any = redis.Redis.from_url(redis_url)
         await commit(ledger, *((n, n) for n in range(1, 8)))
         await rebuild(index, ledger, VERSION)
-        writing, first, commands = writer_of(ledger, index), 0, 1
+        writer, first, commands = writer_of(ledger, index), 0, 1
 
         async def insert() -> None:
             await commit(ledger, (100 + first, 1))
@@ -64,13 +62,13 @@ def test_a_lookup_in_the_middle_of_an_insert_or_a_loss_claims_no_more_than_it_sa
         try:
             while first <= commands:
                 for second in range(first, commands + 1):
-                    for happening in (
+                    for actions in (
                         [(first, insert)],
                         [(first, lose)],
-                        [(first, lose), (second, lambda: writing._repair(index))],
+                        [(first, lose), (second, lambda: writer._repair(index))],
                     ):
-                        Interrupted(index, happening)
-                        await assert_all_found(writing, ledger, index)
+                        Interrupted(index, actions)
+                        await assert_all_found(writer, ledger, index)
                         commands = vars(index).pop("_send").commands
                 first += 1
         finally:
@@ -78,26 +76,26 @@ def test_a_lookup_in_the_middle_of_an_insert_or_a_loss_claims_no_more_than_it_sa
             await index.close()
             ledger.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("applied", [0, 10**6], ids=["behind", "ahead"])
-def test_an_index_too_far_from_its_ledger_is_healed_before_it_is_believed(
+def test_an_index_far_from_its_ledger_is_repaired_before_use(
     applied: int, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, "documented")
         await rebuild(index, ledger, VERSION)
         await commit(ledger, *((n, 1) for n in range(2, 14, 2)))
         await index.apply([], applied)
         outcome = Fingerprinted(Story(100, HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
-        async with writer_of(ledger, index) as writing:
-            looked = await writing.look_up([outcome])
-            assert looked is not None
-            nominees = await writing._nominate(index, looked)
+        async with writer_of(ledger, index) as writer:
+            looked_up = await writer.look_up([outcome])
+            assert looked_up is not None
+            nominees = await writer._nominate(index, looked_up)
         assert nominees[100].matches == tuple(range(2, 14, 2))
         await index.close()
         ledger.close()
 
     monkeypatch.setattr(fingerprint_arrays, "MAX_UNINDEXED", 3)
-    asyncio.run(play())
+    asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""What operators go by: log lines, and a runbook for every alert whose commands are commands."""
+"""What operators rely on: log lines, and a runbook section with valid commands for every alert."""
 
 import csv
 import json
@@ -26,12 +26,12 @@ Make = Callable[..., Neardup]
 
 
 def commands(text: str) -> list[str]:
-    """The lines of its shell blocks, but for the function that says how to type the others."""
+    """The lines of the shell blocks, without the block that defines the neardup() shell function."""
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     return [line for block in blocks if "neardup() {" not in block for line in block.splitlines()]
 
 
-def test_every_alert_has_a_section_and_every_section_of_an_alert_has_one() -> None:
+def test_alerts_and_sections_of_the_runbook_correspond() -> None:
     alerts = {rule["alert"] for group in read_yaml("neardup.rules.yml")["groups"] for rule in group["rules"]}
     titles = [section.splitlines()[0] for section in SECTIONS]
     assert {title for title in titles if title.startswith("Neardup")} == alerts
@@ -42,7 +42,7 @@ def test_every_alert_has_a_section_and_every_section_of_an_alert_has_one() -> No
 
 
 @pytest.mark.parametrize("line", sorted(set(commands(RUNBOOK))))
-def test_every_command_of_the_runbook_is_one(line: str) -> None:
+def test_every_command_of_the_runbook_is_valid(line: str) -> None:
     first, *arguments = shlex.split(line.partition("|")[0])
     if first != "neardup":
         assert first in OTHERS, line
@@ -53,22 +53,22 @@ def test_every_command_of_the_runbook_is_one(line: str) -> None:
         command.make_context(arguments[0], arguments[1:], parent=context)
 
 
-def test_what_the_runbook_speaks_of_exists() -> None:
+def test_units_links_and_messages_of_the_runbook_exist() -> None:
     for unit in re.findall(r"neardup-\w+(?=\.timer|\.service)|(?<=start )neardup-\w+", RUNBOOK):
         assert (ROOT / "deploy" / f"{unit}.service").exists(), unit
     for link in re.findall(r"\]\(#([\w-]+)\)", RUNBOOK):
         assert link in {section.splitlines()[0].lower().replace(" ", "-") for section in SECTIONS}, link
-    said = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "daemon").rglob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "daemon").rglob("*.py"))
     for words in re.findall(r"`((?:written|the ledger has|the index has|is damaged|disk is full)[^`…:]*)", RUNBOOK):
-        assert " ".join(words.split()) in said or words == "disk is full", words
+        assert " ".join(words.split()) in source or words == "disk is full", words
 
 
 def lines_of(err: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in err.splitlines()]
 
 
-def test_a_healthy_story_has_no_line(make_neardup: Make, tmp_path: Path) -> None:
-    """Lines do not grow with stories: none at all for a backfill and a daily run without trouble."""
+def test_runs_without_trouble_log_nothing(make_neardup: Make, tmp_path: Path) -> None:
+    """Runs without trouble log nothing, so logs do not grow with the number of stories."""
     generate(tmp_path, 500)
     neardup = make_neardup(configuration(tmp_path))
     for command in (["backfill"], ["daily"], ["backfill", "--fresh"], ["sweep"]):
@@ -77,8 +77,8 @@ def test_a_healthy_story_has_no_line(make_neardup: Make, tmp_path: Path) -> None
 
 
 @pytest.fixture
-def troubled(make_neardup: Make, tmp_path: Path) -> tuple[Neardup, int]:
-    """The samples with a row that is none, and a page that cannot be read; and that page's story."""
+def with_bad_rows(make_neardup: Make, tmp_path: Path) -> tuple[Neardup, int]:
+    """The command on the samples with an invalid row and an unreadable page, and the id of that page's story."""
     stories = Path(shutil.copytree(SAMPLES / "stories", tmp_path / "stories"))
     page = next(stories.rglob("*.html"))
     page.unlink()
@@ -90,8 +90,8 @@ def troubled(make_neardup: Make, tmp_path: Path) -> tuple[Neardup, int]:
     return make_neardup(config), int(page.stem)
 
 
-def test_a_line_of_a_run_names_it_and_one_about_a_story_names_that(troubled: tuple[Neardup, int]) -> None:
-    neardup, unread = troubled
+def test_log_lines_name_their_run_and_story(with_bad_rows: tuple[Neardup, int]) -> None:
+    neardup, unread = with_bad_rows
     for run in (1, 2):
         lines = lines_of(neardup("backfill").err)
         assert {line["run"] for line in lines} == {run}
@@ -102,7 +102,7 @@ def test_a_line_of_a_run_names_it_and_one_about_a_story_names_that(troubled: tup
         assert set(tried) == {unread}
 
 
-def test_full_buckets_are_told_once_a_language(make_neardup: Make, tmp_path: Path) -> None:
+def test_full_buckets_are_logged_once_per_language(make_neardup: Make, tmp_path: Path) -> None:
     with (SAMPLES / "manifest.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     lines = ["id,language,path"]
@@ -112,20 +112,20 @@ def test_full_buckets_are_told_once_a_language(make_neardup: Make, tmp_path: Pat
     manifest.write_text("\n".join(lines) + "\n", encoding="utf-8")
     neardup = make_neardup(embedded(manifest=manifest) + "[detection]\nmax_bucket = 1\n")
     ended = neardup("backfill", NEARDUP_RUN__BATCH="16")
-    told = Counter(line["language"] for line in lines_of(ended.err) if line["event"] == "max_bucket reached")
-    assert told == Counter({row["language"] for row in rows}), ended.err
+    logged = Counter(line["language"] for line in lines_of(ended.err) if line["event"] == "max_bucket reached")
+    assert logged == Counter({row["language"] for row in rows}), ended.err
 
 
-def test_on_a_terminal_lines_are_for_people(troubled: tuple[Neardup, int]) -> None:
-    neardup, _ = troubled
+def test_log_lines_on_a_terminal_are_readable_text(with_bad_rows: tuple[Neardup, int]) -> None:
+    neardup, _ = with_bad_rows
     command = ["script", "-qec", shlex.join(neardup.command("backfill")), "/dev/null"]
     done = subprocess.run(command, env=neardup.env, capture_output=True, text=True, check=False)
-    said = [line for line in done.stdout.splitlines() if "dead-lettered" in line and "reason" in line]
-    assert len(said) == 2, done.stdout
+    lines = [line for line in done.stdout.splitlines() if "dead-lettered" in line and "reason" in line]
+    assert len(lines) == 2, done.stdout
     assert not any(line.lstrip().startswith("{") for line in done.stdout.splitlines())
 
 
-def test_in_the_journal_the_last_line_is_an_object_too(neardup: Neardup) -> None:
+def test_the_final_error_in_the_journal_is_json(neardup: Neardup) -> None:
     ended = neardup("backfill", NEARDUP_CONTENT__URL="file:/nowhere", JOURNAL_STREAM="8:15")
     [line] = lines_of(ended.err)
     assert (ended.code, line["event"], line["run"]) == (1, "failed", 1)

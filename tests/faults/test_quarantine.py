@@ -1,4 +1,4 @@
-"""A page that kills is read twice and then no more, and nobody who was in hand beside it pays for it."""
+"""A page that kills its reader is read twice and then quarantined; stories read beside it are not affected."""
 
 import csv
 import os
@@ -24,14 +24,14 @@ from tests.support.builders import commit, fingerprint_of
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import BUCKET, PATHS, Bed, listed_letters
 from tests.support.faults.fault_proxy import Fault, Proxy
-from tests.support.faults.fault_table import Agree
+from tests.support.faults.fault_table import AssertSameState
 from tests.support.languages import TAMIL
 from tests.support.paths import ROOT, SAMPLES
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)
 KILLER = 4104000
-# Runs at the start of every process that finds it on its path: the page of this story ends the one that parses it.
+# Python runs this at the start of a process that has it on its path; the poisoned page kills the process parsing it.
 SITECUSTOMIZE = """
 import os, signal, sys
 if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
@@ -39,7 +39,7 @@ if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
     parse = reader_process.text_of
     def text_of(page, extraction):
         if b"POISON" in page.body:
-            {crime}
+            {effect}
         return parse(page, extraction)
     reader_process.text_of = text_of
 """
@@ -49,9 +49,9 @@ RAISES = "raise RecursionError('too deep')"
 
 @pytest.fixture
 def poisoned(make_neardup: Make, tmp_path: Path) -> Callable[[str], Neardup]:
-    """The samples as files, one of them poison."""
+    """The samples as files; one page has the given effect on the process that parses it."""
 
-    def make(crime: str) -> Neardup:
+    def make(effect: str) -> Neardup:
         pages = tmp_path / "pages"
         for path in (SAMPLES / "stories").rglob("*.html"):
             copy = pages / path.relative_to(SAMPLES / "stories")
@@ -60,7 +60,7 @@ def poisoned(make_neardup: Make, tmp_path: Path) -> Callable[[str], Neardup]:
         page = pages / "TAMIL" / f"{KILLER}.html"
         page.write_bytes(page.read_bytes() + b"<!-- POISON -->")
         (tmp_path / "site").mkdir()
-        (tmp_path / "site" / "sitecustomize.py").write_text(SITECUSTOMIZE.format(crime=crime))
+        (tmp_path / "site" / "sitecustomize.py").write_text(SITECUSTOMIZE.format(effect=effect))
         neardup = make_neardup(embedded(stories=pages))
         neardup.env["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "site"), str(ROOT)])
         return neardup
@@ -68,32 +68,34 @@ def poisoned(make_neardup: Make, tmp_path: Path) -> Callable[[str], Neardup]:
     return make
 
 
-def cure(neardup: Neardup) -> None:
-    """The program that is no longer killed by it."""
+def use_normal_program(neardup: Neardup) -> None:
+    """Run neardup without the poisoned parser from now on."""
     neardup.env["PYTHONPATH"] = str(ROOT)
 
 
-def test_a_page_that_kills_is_quarantined_and_its_neighbours_are_read(
-    poisoned: Callable[[str], Neardup], make_neardup: Make, agree: Agree
+def test_a_page_that_kills_is_quarantined_alone(
+    poisoned: Callable[[str], Neardup], make_neardup: Make, assert_same_state: AssertSameState
 ) -> None:
     neardup = poisoned(DIES)
     ended = neardup("backfill", "--json")
     assert ended.facts["fingerprinted"] == STORIES - 1, ended.err
     assert ended.facts["dead_lettered"] == {"quarantined": 1}
-    assert ended.err.count("a reader process died") == 2, "read twice, and then no more"
+    assert ended.err.count("a reader process died") == 2, "the page was not read exactly twice"
     again = neardup("backfill", "--json")
-    assert again.facts["dead_lettered"] == {"quarantined": 1}, "it stays in quarantine"
+    assert again.facts["dead_lettered"] == {"quarantined": 1}, "the page left quarantine"
     assert "a reader process died" not in again.err
-    assert neardup("retry", "--json").facts["listed"] == 0, "it is left alone by a retry that does not name it"
+    assert neardup("retry", "--json").facts["listed"] == 0, "a retry read a quarantined page that it did not name"
     named = neardup("retry", str(KILLER), "--json")
     assert named.facts["dead_lettered"] == {"quarantined": 1}
-    assert named.err.count("a reader process died") == 2, "two tries settle it"
-    cure(neardup)
+    assert named.err.count("a reader process died") == 2, "the named page was not tried twice"
+    use_normal_program(neardup)
     assert neardup("retry", "--reason", "quarantined", "--json").facts["fingerprinted"] == 1
     assert listed_letters(neardup) == {"by_reason": {}, "dead_letters": []}
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0
-    agree("a page that kills who reads it", 4, 4, Bed(neardup.folder).state(), Bed(whole.folder).state())
+    assert_same_state(
+        "a page that kills its reader process", 4, 4, Bed(neardup.folder).state(), Bed(whole.folder).state()
+    )
 
 
 def test_an_edited_story_leaves_quarantine(poisoned: Callable[[str], Neardup], tmp_path: Path) -> None:
@@ -121,11 +123,11 @@ def test_a_story_whose_processing_raises_is_tried_twice(poisoned: Callable[[str]
     assert ended.err.count("RecursionError: too deep") >= 2
     [letter] = listed_letters(neardup)["dead_letters"]
     assert (letter["key"], letter["error"]) == (str(KILLER), "RecursionError: too deep")
-    cure(neardup)
+    use_normal_program(neardup)
     assert neardup("retry", "--json").facts["fingerprinted"] == 1
 
 
-async def test_a_story_whose_processing_raised_once_is_well() -> None:
+async def test_a_story_whose_processing_raised_once_is_fingerprinted() -> None:
     answers: list[PageResult | Exception] = [
         RecursionError("too deep"),
         PageFingerprinted(fingerprint_of(bytes(16)), None, 0),
@@ -147,11 +149,11 @@ async def test_a_story_whose_processing_raised_once_is_well() -> None:
 # A story that was in flight when the daemon died.
 
 
-HELD = f"/{BUCKET}/TAMIL/{KILLER}.html"
+SLOW_PAGE = f"/{BUCKET}/TAMIL/{KILLER}.html"
 
 
 @contextmanager
-def at_work(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
+def backfilling(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
     command = neardup.command("backfill")
     with subprocess.Popen(command, cwd=neardup.folder, env=neardup.env, stderr=subprocess.PIPE, text=True) as process:
         yield process
@@ -159,24 +161,24 @@ def at_work(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
 
 
 def kill_in_flight(neardup: Neardup, proxy: Proxy) -> None:
-    """SIGKILL for the daemon once the held story has been in flight for long enough to be suspected."""
-    before = proxy.asked[HELD]
+    """Kill the daemon once the story of the slow page has been in flight long enough to be suspected."""
+    before = proxy.requests[SLOW_PAGE]
 
     @stamina.retry(on=AssertionError, timeout=60, wait_initial=0.05, wait_max=0.05, attempts=None)
     def wait_for_suspicion() -> None:
-        assert proxy.asked[HELD] > before
+        assert proxy.requests[SLOW_PAGE] > before
         words = memoryview((neardup.folder / "neardup.db.reading").read_bytes()).cast("Q")
-        held = zip(words[1::2], words[2::2], strict=True)
-        assert any(who == KILLER + 1 and words[0] - since >= SUSPICIOUS_NS for who, since in held)
+        slots = zip(words[1::2], words[2::2], strict=True)
+        assert any(slot == KILLER + 1 and words[0] - since >= SUSPICIOUS_NS for slot, since in slots)
 
-    with at_work(neardup) as process:
+    with backfilling(neardup) as process:
         wait_for_suspicion()
         process.send_signal(signal.SIGKILL)
         assert process.wait(30) == -signal.SIGKILL
 
 
-def test_a_story_in_flight_at_two_deaths_of_the_daemon_is_quarantined(served: Neardup, proxy: Proxy) -> None:
-    proxy.plan({HELD: [Fault.SILENT, Fault.SILENT]})
+def test_a_story_in_flight_at_two_deaths_is_quarantined(served: Neardup, proxy: Proxy) -> None:
+    proxy.plan({SLOW_PAGE: [Fault.SILENT, Fault.SILENT]})
     kill_in_flight(served, proxy)
     kill_in_flight(served, proxy)
     ended = served("backfill", "--json")
@@ -184,25 +186,25 @@ def test_a_story_in_flight_at_two_deaths_of_the_daemon_is_quarantined(served: Ne
     [letter] = listed_letters(served)["dead_letters"]
     assert (letter["key"], letter["reason"]) == (str(KILLER), "quarantined")
     assert "2 deaths of the daemon" in str(letter["error"])
-    assert sum(served("status", "--json").facts["stories"].values()) == STORIES - 1, "and nobody else"
+    assert sum(served("status", "--json").facts["stories"].values()) == STORIES - 1, "another story was lost"
     assert served("retry", str(KILLER), "--json").facts["fingerprinted"] == 1
     assert served("backfill", "--json").facts["dead_lettered"] == {}
 
 
 def test_a_story_in_flight_at_one_death_is_read(
-    served: Neardup, proxy: Proxy, make_neardup: Make, agree: Agree
+    served: Neardup, proxy: Proxy, make_neardup: Make, assert_same_state: AssertSameState
 ) -> None:
-    proxy.plan({HELD: [Fault.SILENT]})
+    proxy.plan({SLOW_PAGE: [Fault.SILENT]})
     kill_in_flight(served, proxy)
     ended = served("backfill", "--json")
     assert ended.facts["dead_lettered"] == {}, ended.err
     assert sum(served("status", "--json").facts["stories"].values()) == STORIES
     with closing(sqlite3.connect(served.ledger)) as db:
-        assert dead_letters.suspects(db) == {}, "it had its outcome"
+        assert dead_letters.suspects(db) == {}, "a story with an outcome is still suspected"
     assert not (served.folder / "neardup.db.reading").exists()
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0
-    agree("SIGKILL while a page is read for long", 1, 1, Bed(served.folder).state(), Bed(whole.folder).state())
+    assert_same_state("SIGKILL while a slow page is read", 1, 1, Bed(served.folder).state(), Bed(whole.folder).state())
 
 
 async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
@@ -210,8 +212,8 @@ async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
     await ledger.do(dead_letters.suspect, [1])
     await ledger.do(commit, DeadLettered(Story(2, TAMIL), Dead.QUARANTINED, "why"))
 
-    async def read(story: Story, _: str | None, **how: Any) -> PageResult:
-        alone[story.id] = how["alone"]
+    async def read(story: Story, _: str | None, **options: Any) -> PageResult:
+        alone[story.id] = options["alone"]
         return NotModified()
 
     async with Quarantine(ledger, read, 2, retry=True) as quarantine:
@@ -221,22 +223,22 @@ async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
     assert alone == {1: True, 2: True, 3: False}
 
 
-def test_who_had_just_come_is_no_suspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_story_that_has_just_begun_is_not_suspected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ledger = [0], tmp_path / "neardup.db"
     monkeypatch.setattr("neardup.pages.in_flight.time.monotonic_ns", lambda: clock[0])
     largest = 2**63 - 1
     with ExitStack() as stack:
-        died = InFlight(ledger, 4)
-        stack.enter_context(died.reading(0))
-        with died.reading(7):
+        killed = InFlight(ledger, 4)
+        stack.enter_context(killed.reading(0))
+        with killed.reading(7):
             pass
         clock[0] += SUSPICIOUS_NS // 2
-        stack.enter_context(died.reading(largest))
+        stack.enter_context(killed.reading(largest))
         clock[0] += SUSPICIOUS_NS // 2
-        died.beat()
+        killed.beat()
         held = ledger.with_name("neardup.db.reading").read_bytes()
-    assert InFlight(ledger, 4).suspects == [], "who has been read is not there"
+    assert InFlight(ledger, 4).suspects == [], "a story that was read is still recorded"
     for data, most, left in ((held, 2, [0]), (held + b"xyz", 9, [0]), (held[:-3], 9, []), (b"", 1, [])):
         ledger.with_name("neardup.db.reading").write_bytes(data)
         assert InFlight(ledger, most).suspects == left
-        assert InFlight(ledger, most).suspects == [], "once for one death"
+        assert InFlight(ledger, most).suspects == [], "one death counted twice"

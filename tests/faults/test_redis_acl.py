@@ -1,4 +1,4 @@
-"""What deploy/redis.acl grants is enough for every command, and no more than they and the runbook use."""
+"""deploy/redis.acl grants exactly what the commands and the runbook use."""
 
 import re
 from collections.abc import Callable
@@ -27,21 +27,21 @@ COMMANDS = (
     ("doctor",),
     ("backfill", "--fresh"),
 )
-OF_ALL_CLIENTS = {"ping", "unwatch", "discard"}
+USED_BY_ALL_CLIENTS = {"ping", "unwatch", "discard"}
 
 
 def granted() -> set[str]:
     return set(re.findall(r" \+([a-z|]+)", ACL))
 
 
-def of_the_runbook() -> set[str]:
-    """What an operator types into redis-cli."""
+def used_by_runbook() -> set[str]:
+    """The Redis commands that an operator types into redis-cli."""
     runbook = (ROOT / "deploy" / "RUNBOOK.md").read_text(encoding="utf-8")
     typed = [line.split(".sock ")[1].split() for line in runbook.splitlines() if line.startswith("redis-cli")]
     return {words[0] if words[0] in granted() else "|".join(words[:2]) for words in typed}
 
 
-def test_every_command_works_with_what_is_granted_and_all_of_it_is_used(tmp_path: Path, make_neardup: Make) -> None:
+def test_the_granted_commands_suffice_and_are_all_used(tmp_path: Path, make_neardup: Make) -> None:
     used = set[str]()
     for layout in ("documented", "compact"):
         folder = tmp_path / f"redis {layout}"
@@ -54,8 +54,8 @@ def test_every_command_works_with_what_is_granted_and_all_of_it_is_used(tmp_path
                 ended = neardup(*command, NEARDUP_INDEX__LAYOUT=layout)
                 assert ended.code == 0, f"{command}: {ended.err}"
             used |= {name.removeprefix("cmdstat_") for name in client.info("commandstats")}
-    assert granted() - OF_ALL_CLIENTS - of_the_runbook() <= used, "more is granted than is used"
-    assert of_the_runbook() <= granted(), "the runbook asks for what is not granted"
+    assert granted() - USED_BY_ALL_CLIENTS - used_by_runbook() <= used, "some granted commands are never used"
+    assert used_by_runbook() <= granted(), "the runbook uses commands that are not granted"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A Redis that loses data between two messages, wholly or back to an older state, and answers the next one."""
+"""Redis loses all data or returns to an older state between two commands, and answers the next command."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -25,76 +25,76 @@ from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 
-from tests.support.builders import fingerprint_of, held_as_changes
+from tests.support.builders import fingerprint_of, stories_as_changes
 from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import CHAOS, Row
 from tests.support.languages import CODES, HINDI, TAMIL
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 VERSION = "v"
-STRIDE = 1 if CHAOS > 1 else 11  # from message to message, of the hundred that a build takes
-LAST = 8  # messages of a build, by which it comes to count
-MESSAGES = 16  # more than a replay takes
+STRIDE = 1 if CHAOS > 1 else 11  # between the messages tested, of about 100 that a build sends
+LAST = 8  # messages at the end of a build, each of which is tested
+MESSAGES = 16  # more than a replay sends
 Work = Callable[[Ledger, Index], Awaitable[None]]
 
 
 class Loss:
-    """Loses what a Redis holds before the nth message to it: all, or what came since message nth // 2.
+    """Drops the data of a Redis before the nth message: all of it, or what was written since message nth // 2.
 
-    Not `armed` it counts from the end of the next clear: that takes too little time for a Redis to come back in.
+    Unless `armed`, it starts counting after the next clear, which is too short for a Redis to restart in.
     """
 
-    def __init__(self, url: str, *, wholly: bool) -> None:
+    def __init__(self, url: str, *, everything: bool) -> None:
         self._client: Any = redis.Redis.from_url(url)
-        self.url, self.wholly = url, wholly
+        self.url, self.everything = url, everything
         self.armed = False
-        self._before: dict[bytes, bytes] = {}
+        self._saved: dict[bytes, bytes] = {}
         self.nth = self.sent = 0
 
     def arm(self, nth: int) -> None:
         self.nth, self.sent, self.armed = nth, 0, True
-        self._keep()
+        self._snapshot()
 
     def message(self) -> None:
         self.sent += self.armed
         if self.sent == self.nth // 2:
-            self._keep()
+            self._snapshot()
         if self.sent == self.nth:
             self._client.flushall()
-            for key, value in self._before.items():
+            for key, value in self._saved.items():
                 self._client.restore(key, 0, value)
 
-    def _keep(self) -> None:
-        if not self.wholly:
-            self._before = {key: self._client.dump(key) for key in self._client.scan_iter(count=5000)}
+    def _snapshot(self) -> None:
+        if not self.everything:
+            self._saved = {key: self._client.dump(key) for key in self._client.scan_iter(count=5000)}
 
     def close(self) -> None:
         self._client.close()
 
 
-@pytest.fixture(params=[True, False], ids=["wholly", "back to an older state"])
+@pytest.fixture(params=[True, False], ids=["everything", "back to an older state"])
 def loss(request: pytest.FixtureRequest, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loss]:
-    made = Loss(redis_url, wholly=request.param)
+    loss = Loss(redis_url, everything=request.param)
     send, clear = AbstractConnection.send_packed_command, RedisIndex.clear
 
     async def cleared(self: RedisIndex, *about: Any) -> None:
         await clear(self, *about)
-        if not made.armed:
-            made.arm(made.nth)
+        if not loss.armed:
+            loss.arm(loss.nth)
 
     async def sent(self: AbstractConnection, command: bytes, check_health: bool = True) -> None:
-        made.message()
+        loss.message()
         await send(self, command, check_health)
 
     monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
     monkeypatch.setattr(RedisIndex, "clear", cleared)
     monkeypatch.setattr(index_sync, "REPLAY_CHANGES", 3)
-    yield made
-    made.close()
+    yield loss
+    loss.close()
 
 
 async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
-    """Stories of two languages, and their texts."""
+    """Commit stories (id, number of its text) of two languages."""
     outcomes: list[Outcome] = [
         Fingerprinted(
             Story(n, TAMIL if n % 2 else HINDI),
@@ -130,27 +130,27 @@ def writer_of(ledger: Ledger, index: Index) -> Writer:
 
 
 async def look_up(ledger: Ledger, index: Index) -> None:
-    """By several at a time."""
+    """Look up all stories in BATCHES lookups at once."""
     await catch_up(index, ledger, VERSION)
     writer = writer_of(ledger, index)
     await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(MAX_BATCHES)))
 
 
 async def assert_all_found(writer: Writer, ledger: Ledger, index: Index) -> None:
-    """All that the ledger holds is found, by whatever has the same fingerprints, or it is known to be unseen."""
-    probes = [change.new for change in await ledger.do(held_as_changes) if change.new]
-    applied, found = await writer._look_up(index, probes)
-    held: list[Change] = await ledger.do(held_as_changes)
-    for probe, one in zip(probes, found, strict=True):
+    """Each probe finds all stories with its fingerprints, up to the last change that the lookup claims to have seen."""
+    probes = [change.new for change in await ledger.do(stories_as_changes) if change.new]
+    applied, results = await writer._look_up(index, probes)
+    held: list[Change] = await ledger.do(stories_as_changes)
+    for probe, result in zip(probes, results, strict=True):
         for change in held:
             if change.new == probe and change.number <= applied:
-                assert change.number in one.numbers, f"story {change.story_id} is not found by its signature"
-                by_id = change.story_id in one.ids or not hasattr(index, "_sinter")
+                assert change.number in result.numbers, f"story {change.story_id} is not found by its signature"
+                by_id = change.story_id in result.ids or not hasattr(index, "_sinter")
                 assert by_id, f"story {change.story_id} is not found by its SimHash"
 
 
 async def until_it_works(work: Work, ledger: Ledger, index: Index) -> None:
-    """As a run does, which waits."""
+    """Repeat `work` while Redis fails, as a waiting run does."""
     while True:
         with suppress(Transient):
             return await work(ledger, index)
@@ -158,16 +158,16 @@ async def until_it_works(work: Work, ledger: Ledger, index: Index) -> None:
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])
 @pytest.mark.parametrize("work", [replay, build, look_up])
-def test_whatever_is_lost_before_whichever_message_is_noticed_and_healed(
-    work: Work, layout: Layout, loss: Loss, tmp_path: Path, tell: Callable[[Row], None]
+def test_any_loss_is_noticed_and_repaired(
+    work: Work, layout: Layout, loss: Loss, tmp_path: Path, record_row: Callable[[Row], None]
 ) -> None:
-    async def play() -> int:
+    async def scenario() -> int:
         times = 0
         ledger, index = Ledger(tmp_path / "l.db"), await open_redis(loss.url, BANDINGS, CODES, layout)
         try:
             await commit(ledger, *((n, n) for n in range(1, 8)))
             loss.arm(0)
-            loss.armed = loss.wholly or work is not build
+            loss.armed = loss.everything or work is not build
             await rebuild(index, ledger, VERSION)
             messages, nth = loss.sent, 0
             while loss.sent >= nth:
@@ -175,7 +175,7 @@ def test_whatever_is_lost_before_whichever_message_is_noticed_and_healed(
                 await rebuild(index, ledger, VERSION)
                 await commit(ledger, (1, 100 + nth), (2, 3), (3, 2), (100 + nth % 2, 5), (200, 6))
                 loss.arm(nth)
-                loss.armed = loss.wholly or work is not build
+                loss.armed = loss.everything or work is not build
                 await until_it_works(work, ledger, index)
                 sent = loss.sent
                 await catch_up(index, ledger, VERSION)
@@ -188,14 +188,14 @@ def test_whatever_is_lost_before_whichever_message_is_noticed_and_healed(
             ledger.close()
         return times
 
-    times = asyncio.run(play())
-    assert times > 5, "something is to be lost"
-    what = "all data lost" if loss.wholly else "back to an older state"
-    tell(Row(f"Redis: {what} between two messages", times, 0, 0, 0, ()))
+    times = asyncio.run(scenario())
+    assert times > 5, "too few losses were injected"
+    label = "all data lost" if loss.everything else "back to an older state"
+    record_row(Row(f"Redis: {label} between two commands", times, 0, 0, 0, ()))
 
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])
-def test_changes_come_whole_or_not_at_all_before_whichever_message_the_connection_is_lost(
+def test_a_cut_connection_applies_changes_wholly_or_not(
     layout: Layout, redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     send, left = AbstractConnection.send_packed_command, -1
@@ -204,10 +204,10 @@ def test_changes_come_whole_or_not_at_all_before_whichever_message_the_connectio
         nonlocal left
         left -= 1
         if left == 0:
-            raise redis.ConnectionError("it is cut")
+            raise redis.ConnectionError("connection cut")
         await send(self, command, check_health)
 
-    async def play() -> None:
+    async def scenario() -> None:
         nonlocal left
         ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
         try:
@@ -223,4 +223,4 @@ def test_changes_come_whole_or_not_at_all_before_whichever_message_the_connectio
             ledger.close()
 
     monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
-    asyncio.run(play())
+    asyncio.run(scenario())

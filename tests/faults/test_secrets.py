@@ -1,4 +1,4 @@
-"""Secrets come in by the environment, and come out nowhere, whatever fails: not in lines, files, `status` or `ps`."""
+"""Secrets from the environment appear nowhere, whatever fails: not in logs, files, `status` or `ps`."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -19,8 +19,8 @@ COMMANDS = (("backfill",), ("status",), ("status", "--json"), ("doctor",), ("dea
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
-    with served_samples() as made:
-        yield made
+    with served_samples() as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def redis_path(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def neardup(make_neardup: Make, proxy: Proxy, redis_path: Path) -> Neardup:
-    made = make_neardup(configuration(proxy.endpoint))
-    made.env.update(
+    neardup = make_neardup(configuration(proxy.endpoint))
+    neardup.env.update(
         {
             "AWS_ACCESS_KEY_ID": "known",
             "AWS_SECRET_ACCESS_KEY": "hidden-aws-key",
@@ -41,11 +41,11 @@ def neardup(make_neardup: Make, proxy: Proxy, redis_path: Path) -> Neardup:
             "NEARDUP_EXPORT__WEBHOOK": f"http://127.0.0.1:{free_port()}/hidden-webhook",
         }
     )
-    return made
+    return neardup
 
 
-def assert_hidden(said: str) -> None:
-    assert not [secret for secret in SECRETS if secret in said], said
+def assert_hidden(text: str) -> None:
+    assert not [secret for secret in SECRETS if secret in text], text
 
 
 def assert_hidden_in_files(folder: Path) -> None:
@@ -54,8 +54,8 @@ def assert_hidden_in_files(folder: Path) -> None:
             assert_hidden(path.read_bytes().decode("latin-1"))
 
 
-def well(neardup: Neardup, _: Proxy) -> None:
-    """All but the webhook answers."""
+def without_trouble(neardup: Neardup, _: Proxy) -> None:
+    """Everything but the webhook answers."""
 
 
 def refused_by_the_store(_: Neardup, proxy: Proxy) -> None:
@@ -80,9 +80,9 @@ def with_a_short_token(neardup: Neardup, _: Proxy) -> None:
 
 @pytest.mark.parametrize(
     "trouble",
-    [well, refused_by_the_store, refused_by_redis, without_redis, with_a_wrong_url, with_a_short_token],
+    [without_trouble, refused_by_the_store, refused_by_redis, without_redis, with_a_wrong_url, with_a_short_token],
 )
-def test_no_command_tells_a_secret(trouble: Callable[[Neardup, Proxy], None], neardup: Neardup, proxy: Proxy) -> None:
+def test_no_command_prints_a_secret(trouble: Callable[[Neardup, Proxy], None], neardup: Neardup, proxy: Proxy) -> None:
     trouble(neardup, proxy)
     codes = set()
     for command in COMMANDS:
@@ -90,7 +90,7 @@ def test_no_command_tells_a_secret(trouble: Callable[[Neardup, Proxy], None], ne
         assert "Traceback" not in ended.err, ended.err
         assert_hidden(ended.out + ended.err)
         codes.add(ended.code)
-    assert codes - {0} or trouble is well, "nothing failed"
+    assert codes - {0} or trouble is without_trouble, "nothing failed"
     assert_hidden_in_files(neardup.folder)
 
 
@@ -105,5 +105,5 @@ def test_ps_shows_no_secret(neardup: Neardup) -> None:
                 except OSError:
                     continue
     assert run.returncode == 0
-    assert any("neardup.pages.reader_process" in line for line in shown), "its reading processes were not seen"
+    assert any("neardup.pages.reader_process" in line for line in shown), "no reader process was seen"
     assert_hidden("".join(shown))

@@ -1,5 +1,5 @@
-"""Whatever the object store does: listed = fingerprinted + skipped + dead-lettered, or the run ends with one line;
-and once the store is well, `daily` and `retry` bring about what would be there had nothing happened.
+"""Object store faults: listed = fingerprinted + skipped + dead-lettered, or the run ends with one error line; once the
+store has recovered, `daily` and `retry` lead to the undisturbed state.
 """
 
 import json
@@ -26,11 +26,11 @@ from tests.support.builders import worker_of
 from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, in_this_process, served_samples
 from tests.support.faults.fault_proxy import Fault, Proxy
-from tests.support.faults.fault_table import CHAOS, Agree
+from tests.support.faults.fault_table import CHAOS, AssertSameState
 from tests.support.languages import HINDI
 
 Make = Callable[..., Neardup]
-PASSING = [
+TRANSIENT = [
     Fault.INTERNAL,
     Fault.SLOW_DOWN,
     Fault.TRUNCATED,
@@ -39,7 +39,7 @@ PASSING = [
     Fault.SILENT,
     Fault.STUCK,
 ]
-OF_A_PAGE = [*PASSING, Fault.DENIED, Fault.NOT_FOUND, Fault.WRONG_ETAG, Fault.NONE]
+PAGE_FAULTS = [*TRANSIENT, Fault.DENIED, Fault.NOT_FOUND, Fault.WRONG_ETAG, Fault.NONE]
 SLOW = {Fault.SILENT, Fault.STUCK}
 STORIES = len(PATHS)
 SAMPLE = Story(4100000, HINDI)
@@ -48,13 +48,13 @@ SAMPLE_PATH = f"/{BUCKET}/HINDI/4100000.html"
 
 @pytest.fixture(scope="module")
 def proxy() -> Iterator[Proxy]:
-    with served_samples() as made, in_this_process():
-        yield made
+    with served_samples() as proxy, in_this_process():
+        yield proxy
 
 
 @pytest.fixture(scope="module")
 def undisturbed(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> State:
-    """The run that nothing happened to."""
+    """The state after a run without faults."""
     bed = Bed(tmp_path_factory.mktemp("undisturbed"))
     bed.configure(configuration(proxy.endpoint))
     proxy.plan({})
@@ -64,18 +64,18 @@ def undisturbed(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> State
 
 
 def no_two_missing(faults: list[Fault]) -> bool:
-    """A page that was read and then is said to be missing, twice in a row, is taken to be gone."""
+    """Exclude a page that is missing twice in a row: neardup would take it to be deleted."""
     return all({one, other} != {Fault.NOT_FOUND} for one, other in pairwise(faults))
 
 
-of_a_page = st.lists(st.sampled_from(OF_A_PAGE), max_size=2 * ATTEMPTS).filter(no_two_missing)
-mixtures = st.dictionaries(st.sampled_from(PATHS), of_a_page, max_size=20)
-of_all = st.sampled_from([{}, {}, {PATHS[40]: [Fault.EXPIRED]}, {PATHS[20]: [Fault.NO_BUCKET]}])
+page_faults = st.lists(st.sampled_from(PAGE_FAULTS), max_size=2 * ATTEMPTS).filter(no_two_missing)
+mixtures = st.dictionaries(st.sampled_from(PATHS), page_faults, max_size=20)
+store_faults = st.sampled_from([{}, {}, {PATHS[40]: [Fault.EXPIRED]}, {PATHS[20]: [Fault.NO_BUCKET]}])
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """A run, and what its requests meet."""
+    """A command, the faults of its requests for pages, and faults of the whole store."""
 
     command: str
     pages: dict[str, list[Fault]]
@@ -83,16 +83,18 @@ class Trouble:
     breaker_share: float
 
 
-GONE_FOR_A_MOMENT = {path: [Fault.NONE, Fault.NOT_FOUND] for path in PATHS}  # just when pairs are verified
+BRIEFLY_MISSING = {path: [Fault.NONE, Fault.NOT_FOUND] for path in PATHS}  # while pairs are verified
 troubles = st.builds(
-    Trouble, st.sampled_from(["backfill", "daily"]), mixtures, of_all, st.sampled_from([0.05, 1.0, 1.0])
+    Trouble, st.sampled_from(["backfill", "daily"]), mixtures, store_faults, st.sampled_from([0.05, 1.0, 1.0])
 )
 
 
 @settings(deadline=None, max_examples=8 * CHAOS, suppress_health_check=list(HealthCheck))
 @given(troubles)
-@example(Trouble("backfill", GONE_FOR_A_MOMENT, {}, 1.0))
-def test_any_mixture_of_faults_costs_no_story(proxy: Proxy, undisturbed: State, agree: Agree, trouble: Trouble) -> None:
+@example(Trouble("backfill", BRIEFLY_MISSING, {}, 1.0))
+def test_no_mixture_of_faults_loses_a_story(
+    proxy: Proxy, undisturbed: State, assert_same_state: AssertSameState, trouble: Trouble
+) -> None:
     injected = Counter(proxy.injected)
     with TemporaryDirectory() as folder:
         bed = Bed(Path(folder))
@@ -108,22 +110,22 @@ def test_any_mixture_of_faults_costs_no_story(proxy: Proxy, undisturbed: State, 
         if counts is not None:
             assert counts.listed == STORIES
             missing = Counter({"missing": counts.skipped["missing"]})
-            assert letters(bed.ledger) == counts.dead_lettered + missing, "each is on record"
+            assert dead_letters(bed.ledger) == counts.dead_lettered + missing, "some dead letters were not recorded"
         assert "\n" not in str(stop)
         proxy.plan({})
         if stop is not None:
             bed.run(trouble.command)
         bed.run("daily")
         retried = bed.run("retry", dead_letters=Choice()).counts
-        assert not retried.dead_lettered, "the store is well"
-        assert letters(bed.ledger) == Counter(), "all that was on record has recovered"
+        assert not retried.dead_lettered, "a retry failed without a fault"
+        assert dead_letters(bed.ledger) == Counter(), "some dead letters remain"
         assert bed.state() == undisturbed
         for fault, n in (proxy.injected - injected).items():
             if fault is not Fault.NONE:
-                agree(f"store: {fault}", n, n, bed.state(), undisturbed)
+                assert_same_state(f"store: {fault}", n, n, bed.state(), undisturbed)
 
 
-def letters(ledger: Path) -> Counter[str]:
+def dead_letters(ledger: Path) -> Counter[str]:
     with closing(sqlite3.connect(ledger)) as db:
         return Counter(dict(db.execute("SELECT reason, count(*) FROM dead_letters GROUP BY reason")))
 
@@ -141,41 +143,41 @@ async def outcome(proxy: Proxy, *faults: Fault) -> Outcome:
 REASONS = {Fault.SLOW_DOWN: "slow_down", Fault.SILENT: "timeout", Fault.STUCK: "timeout"}
 
 
-@pytest.mark.parametrize("fault", PASSING)
-async def test_what_passes_is_tried_again_under_its_name(proxy: Proxy, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", TRANSIENT)
+async def test_a_transient_fault_is_retried_and_counted(proxy: Proxy, fault: Fault) -> None:
     reason = REASONS.get(fault, "store_error")
     before, plain = retries(reason), await outcome(proxy)
-    made = await outcome(proxy, *[fault] * (ATTEMPTS - 1))
-    assert isinstance(made, Fingerprinted) and made == plain
+    result = await outcome(proxy, *[fault] * (ATTEMPTS - 1))
+    assert isinstance(result, Fingerprinted) and result == plain
     assert retries(reason) == before + ATTEMPTS - 1
 
 
-@pytest.mark.parametrize("fault", PASSING)
-async def test_what_does_not_pass_is_a_dead_letter(proxy: Proxy, fault: Fault) -> None:
-    made = await outcome(proxy, *[fault] * ATTEMPTS)
-    assert isinstance(made, DeadLettered) and made.reason is Dead.STORE_ERROR
-    assert made.error and "<?xml" not in made.error and "\n" not in made.error, made.error
+@pytest.mark.parametrize("fault", TRANSIENT)
+async def test_a_persistent_fault_makes_a_dead_letter(proxy: Proxy, fault: Fault) -> None:
+    result = await outcome(proxy, *[fault] * ATTEMPTS)
+    assert isinstance(result, DeadLettered) and result.reason is Dead.STORE_ERROR
+    assert result.error and "<?xml" not in result.error and "\n" not in result.error, result.error
 
 
-async def test_what_the_store_means_is_told(proxy: Proxy) -> None:
+async def test_the_answer_of_the_store_decides_the_outcome(proxy: Proxy) -> None:
     denied = await outcome(proxy, Fault.DENIED)
     assert isinstance(denied, DeadLettered) and denied.reason is Dead.FORBIDDEN
-    assert "(AccessDenied)" in denied.error, "S3 gives the reason in its XML"
+    assert "(AccessDenied)" in denied.error, "the reason from the XML of S3 is missing"
     assert await outcome(proxy, Fault.NOT_FOUND) == Skipped(SAMPLE, Skip.MISSING)
     right, wrong = await outcome(proxy), await outcome(proxy, Fault.WRONG_ETAG)
     assert isinstance(right, Fingerprinted) and isinstance(wrong, Fingerprinted)
-    assert wrong.fingerprint == right.fingerprint, "a wrong ETag costs a request the next time"
+    assert wrong.fingerprint == right.fingerprint, "a wrong ETag changed the fingerprint"
 
 
-# What speaks of all pages.  Processes, as they are deployed.
+# Faults of the whole store, with processes as they are deployed.
 
 
 def assert_one_line(ended: Ended, code: int, *words: str) -> None:
-    told_so = [line for line in ended.err.splitlines() if line.startswith("neardup: ")]
-    assert (ended.code, len(told_so)) == (code, 1), ended.err
+    errors = [line for line in ended.err.splitlines() if line.startswith("neardup: ")]
+    assert (ended.code, len(errors)) == (code, 1), ended.err
     assert "Traceback" not in ended.err
-    assert all(word in told_so[0] for word in words), told_so[0]
-    assert ended.err.strip().splitlines()[-1] == told_so[0]
+    assert all(word in errors[0] for word in words), errors[0]
+    assert ended.err.strip().splitlines()[-1] == errors[0]
 
 
 @pytest.fixture
@@ -193,52 +195,56 @@ def neardup(proxy: Proxy, make_neardup: Make, monkeypatch: pytest.MonkeyPatch) -
         (Fault.MOVED, (1, "in another region", "301 Moved Permanently (PermanentRedirect)")),
     ],
 )
-def test_a_refusal_of_everything_stops_the_run_at_once(  # noqa: PLR0917
+def test_a_refusal_of_all_pages_stops_the_run(  # noqa: PLR0917
     neardup: Neardup,
     proxy: Proxy,
     undisturbed: State,
-    agree: Agree,
+    assert_same_state: AssertSameState,
     fault: Fault,
     expected: tuple[int, str],
 ) -> None:
     proxy.always = lambda _: fault
     ended = neardup("backfill")
     assert_one_line(ended, *expected)
-    assert len(ended.err.strip().splitlines()) == 1, "nothing but that line"
+    assert len(ended.err.strip().splitlines()) == 1, "more than one line was printed"
     status = neardup("status", "--json").facts
     assert (status["watermark"], status["dead_letters"]) == (None, {})
     assert (status["runs"][0]["status"], status["running"]) == ("failed", None)
     proxy.plan({})
     assert neardup("backfill").code == 0
-    agree(f"store: {fault} for every page", 1, STORIES, Bed(neardup.folder).state(), undisturbed)
+    assert_same_state(f"store: {fault} for every page", 1, STORIES, Bed(neardup.folder).state(), undisturbed)
 
 
-def test_credentials_that_expire_on_the_way_cost_nothing(
-    neardup: Neardup, proxy: Proxy, undisturbed: State, agree: Agree
+def test_credentials_that_expire_during_the_run_lose_nothing(
+    neardup: Neardup, proxy: Proxy, undisturbed: State, assert_same_state: AssertSameState
 ) -> None:
     proxy.plan({})
-    proxy.always = lambda _: Fault.EXPIRED if sum(proxy.asked.values()) > before + 30 else Fault.NONE
-    before = sum(proxy.asked.values())
+    proxy.always = lambda _: Fault.EXPIRED if sum(proxy.requests.values()) > before + 30 else Fault.NONE
+    before = sum(proxy.requests.values())
     assert_one_line(neardup("backfill"), 75, "credentials have expired")
     assert neardup("status", "--json").facts["watermark"] is None
     proxy.plan({})
     left = STORIES - len(Bed(neardup.folder).state()["stories"])
     again = neardup("backfill", "--json")
     assert again.facts["status"] == "done"
-    agree("store: credentials expire midway", 1, left, Bed(neardup.folder).state(), undisturbed)
+    assert_same_state("store: credentials expire during the run", 1, left, Bed(neardup.folder).state(), undisturbed)
 
 
-def test_an_outage_opens_the_breaker(neardup: Neardup, proxy: Proxy, undisturbed: State, agree: Agree) -> None:
+def test_an_outage_opens_the_breaker(
+    neardup: Neardup, proxy: Proxy, undisturbed: State, assert_same_state: AssertSameState
+) -> None:
     proxy.plan({})
     proxy.always = lambda path: Fault.INTERNAL if PATHS.index(path) >= 20 else Fault.NONE
     ended = neardup("backfill", NEARDUP_RUN__BREAKER_AFTER="25")
     assert_one_line(ended, 75, "the object store failed at", "run.breaker_share", "500 Internal Server Error")
     status = neardup("status", "--json").facts
     assert status["watermark"] is None
-    assert sum(status["dead_letters"].values()) < STORIES - 20, "not all the rest was dead-lettered"
+    assert sum(status["dead_letters"].values()) < STORIES - 20, "the breaker opened too late"
     proxy.plan({})
     assert neardup("retry", "--json").facts["dead_lettered"] == {}
-    assert neardup("status", "--json").facts["watermark"] is None, "that is for those who list all"
+    assert neardup("status", "--json").facts["watermark"] is None, "a retry moved the watermark"
     assert neardup("backfill", "--json").facts["status"] == "done"
-    agree("store: outage, the breaker opens", 1, STORIES - 20, Bed(neardup.folder).state(), undisturbed)
+    assert_same_state(
+        "store: outage, the circuit breaker opens", 1, STORIES - 20, Bed(neardup.folder).state(), undisturbed
+    )
     assert json.loads(neardup("dead-letters", "--json").out) == {"by_reason": {}, "dead_letters": []}

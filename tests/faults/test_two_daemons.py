@@ -1,4 +1,4 @@
-"""A ledger has one daemon: a second one refuses and names the first, and takes over when that has died."""
+"""A ledger has one daemon: a second one refuses to start and names the first, and can start once that has died."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ from tests.support.servers import free_port
 from tests.support.service import running
 
 
-def test_the_second_names_the_first_and_takes_over_when_it_has_died(neardup: Neardup) -> None:
+def test_the_second_daemon_names_the_first_and_takes_over(neardup: Neardup) -> None:
     with running(neardup, f"127.0.0.1:{free_port()}") as (first, systemd):
         systemd.wait_for("STATUS=next run at")
         assert_one_line(neardup("run"), 75, f"the ledger has a daemon: neardup run, process {first.pid}, since 20")
@@ -21,13 +21,13 @@ def test_the_second_names_the_first_and_takes_over_when_it_has_died(neardup: Nea
         first.send_signal(signal.SIGKILL)
         first.wait()
         (neardup.folder / "notify.sock").unlink()
-        with running(neardup, f"127.0.0.1:{free_port()}") as (second, beside):
-            beside.wait_for("STATUS=next run at")
+        with running(neardup, f"127.0.0.1:{free_port()}") as (second, notifications):
+            notifications.wait_for("STATUS=next run at")
             second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0
 
 
-def test_under_systemd_the_refusal_is_an_object_like_the_other_lines(neardup: Neardup) -> None:
+def test_the_refusal_is_json_under_systemd(neardup: Neardup) -> None:
     with lock.only_daemon(neardup.ledger):
         ended = neardup("run", JOURNAL_STREAM="8:15")
     [line] = map(json.loads, ended.err.splitlines())
@@ -36,7 +36,7 @@ def test_under_systemd_the_refusal_is_an_object_like_the_other_lines(neardup: Ne
 
 
 def test_a_lock_whose_holder_cannot_be_named_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a full disk: the name cannot be written."""
+    """On a full disk the name of the holder cannot be written."""
     full = Path("/dev/full")
     monkeypatch.setattr(lock, "_path", lambda ledger, suffix: full)
     with pytest.raises(Fatal, match="cannot lock the ledger: /dev/full: "), lock.only_one(tmp_path / "l.db", "daily"):

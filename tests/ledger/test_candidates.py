@@ -11,7 +11,7 @@ from neardup.ledger import candidates, clusters, connect, flags, stories, transa
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Signals, Story, Verdict
 
-from tests.support.builders import fingerprint_of, flagged, judge_pending, matches
+from tests.support.builders import fingerprint_of, flag_pair, matches, verify_pending
 from tests.support.languages import HINDI
 
 ALIKE = bytes(64)
@@ -44,7 +44,7 @@ def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) ->
 
 def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, LESS)
-    judge_pending(db)
+    verify_pending(db)
     assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 1)
     [near_miss] = candidates.verified(db, 0, 2**62)
     assert near_miss.kind is None and 0.2 < (near_miss.signals.jaccard or 0) < 0.3
@@ -54,14 +54,14 @@ def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> 
 
 def test_pair_with_too_little_in_common_is_not_recorded(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, bytes(8) + b"\x01" * 56, None)
-    judge_pending(db)
+    verify_pending(db)
     assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 0)
     assert list(flags.select(db)) == []
 
 
 def test_near_misses_are_verified_again_and_flags_are_not(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, LESS)
-    judge_pending(db)
+    verify_pending(db)
     assert [row["kind"] for row in flags.select(db)] == ["similar"]
     db.execute("UPDATE flags SET estimated = 0")
     nominate(db, 0, [1, 2])
@@ -70,13 +70,13 @@ def test_near_misses_are_verified_again_and_flags_are_not(db: sqlite3.Connection
 
 def test_cap_leaves_out_no_flagged_pair(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, ALIKE)
-    judge_pending(db)
+    verify_pending(db)
     assert nominate(db, 0, [1, 2], most=1) == 0
 
 
 def test_estimated_flag_is_verified_again_and_may_be_withdrawn(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE)
-    judge_pending(db)
+    verify_pending(db)
     assert [row["estimated"] for row in flags.select(db)] == [1]
     nominate(db, 0, [1])
     [pair] = candidates.pending(db, BEFORE_ALL, 9)
@@ -107,7 +107,7 @@ def test_pending_candidates_are_read_in_pages(db: sqlite3.Connection) -> None:
 
 def test_what_if_reports_flags_of_other_thresholds(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, LESS)
-    judge_pending(db)
+    verify_pending(db)
     everything = (0, 2**62)
     same = what_if(db, Detection(), *everything)
     assert (same["pairs"], same["flags"], same["replayed"]) == (3, 1, 1)
@@ -133,7 +133,7 @@ def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> Non
         for n, jaccard in enumerate(scores):
             one = 10 * place + 2 * n + 1
             alike = Signals(64, False, jaccard, jaccard, jaccard, 9)
-            flagged(db, 1000 * one, 1000 * (one + 1), SIMILAR, signals=alike)
+            flag_pair(db, 1000 * one, 1000 * (one + 1), SIMILAR, signals=alike)
             [flag_id] = db.execute("SELECT max(flag_id) FROM flags").fetchone()
             verdicts.decide(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
     everything = (0, 2**62)
@@ -147,7 +147,7 @@ def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> Non
 
 def test_nomination_and_cluster_cost_is_independent_of_all_flags(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, ALIKE)
-    judge_pending(db)
+    verify_pending(db)
 
     def steps() -> int:
         """Of SQLite's machine, in hundreds, to nominate one pair and to find a cluster."""
@@ -162,10 +162,10 @@ def test_nomination_and_cluster_cost_is_independent_of_all_flags(db: sqlite3.Con
         nominate(db, 0, [1, 2])
         assert clusters.around(db, 0) is not None
         db.set_progress_handler(None, 0)
-        judge_pending(db)
+        verify_pending(db)
         return taken
 
     few = steps()
     for n in range(10, 2010, 2):
-        flagged(db, n, n + 1, EXACT)
+        flag_pair(db, n, n + 1, EXACT)
     assert steps() < 2 * few, "a query reads all flags: see its plan"

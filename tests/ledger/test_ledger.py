@@ -15,7 +15,7 @@ from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Skip, Skipped, Story
 
-from tests.support.builders import commit, judge_pending, made
+from tests.support.builders import commit, fingerprinted, verify_pending
 from tests.support.languages import HINDI
 
 
@@ -26,13 +26,13 @@ def db(tmp_path: Path) -> sqlite3.Connection:
 
 def test_failed_batch_leaves_no_trace(db: sqlite3.Connection) -> None:
     with pytest.raises(TypeError):
-        commit(db, made(1, 1), pairs={(1, object())})  # type: ignore[arg-type]
+        commit(db, fingerprinted(1, 1), pairs={(1, object())})  # type: ignore[arg-type]
     assert stories.known_many(db, [1]).get(1) is None
     assert changes.last_seq(db) == 0
 
 
 def test_removed_text_removes_its_fingerprint(db: sqlite3.Connection) -> None:
-    commit(db, made(1, 1))
+    commit(db, fingerprinted(1, 1))
     commit(db, Skipped(Story(1, HINDI), Skip.MISSING))
     assert stories.known_many(db, [1]).get(1) is not None, "a missing object says nothing of the text"
     commit(db, Skipped(Story(1, HINDI), Skip.EMPTY))
@@ -41,7 +41,7 @@ def test_removed_text_removes_its_fingerprint(db: sqlite3.Connection) -> None:
 
 
 def test_metadata_of_unchanged_story_is_updated(db: sqlite3.Connection) -> None:
-    commit(db, made(1, 1, updated_at=1))
+    commit(db, fingerprinted(1, 1, updated_at=1))
     commit(db, Skipped(Story(1, HINDI, title="new", updated_at=2), Skip.UNCHANGED, '"f"'))
     row = stories.describe(db, [1])[1]
     assert (row["title"], row["updated_at"], row["etag"]) == ("new", 2, '"f"')
@@ -49,35 +49,35 @@ def test_metadata_of_unchanged_story_is_updated(db: sqlite3.Connection) -> None:
 
 
 def test_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Connection) -> None:
-    commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
-    judge_pending(db)
+    commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
+    verify_pending(db)
     assert [row["story_id"] for row in flags.select(db)] == [2]
     flags.mark_exported(db, [1])
-    commit(db, made(2, 0xFFFF))
+    commit(db, fingerprinted(2, 0xFFFF))
     assert list(flags.select(db)) == []
-    commit(db, made(2, 1), pairs={(1, 2)})
-    judge_pending(db)
+    commit(db, fingerprinted(2, 1), pairs={(1, 2)})
+    verify_pending(db)
     assert [row["flag_id"] for row in flags.select(db)] == [1], "the flag is the same one, open again"
     assert [row["flag_id"] for row in flags.select(db, Selection(only_new=True))] == [1], "and news again"
 
 
 def test_assessment_of_an_old_text_is_dropped(db: sqlite3.Connection) -> None:
-    commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
+    commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
     assessed = [(pair, assess(pair, None, None, Thresholds())) for pair in candidates.pending(db, BEFORE_ALL, 9)]
-    commit(db, made(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
+    commit(db, fingerprinted(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
     assert not flags.record(db, assessed, "v")
     assert candidates.pending_count(db) == 1, "the pair waits to be judged by its new text"
 
 
 def test_pair_with_a_removed_story_is_not_nominated(db: sqlite3.Connection) -> None:
-    commit(db, made(1, 1))
-    commit(db, Skipped(Story(1, HINDI), Skip.EMPTY), made(2, 1), pairs={(1, 2)})
+    commit(db, fingerprinted(1, 1))
+    commit(db, Skipped(Story(1, HINDI), Skip.EMPTY), fingerprinted(2, 1), pairs={(1, 2)})
     assert candidates.pending_count(db) == 0
 
 
 def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> None:
-    commit(db, made(1, 1), made(2, 1), pairs={(1, 2)})
-    judge_pending(db)
+    commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
+    verify_pending(db)
     commit(db, DeadLettered(Story(3, HINDI), Dead.STORE_ERROR, "why"))
     assert all(stories.forget(db, n) for n in (2, 3))
     assert not stories.forget(db, 99)
@@ -94,7 +94,7 @@ def test_dead_letter_counts_attempts_until_recovery(db: sqlite3.Connection) -> N
             DeadLettered(BadRow("row:x", Dead.BAD_ID, "no id"), Dead.BAD_ID, "no id"),
         )
     assert db.execute("SELECT attempts FROM dead_letters ORDER BY key").fetchall() == [(2,), (2,)]
-    commit(db, made(3, 3))
+    commit(db, fingerprinted(3, 3))
     assert runs.dead_letters(db) == {"bad_id": 1}
 
 
@@ -139,7 +139,7 @@ def test_half_written_lock_names_another_command(tmp_path: Path) -> None:
 
 def test_ledger_can_be_read_while_a_batch_is_written(tmp_path: Path) -> None:
     db = connect(tmp_path / "ledger.db")
-    commit(db, made(1, 1))
+    commit(db, fingerprinted(1, 1))
     db.execute("BEGIN IMMEDIATE")
     db.execute("DELETE FROM stories")
     assert stories.known_many(read(tmp_path / "ledger.db"), [1]).get(1) is not None
@@ -171,14 +171,14 @@ def test_ledger_of_trial_version_is_refused(tmp_path: Path, schema: int) -> None
 
 
 def test_reading_many_known_stories_equals_reading_each(db: sqlite3.Connection) -> None:
-    commit(db, *(made(n, n, language) for n, language in enumerate(LANGUAGES)))
+    commit(db, *(fingerprinted(n, n, language) for n, language in enumerate(LANGUAGES)))
     one_by_one = {n: stories.known_many(db, [n]).get(n) for n in range(len(LANGUAGES))}
     assert stories.known_many(db, [*range(len(LANGUAGES)), 99]) == one_by_one
 
 
 def test_unchanged_metadata_is_not_written(db: sqlite3.Connection) -> None:
-    commit(db, made(1, 1))
-    again = Skipped(made(1, 1).story, Skip.UNCHANGED)
+    commit(db, fingerprinted(1, 1))
+    again = Skipped(fingerprinted(1, 1).story, Skip.UNCHANGED)
     before = db.total_changes
     stories._touch(db, [again, replace(again, etag='"e"')])
     assert db.total_changes == before

@@ -12,11 +12,13 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import changes, connect, fingerprint_arrays, runs
 from neardup.records import Banded, Change, Outcome, Skip, Skipped, Story
 
-from tests.support.builders import commit, held_as_changes, ledger_in_memory, made
+from tests.support.builders import commit, fingerprinted, ledger_in_memory, stories_as_changes
 from tests.support.languages import HINDI
 
 IDS = st.integers(0, 3)
-VERSIONS = st.builds(made, IDS, st.integers(0, 3), st.sampled_from(list(LANGUAGES)[:2]), signature=st.just(bytes(64)))
+VERSIONS = st.builds(
+    fingerprinted, IDS, st.integers(0, 3), st.sampled_from(list(LANGUAGES)[:2]), signature=st.just(bytes(64))
+)
 REMOVALS = st.builds(lambda story_id: Skipped(Story(story_id, HINDI), Skip.EMPTY), IDS)
 BATCHES = st.lists(st.lists(VERSIONS | REMOVALS, unique_by=lambda outcome: outcome.story.id, max_size=4), max_size=8)
 
@@ -48,7 +50,7 @@ def test_replaying_changes_from_any_point_yields_the_stories(
         counted = Counter(row[0] for row in db.execute("SELECT language FROM described"))
         assert runs.stories_by_language(db) == counted
         moments[changes.last_seq(db)] = {
-            change.story_id: without_signature(change.new) for change in held_as_changes(db) if change.new
+            change.story_id: without_signature(change.new) for change in stories_as_changes(db) if change.new
         }
         changes.prune(db, keep)
     last = changes.last_seq(db)
@@ -69,7 +71,7 @@ def test_change_carries_number_and_signature_of_its_version(batches: list[list[O
     for batch in batches:
         commit(db, *batch)
     read = {change.number: change for change in changes.after(db, 0, 99)}
-    for held in held_as_changes(db):
+    for held in stories_as_changes(db):
         assert (read[held.number].story_id, read[held.number].new) == (held.story_id, held.new)
     db.close()
 
@@ -81,7 +83,7 @@ def db(tmp_path: Path) -> sqlite3.Connection:
 
 def test_pruning_removes_the_oldest_changes(db: sqlite3.Connection) -> None:
     for n in range(10):
-        commit(db, made(n, n))
+        commit(db, fingerprinted(n, n))
     changes.prune(db, 3)
     assert changes.oldest(db) == 8
     changes.prune(db, 0)
@@ -91,9 +93,9 @@ def test_pruning_removes_the_oldest_changes(db: sqlite3.Connection) -> None:
 def test_version_numbers_are_never_reused(db: sqlite3.Connection) -> None:
     given = []
     for text in (1, 2, 3):
-        commit(db, made(7, text))
+        commit(db, fingerprinted(7, text))
         given.append(changes.after(db, 0, 99)[-1].number)
-    commit(db, Skipped(Story(7, HINDI), Skip.EMPTY), made(8, 8))
+    commit(db, Skipped(Story(7, HINDI), Skip.EMPTY), fingerprinted(8, 8))
     given.append(changes.after(db, 0, 99)[-1].number)
     assert given == sorted(set(given)), "an index holds numbers of what was edited or removed"
     assert len(fingerprint_arrays.existing(db, (), given[:3])) == 0, "which must mean nothing"

@@ -14,7 +14,7 @@ from neardup.ledger.compact_columns import packed_id
 from neardup.ledger.selection import JOINING, Selection, members_of
 from neardup.records import Fingerprinted, Kind, Language, Signals, Skip, Skipped, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of, judge_pending, ledger_in_memory
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory, verify_pending
 from tests.support.languages import HINDI, NUMBER_OF, ODIA, TAMIL
 
 STORIES = 8
@@ -187,7 +187,7 @@ def test_story_is_found_by_its_new_author() -> None:
     one = Fingerprinted(Story(1, HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
     other = Fingerprinted(Story(2, HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
     commit(db, one, other, pairs={(1, 2)})
-    judge_pending(db)
+    verify_pending(db)
     assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 1, 0]
     commit(db, Skipped(replace(other.story, author_id="asha"), Skip.UNCHANGED))
     assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 0, 1]

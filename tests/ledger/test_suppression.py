@@ -13,9 +13,9 @@ from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Kind, Skip, Skipped, Story, Verdict
 
-from tests.support.builders import commit, flagged, judge_pending, ledger_in_memory, made
+from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 from tests.support.languages import HINDI
-from tests.support.verdicts import copies, judge, nominate, undo
+from tests.support.verdicts import add_copies, give_verdict, nominate, undo
 
 SEVERITY = list(kinds())
 REMEMBERED = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
@@ -34,7 +34,7 @@ def statuses(db: sqlite3.Connection) -> dict[tuple[int, int], str]:
 
 def edit(db: sqlite3.Connection, story_id: int) -> None:
     """Another text under the same id; nothing is nominated."""
-    commit(db, made(story_id, 2**64 + story_id))
+    commit(db, fingerprinted(story_id, 2**64 + story_id))
 
 
 def kept(db: sqlite3.Connection) -> set[tuple[int, int]]:
@@ -45,11 +45,11 @@ def kept(db: sqlite3.Connection) -> set[tuple[int, int]]:
 @given(st.sampled_from(Verdict), st.sampled_from(kinds()), st.sampled_from(kinds()))
 def test_edit_reopens_a_decided_pair_only_as_more_severe(verdict: Verdict, before: Kind, after: Kind) -> None:
     db = ledger_in_memory()
-    flagged(db, 1, 2, before)
-    judge(db, {(1, 2)}, verdict)
+    flag_pair(db, 1, 2, before)
+    give_verdict(db, {(1, 2)}, verdict)
     edit(db, 2)
     assert statuses(db) == {(1, 2): "withdrawn"}
-    flagged(db, 1, 2, after)
+    flag_pair(db, 1, 2, after)
     worse = SEVERITY.index(after) < SEVERITY.index(before)
     assert statuses(db) == {(1, 2): "open" if worse else verdict}
     assert kept(db) == ({(1, 2)} if verdict in REMEMBERED and not worse else set())
@@ -60,16 +60,16 @@ def test_edit_reopens_a_decided_pair_only_as_more_severe(verdict: Verdict, befor
     assert (row["kind"], row["flagged_at"] > 0) == (after, True)
     flags.mark_exported(db, [row["flag_id"]])
     edit(db, 2)
-    flagged(db, 1, 2, after)
+    flag_pair(db, 1, 2, after)
     assert flags.count(db, Selection(statuses=(), only_new=True)) == worse, "what stays judged is no news"
     db.close()
 
 
 def test_undone_verdict_suppresses_nothing(db: sqlite3.Connection) -> None:
-    flagged(db, 1, 2)
-    decision = judge(db, {(1, 2)}, Verdict.NOT_SIMILAR)
+    flag_pair(db, 1, 2)
+    decision = give_verdict(db, {(1, 2)}, Verdict.NOT_SIMILAR)
     edit(db, 2)
-    flagged(db, 1, 2)
+    flag_pair(db, 1, 2)
     assert active_verdicts.suppressed_counts(db) == {("HINDI", "not_similar"): 1}
     undo(db, decision)
     assert statuses(db) == {(1, 2): "open"}
@@ -77,20 +77,20 @@ def test_undone_verdict_suppresses_nothing(db: sqlite3.Connection) -> None:
 
 
 def test_undo_does_not_revive_verdict_on_less_severe_kind(db: sqlite3.Connection) -> None:
-    flagged(db, 1, 2, PARTIAL)
-    judge(db, {(1, 2)}, Verdict.TEMPLATE)
+    flag_pair(db, 1, 2, PARTIAL)
+    give_verdict(db, {(1, 2)}, Verdict.TEMPLATE)
     edit(db, 2)
-    flagged(db, 1, 2, EXACT)
-    undo(db, judge(db, {(1, 2)}, Verdict.PLAGIARISM))
+    flag_pair(db, 1, 2, EXACT)
+    undo(db, give_verdict(db, {(1, 2)}, Verdict.PLAGIARISM))
     assert statuses(db) == {(1, 2): "open"}, "no verdict calls the exact copy a template"
 
 
 @pytest.mark.parametrize("verdict", REMEMBERED)
 def test_stories_of_a_decided_cluster_are_not_flagged_together(db: sqlite3.Connection, verdict: Verdict) -> None:
-    flagged(db, 1, 2)
-    flagged(db, 2, 3, NEAR)
-    decision = judge(db, {(1, 2), (2, 3)}, verdict)
-    flagged(db, 1, 3, NEAR)
+    flag_pair(db, 1, 2)
+    flag_pair(db, 2, 3, NEAR)
+    decision = give_verdict(db, {(1, 2), (2, 3)}, verdict)
+    flag_pair(db, 1, 3, NEAR)
     assert (1, 3) not in statuses(db) and kept(db) == {(1, 3)}
     nominate(db, 1, [3])
     assert candidates.pending_count(db) == 0, "a suppressed pair is not verified again"
@@ -99,34 +99,34 @@ def test_stories_of_a_decided_cluster_are_not_flagged_together(db: sqlite3.Conne
 
 
 def test_copy_more_severe_than_decided_cluster_is_flagged(db: sqlite3.Connection) -> None:
-    flagged(db, 1, 2)
-    flagged(db, 2, 3, PARTIAL)
-    judge(db, {(1, 2), (2, 3)}, Verdict.TEMPLATE)
-    flagged(db, 1, 3, NEAR)
+    flag_pair(db, 1, 2)
+    flag_pair(db, 2, 3, PARTIAL)
+    give_verdict(db, {(1, 2), (2, 3)}, Verdict.TEMPLATE)
+    flag_pair(db, 1, 3, NEAR)
     assert statuses(db)[1, 3] == "open" and not kept(db)
 
 
 def test_single_verdicts_do_not_suppress_other_pairs(db: sqlite3.Connection) -> None:
-    flagged(db, 1, 2)
-    flagged(db, 2, 3)
+    flag_pair(db, 1, 2)
+    flag_pair(db, 2, 3)
     for pair in ((1, 2), (2, 3)):
-        judge(db, {pair}, Verdict.NOT_SIMILAR)
-    flagged(db, 1, 3)
+        give_verdict(db, {pair}, Verdict.NOT_SIMILAR)
+    flag_pair(db, 1, 3)
     assert statuses(db)[1, 3] == "open", "1 and 3 were each compared with 2 only"
 
 
 def test_new_flag_has_latest_verdict_on_its_stories_as_context(db: sqlite3.Connection) -> None:
-    flagged(db, 1, 2)
-    flagged(db, 3, 4)
-    first = judge(db, {(1, 2)}, Verdict.PLAGIARISM)
-    second = judge(db, {(3, 4)}, Verdict.REPOST)
-    flagged(db, 2, 3)
-    flagged(db, 5, 6)
+    flag_pair(db, 1, 2)
+    flag_pair(db, 3, 4)
+    first = give_verdict(db, {(1, 2)}, Verdict.PLAGIARISM)
+    second = give_verdict(db, {(3, 4)}, Verdict.REPOST)
+    flag_pair(db, 2, 3)
+    flag_pair(db, 5, 6)
     contexts = {row["story_id"]: (row["context"], row["context_by"]) for row in flags.select(db)}
     assert contexts == {3: ("repost", "Asha"), 6: (None, None)}
     assert active_verdicts.context_counts(db) == {("HINDI", "repost"): 1}
     undo(db, second)
-    third = judge(db, {(3, 4)}, Verdict.QUOTATION)
+    third = give_verdict(db, {(3, 4)}, Verdict.QUOTATION)
     assert active_verdicts.context_counts(db) == {("HINDI", "plagiarism"): 1}, "an undone verdict is no context"
     undo(db, third)
     undo(db, first)
@@ -134,9 +134,9 @@ def test_new_flag_has_latest_verdict_on_its_stories_as_context(db: sqlite3.Conne
 
 
 def test_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
-    copies(db, 1, 2, 3)
-    judge(db, combinations((1, 2, 3), 2), Verdict.TEMPLATE)
-    assert copies(db, 4) == 0
+    add_copies(db, 1, 2, 3)
+    give_verdict(db, combinations((1, 2, 3), 2), Verdict.TEMPLATE)
+    assert add_copies(db, 4) == 0
     assert [(row["matched_id"], row["story_id"], row["context"]) for row in flags.select(db)] == [(1, 4, "template")]
     assert kept(db) == {(2, 4), (3, 4)}
     nominate(db, 4, [1, 2, 3])
@@ -144,26 +144,26 @@ def test_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
 
 
 def test_forgotten_story_suppresses_nothing(db: sqlite3.Connection) -> None:
-    copies(db, 1, 2, 3)
-    judge(db, [(1, 2)], Verdict.TEMPLATE)
+    add_copies(db, 1, 2, 3)
+    give_verdict(db, [(1, 2)], Verdict.TEMPLATE)
     assert stories.forget(db, 3)
-    copies(db, 4)
+    add_copies(db, 4)
     assert kept(db) == {(2, 4)}
     assert stories.forget(db, 1)
-    judge_pending(db)
+    verify_pending(db)
     assert statuses(db) == {(2, 4): "open"}, "a story that matched it alone is flagged with another copy"
     assert not kept(db)
 
 
 def test_refingerprinting_restores_all_statuses(db: sqlite3.Connection) -> None:
-    copies(db, 1, 2, 3)
-    judge(db, combinations((1, 2, 3), 2), Verdict.TEMPLATE)
-    copies(db, 4, 5)
-    judge(db, {(1, 4)}, Verdict.PLAGIARISM)
+    add_copies(db, 1, 2, 3)
+    give_verdict(db, combinations((1, 2, 3), 2), Verdict.TEMPLATE)
+    add_copies(db, 4, 5)
+    give_verdict(db, {(1, 4)}, Verdict.PLAGIARISM)
     before = statuses(db), kept(db)
     stories.restart(db, "v2", "")
     assert set(statuses(db).values()) == {"withdrawn"}
-    copies(db, *range(1, 6))
+    add_copies(db, *range(1, 6))
     assert statuses(db) == before[0]
     assert kept(db) >= before[1]
     assert flags.count(db, Selection(only_new=True)) == flags.count(db)
@@ -171,30 +171,30 @@ def test_refingerprinting_restores_all_statuses(db: sqlite3.Connection) -> None:
 
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.TEMPLATE])
 def test_decided_pairs_do_not_count_as_matches(db: sqlite3.Connection, verdict: Verdict) -> None:
-    copies(db, 1, 2, 3)
-    assert copies(db, 4, most=2) == 2, "1, 2 and 3 are full, and the best of them is joined alone"
+    add_copies(db, 1, 2, 3)
+    assert add_copies(db, 4, most=2) == 2, "1, 2 and 3 are full, and the best of them is joined alone"
     assert (1, 4) in statuses(db)
-    judge(db, [(1, 2), (1, 3), (2, 3)], verdict)
+    give_verdict(db, [(1, 2), (1, 3), (2, 3)], verdict)
     assert nominate(db, 4, [1, 2, 3], most=3) == 0, "there is room again"
-    judge_pending(db)
+    verify_pending(db)
     assert {pair for pair, status in statuses(db).items() if status == "open"} == {(1, 4), (2, 4), (3, 4)}
 
 
 def test_decided_pairs_are_nominated_again_beyond_the_cap(db: sqlite3.Connection) -> None:
-    copies(db, 1, 2, 3)
-    judge(db, [(1, 2), (1, 3)], Verdict.QUOTATION)
-    commit(db, made(1, 1))
+    add_copies(db, 1, 2, 3)
+    give_verdict(db, [(1, 2), (1, 3)], Verdict.QUOTATION)
+    commit(db, fingerprinted(1, 1))
     assert nominate(db, 1, [2, 3], most=1) == 0
-    judge_pending(db)
+    verify_pending(db)
     assert statuses(db)[1, 2] == statuses(db)[1, 3] == "quotation"
 
 
 def test_verdict_outlives_the_text_of_its_pair(db: sqlite3.Connection) -> None:
-    copies(db, 1, 2)
-    judge(db, {(1, 2)}, Verdict.REPOST)
+    add_copies(db, 1, 2)
+    give_verdict(db, {(1, 2)}, Verdict.REPOST)
     commit(db, Skipped(Story(2, HINDI), Skip.EMPTY))
     assert statuses(db) == {(1, 2): "withdrawn"}
     [counted] = verdicts.precision(db)
     assert (counted["judged"], counted["repost"]) == (1, 1), "a verdict counts even after the text is gone"
-    copies(db, 2)
+    add_copies(db, 2)
     assert statuses(db) == {(1, 2): "repost"}

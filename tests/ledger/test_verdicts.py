@@ -14,7 +14,7 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
 from neardup.records import Verdict
 
-from tests.support.builders import commit, flagged, judge_pending, ledger_in_memory, made
+from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 
 FLAGS = 4
 steps = st.lists(
@@ -24,8 +24,12 @@ steps = st.lists(
 
 def copies(db: sqlite3.Connection) -> None:
     """Four flags: 2, 3, 4 and 5 copy 1."""
-    commit(db, *(made(n, 1, signature=None) for n in range(1, FLAGS + 2)), pairs={(1, n) for n in range(2, FLAGS + 2)})
-    judge_pending(db)
+    commit(
+        db,
+        *(fingerprinted(n, 1, signature=None) for n in range(1, FLAGS + 2)),
+        pairs={(1, n) for n in range(2, FLAGS + 2)},
+    )
+    verify_pending(db)
 
 
 def judge(db: sqlite3.Connection, flag_ids: set[int], verdict: Verdict, who: str = "Asha", note: str = "") -> int:
@@ -133,7 +137,7 @@ def test_conflict_by_the_program_names_no_moderator() -> None:
     copies(db)
     judge(db, {1}, Verdict.QUOTATION)
     seen = verdicts.state(db, [1])
-    commit(db, made(2, 99))  # edited
+    commit(db, fingerprinted(2, 99))  # edited
     with pytest.raises(Conflict, match="these flags have changed meanwhile"):
         verdicts.decide(db, [1], Verdict.REPOST, "", "Binu", seen)
     with pytest.raises(Conflict, match="flagged any more"):
@@ -161,8 +165,8 @@ def test_history_of_a_pair_is_newest_first() -> None:
 def test_precision_is_by_language_and_decided_kind() -> None:
     db = ledger_in_memory()
     for place, language in enumerate(LANGUAGES):
-        flagged(db, 10 * place + 1, 10 * place + 2, EXACT, language=language)
-        flagged(db, 10 * place + 1, 10 * place + 3, PARTIAL, language=language)
+        flag_pair(db, 10 * place + 1, 10 * place + 2, EXACT, language=language)
+        flag_pair(db, 10 * place + 1, 10 * place + 3, PARTIAL, language=language)
     ids = list(statuses(db))
     judge(db, set(ids[::2]), Verdict.PLAGIARISM)
     judge(db, set(ids[1::2]), Verdict.NOT_SIMILAR)

@@ -21,7 +21,7 @@ from neardup.moderation.desk.query import STATUSES, number, query_of, selection_
 from neardup.moderation.desk.queue import position_of
 from neardup.records import Language, Verdict
 
-from tests.support.builders import commit, judge_pending, ledger_in_memory, made
+from tests.support.builders import commit, fingerprinted, ledger_in_memory, verify_pending
 from tests.support.languages import TEXTS
 
 one_or_none = st.none() | st.integers(0, 10**15)
@@ -76,8 +76,8 @@ def ledger(pairs: int) -> sqlite3.Connection:
     """A ledger with this many open flags between separate pairs of stories."""
     db = ledger_in_memory()
     for n in range(pairs):
-        commit(db, made(2 * n, n), made(2 * n + 1, n), pairs=[(2 * n, 2 * n + 1)])
-    judge_pending(db)
+        commit(db, fingerprinted(2 * n, n), fingerprinted(2 * n + 1, n), pairs=[(2 * n, 2 * n + 1)])
+    verify_pending(db)
     return db
 
 

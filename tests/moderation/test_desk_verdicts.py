@@ -14,7 +14,7 @@ from neardup.ledger import connect, flags, verdicts
 from neardup.moderation.desk import connections
 from neardup.records import Verdict
 
-from tests.support.builders import commit, judge_pending, made
+from tests.support.builders import commit, fingerprinted, verify_pending
 from tests.support.desk_client import Client, desk, form_token, origin
 
 PAIR, CLUSTER = "/pair/1/2", "/cluster/1"
@@ -26,9 +26,9 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A ledger of three copies of one story, all flagged, and a pair of another story; their pages do not exist."""
     with closing(connect(tmp_path / "neardup.db")) as db:
         for n in (1, 2, 3):
-            commit(db, made(n, 7), pairs=[(other, n) for other in range(1, n)])
-        commit(db, made(8, 9), made(9, 9), pairs=[(8, 9)])
-        judge_pending(db)
+            commit(db, fingerprinted(n, 7), pairs=[(other, n) for other in range(1, n)])
+        commit(db, fingerprinted(8, 9), fingerprinted(9, 9), pairs=[(8, 9)])
+        verify_pending(db)
         yield db
 
 
@@ -122,8 +122,8 @@ async def test_cluster_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sq
         assert (status, f"{NOTE}</textarea>" in page) == (409, True)
         assert verdicts_on(ledger) == []
         form = fields(page) | {"verdict": "template", "note": NOTE}
-        commit(ledger, made(4, 7), pairs=[(1, 4)])
-        judge_pending(ledger)
+        commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
+        verify_pending(ledger)
         status, _, page = await send(client, f"{CLUSTER}/verdict", form)
         assert (status, verdicts_on(ledger)) == (409, []), "the verdict covers a story that was not on the page"
         status, target, _ = await send(client, f"{CLUSTER}/verdict", fields(page) | {"verdict": "template"})
@@ -176,8 +176,8 @@ async def test_new_flag_is_shown_with_a_verdict_beside_it(tmp_path: Path, ledger
     assert flag is not None
     ids = [flag["flag_id"]]
     verdicts.decide(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
-    commit(ledger, made(4, 7), pairs=[(1, 4)])
-    judge_pending(ledger)
+    commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
+    verify_pending(ledger)
     async with logged_in(tmp_path) as client:
         async with client.get("/") as answer:
             assert "matches a story with the verdict template" in await answer.text()

@@ -14,8 +14,8 @@ from neardup.query.evidence import evidence
 from neardup.records import Fingerprinted, Language, Story
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from tests.support.builders import commit, fingerprint_of, flagged
-from tests.support.compared_stories import LIMITS, story_of
+from tests.support.builders import commit, fingerprint_of, flag_pair
+from tests.support.compared_stories import THRESHOLDS, story_of
 from tests.support.desk_client import desk, post
 from tests.support.languages import ENGLISH, HINDI, TEXTS, URDU
 
@@ -30,7 +30,7 @@ def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
             for story_id in (2 * n, 2 * n + 1):
                 story = Story(story_id, language, title=TEXTS[language], updated_at=1)
                 commit(db, Fingerprinted(story, fingerprint_of(story_id.to_bytes(16)), None))
-            flagged(db, 2 * n, 2 * n + 1, language=language)
+            flag_pair(db, 2 * n, 2 * n + 1, language=language)
         yield db
 
 
@@ -45,7 +45,7 @@ EXPECTED = {(SHIPPED[language].code, direction) for language, direction in DIREC
 @pytest.mark.parametrize("language", DIRECTIONS)
 def test_a_story_on_an_evidence_page_has_its_direction(language: Language) -> None:
     a, b = (story_of(TEXTS[language] + more, id=n, language=language) for n, more in enumerate((" 1", " 2")))
-    page = LexborHTMLParser(render_evidence(evidence(a, b, LIMITS), a, b, None, SHIPPED))
+    page = LexborHTMLParser(render_evidence(evidence(a, b, THRESHOLDS), a, b, None, SHIPPED))
     assert directions(page.css(".story")) == {(SHIPPED[language].code, DIRECTIONS[language])}
     lines = page.css(".story p")
     assert lines

@@ -34,7 +34,7 @@ from neardup.moderation.evidence.fragments import (
 from neardup.query.evidence import LoadedStory, evidence
 from neardup.records import Language
 
-from tests.support.compared_stories import LIMITS, every_language, every_planted_pair, sample, story_of, wild_texts
+from tests.support.compared_stories import THRESHOLDS, every_language, every_planted_pair, sample, story_of, wild_texts
 from tests.support.graphemes import boundaries
 from tests.support.languages import TEXTS
 from tests.support.sample_texts import AROUND, story
@@ -44,7 +44,7 @@ texts_of_few_words = st.lists(st.sampled_from("abcdefgh"), max_size=60).map(lamb
 
 
 def compared(a: LoadedStory, b: LoadedStory) -> AlignedStories:
-    return align_stories(evidence(a, b, LIMITS), a, b)
+    return align_stories(evidence(a, b, THRESHOLDS), a, b)
 
 
 def lines(side: Side) -> list[Paragraph]:

@@ -21,7 +21,7 @@ from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evide
 from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from tests.support.compared_stories import LIMITS, every_planted_pair, sample, story_of, wild_texts
+from tests.support.compared_stories import THRESHOLDS, every_planted_pair, sample, story_of, wild_texts
 from tests.support.languages import CODES, TEXTS
 
 ATTACKS = [
@@ -43,7 +43,7 @@ ATTACKS = [
 
 
 def page_of(a: LoadedStory, b: LoadedStory, drawn: Graph | None = None) -> LexborHTMLParser:
-    return LexborHTMLParser(render_evidence(evidence(a, b, LIMITS), a, b, drawn, SHIPPED))
+    return LexborHTMLParser(render_evidence(evidence(a, b, THRESHOLDS), a, b, drawn, SHIPPED))
 
 
 def stories_of(page: LexborHTMLParser) -> list[LexborNode]:

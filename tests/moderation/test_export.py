@@ -26,7 +26,7 @@ from neardup.records import Fingerprinted, Language, Story
 from neardup.timestamps import rfc3339
 
 from tests.moderation.test_formats import of_csv, read_csv, read_jsonl
-from tests.support.builders import fingerprint_of, judge_pending, ledger_in_memory, matches
+from tests.support.builders import fingerprint_of, ledger_in_memory, matches, verify_pending
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, ODIA, PUNJABI, TAMIL, TEXTS
 
 COLUMN_CONTRACT = (
@@ -62,7 +62,7 @@ def add(db: sqlite3.Connection, *listed: Story) -> None:
         pairs = [(min(story.id, n), max(story.id, n)) for n in story_ids]
         stories.commit(db, stories.Batch([made], matches(pairs), 1, {}, None))
         story_ids.append(story.id)
-    judge_pending(db, "v1")
+    verify_pending(db, "v1")
 
 
 def exported(db: sqlite3.Connection, form: Format = "jsonl", *, only_new: bool = False) -> list[Any]:

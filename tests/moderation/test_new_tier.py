@@ -22,7 +22,7 @@ from neardup.pipeline.gauges import _set_verdict_gauges
 from neardup.records import Signals, Verdict
 from neardup.telemetry.metrics import VERDICTS
 
-from tests.support.builders import commit, flagged, made
+from tests.support.builders import commit, fingerprinted, flag_pair
 from tests.support.desk_client import desk, post
 
 QUOTED = Tier(
@@ -66,7 +66,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Conn
     monkeypatch.setattr(tiers, "TIERS", (*tiers.TIERS[:-1], QUOTED, tiers.TIERS[-1]))
     with closing(connect(tmp_path / "neardup.db")) as db:
         for pair, (kind, signals) in PAIRS.items():
-            flagged(db, *pair, kind, signals=signals)
+            flag_pair(db, *pair, kind, signals=signals)
         yield db
 
 
@@ -105,8 +105,8 @@ def test_new_tier_joins_clusters_as_its_row_says(db: sqlite3.Connection) -> None
 def test_verdicts_on_new_tier_suppress_by_its_severity(db: sqlite3.Connection) -> None:
     decide(db, (3, 4), Verdict.NOT_SIMILAR)
     for kind, status in ((PARTIAL, "not_similar"), ("quoted", "not_similar"), (SIMILAR, "open")):
-        commit(db, made(4, 1000 + tiers.kinds().index(kind)))
-        flagged(db, 3, 4, kind, signals=FEW_LINES)
+        commit(db, fingerprinted(4, 1000 + tiers.kinds().index(kind)))
+        flag_pair(db, 3, 4, kind, signals=FEW_LINES)
         assert db.execute("SELECT status FROM flags WHERE a = 3").fetchone() == (status,), kind
 
 

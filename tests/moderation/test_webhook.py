@@ -12,7 +12,7 @@ from neardup.errors import NeardupError, Transient
 from neardup.moderation.webhook import notify_webhook
 
 from tests.support.servers import free_port
-from tests.support.webhook_server import SECRET, other_side
+from tests.support.webhook_server import SECRET, webhook_server
 
 FACTS = {
     "listed": 12_000,
@@ -34,7 +34,7 @@ def warnings() -> Iterator[list[Any]]:
 
 
 async def test_summary_of_a_run_is_posted() -> None:
-    async with other_side(200) as (url, received):
+    async with webhook_server(200) as (url, received):
         await notify_webhook(section(url), "daily", "done", FACTS)
     assert received == [
         {
@@ -50,7 +50,7 @@ async def test_summary_of_a_run_is_posted() -> None:
 @pytest.mark.parametrize("busy", [500, 503, 429])
 async def test_busy_webhook_is_retried(busy: int, warnings: list[Any]) -> None:
     with stamina.set_testing(True, attempts=3):
-        async with other_side(busy, busy, 204) as (url, received):
+        async with webhook_server(busy, busy, 204) as (url, received):
             await notify_webhook(section(url), "daily", "done", FACTS)
     assert len(received) == 3
     assert [entry["event"] for entry in warnings].count("trying again") == 2
@@ -58,7 +58,7 @@ async def test_busy_webhook_is_retried(busy: int, warnings: list[Any]) -> None:
 
 async def test_failed_export_is_reported_without_a_file() -> None:
     failed = FACTS | {"warnings": {"export": "cannot write /var/flags.csv: Not a directory"}}
-    async with other_side(200) as (url, received):
+    async with webhook_server(200) as (url, received):
         await notify_webhook(section(url), "daily", "done", failed)
     assert received[0]["file"] is None
     assert received[0]["text"].endswith("near 1,204), export failed: cannot write /var/flags.csv: Not a directory")
@@ -67,7 +67,7 @@ async def test_failed_export_is_reported_without_a_file() -> None:
 @pytest.mark.parametrize(("answer", "times"), [(404, 1), (302, 1), (503, 2)])
 async def test_refusal_is_raised_without_the_url(answer: int, times: int, warnings: list[Any]) -> None:
     with stamina.set_testing(True, attempts=2):
-        async with other_side(*[answer] * 9) as (url, received):
+        async with webhook_server(*[answer] * 9) as (url, received):
             with pytest.raises(NeardupError, match=f"export.webhook answers {answer}") as refusal:
                 await notify_webhook(section(url), "daily", "done", FACTS)
     assert len(received) == times

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from neardup.moderation.wording import duration, findings, headline, kind, percent, scores, share, warnings
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 
-from tests.support.compared_stories import LIMITS, sample, story_of
+from tests.support.compared_stories import THRESHOLDS, sample, story_of
 
 DAY_MS = 86_400_000
 
 
 def facts(**changed: Any) -> Evidence:
     words = " ".join(f"w{n}" for n in range(100))
-    return replace(evidence(story_of(f"{words} x"), story_of(f"{words} y z"), LIMITS), **changed)
+    return replace(evidence(story_of(f"{words} x"), story_of(f"{words} y z"), THRESHOLDS), **changed)
 
 
 @given(st.floats(0, 1))
@@ -75,7 +75,7 @@ def test_headline_has_both_shares() -> None:
 )
 def test_findings_state_the_order_of_publication(times: tuple[int | None, int | None], sentence: str) -> None:
     a, b = (story_of("one two three four", published_at=time) for time in times)
-    assert sentence in findings(evidence(a, b, LIMITS))
+    assert sentence in findings(evidence(a, b, THRESHOLDS))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_findings_state_whether_the_author_is_the_same(same: bool | None, senten
 def test_changed_page_gives_a_warning() -> None:
     assert warnings(facts()) == []
     changed = story_of("one two three four", text_hash=b"other")
-    [sentence] = warnings(evidence(changed, story_of("one two three four"), LIMITS))
+    [sentence] = warnings(evidence(changed, story_of("one two three four"), THRESHOLDS))
     assert sentence.startswith("The page of A has changed since")
 
 
@@ -121,4 +121,4 @@ def test_unflagged_pair_without_text_has_no_figures() -> None:
     found = evidence_from_ledger(story_of("one two", id=1), UnreadableStory({"id": 2}, "gone"), None)
     assert headline(found) == "The overlap is not known"
     assert (scores(found), kind(found)) == ([], "Not flagged")
-    assert kind(evidence(sample(4107000), sample(4107001), LIMITS)) == "Not a copy by the configured thresholds"
+    assert kind(evidence(sample(4107000), sample(4107001), THRESHOLDS)) == "Not a copy by the configured thresholds"

@@ -16,7 +16,7 @@ from neardup.pages.local import File
 from neardup.pages.s3 import Get
 from neardup.pages.store import Pages
 
-from tests.support.builders import got
+from tests.support.builders import fetch_page
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.one_body_server import BODY, Server, content_of, with_keys
 
@@ -76,7 +76,7 @@ def test_a_request_ends_among_others_as_it_does_alone(proxy: Proxy, faults: list
         while not transfers.advance(wait=True):
             """Its own connection may become ready first."""
     proxy.plan(planned)
-    alone = {n: outcome(partial(got, pages, f"{n}.html")) for n in range(len(faults))}
+    alone = {n: outcome(partial(fetch_page, pages, f"{n}.html")) for n in range(len(faults))}
     for n, fault in enumerate(faults):
         assert without_numbers(concurrent[n]) == without_numbers(alone[n]), (fault, concurrent[n], alone[n])
 

@@ -11,7 +11,7 @@ from neardup.core.page import Page
 from neardup.errors import Fatal, Forbidden, Gone, TooLarge, Transient
 from neardup.pages.store import Pages
 
-from tests.support.builders import got
+from tests.support.builders import fetch_page
 
 
 @pytest.fixture
@@ -29,12 +29,12 @@ def pages_of(folder: Path, max_bytes: int = 100) -> Pages:
 def test_a_file_is_read_again_only_after_a_change(folder: Path) -> None:
     (folder / "1.html").write_bytes(b"one")
     pages = pages_of(folder)
-    first = got(pages, "1.html")
+    first = fetch_page(pages, "1.html")
     assert first is not None and first.etag is not None
     assert first == Page(b"one", None, first.etag)
-    assert got(pages, "1.html", first.etag) is None
+    assert fetch_page(pages, "1.html", first.etag) is None
     (folder / "1.html").write_bytes(b"two, and longer")
-    again = got(pages, "1.html", first.etag)
+    again = fetch_page(pages, "1.html", first.etag)
     assert again is not None and again.body == b"two, and longer"
 
 
@@ -43,7 +43,7 @@ def test_a_path_that_is_no_regular_file_is_gone(folder: Path) -> None:
     (folder / "inside").mkdir()
     for path in ("none", "pipe", "inside", "inside/", "none/1.html", "n" * 300, "", "a\0b", "\ud800"):
         with pytest.raises(Gone):
-            got(pages_of(folder), path)
+            fetch_page(pages_of(folder), path)
 
 
 @given(st.lists(st.sampled_from(["..", ".", "", "pages", "secret.html", "x"]), max_size=6).map("/".join))
@@ -53,15 +53,15 @@ def test_no_path_leads_out_of_the_folder(tmp_path_factory: pytest.TempPathFactor
     (folder.parent / "secret.html").write_text("outside the folder")
     for candidate in (path, f"/{path}", f"{folder.parent}/{path}"):
         with pytest.raises(Gone):
-            got(pages_of(folder), candidate)
+            fetch_page(pages_of(folder), candidate)
 
 
 def test_a_large_file_is_refused_and_a_locked_one_forbidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "1.html").write_bytes(bytes(100))
-    document = got(pages_of(folder, 100), "1.html")
+    document = fetch_page(pages_of(folder, 100), "1.html")
     assert document is not None and document.body == bytes(100)
     with pytest.raises(TooLarge):
-        got(pages_of(folder, 99), "1.html")
+        fetch_page(pages_of(folder, 99), "1.html")
     (folder / "1.html").chmod(0)
     if os.access(folder / "1.html", os.R_OK):  # root may read any file
 
@@ -70,13 +70,13 @@ def test_a_large_file_is_refused_and_a_locked_one_forbidden(folder: Path, monkey
 
         monkeypatch.setattr("neardup.pages.local.os.open", refused)
     with pytest.raises(Forbidden, match="Permission denied"):
-        got(pages_of(folder), "1.html")
+        fetch_page(pages_of(folder), "1.html")
 
 
 def test_other_errors_are_transient(folder: Path) -> None:
     (folder / "loop").symlink_to("loop")
     with pytest.raises(Transient, match="symbolic links"):
-        got(pages_of(folder), "loop")
+        fetch_page(pages_of(folder), "loop")
 
 
 def test_a_missing_folder_is_fatal(tmp_path: Path) -> None:

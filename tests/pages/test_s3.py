@@ -21,7 +21,7 @@ from neardup.errors import Fatal, Gone, TooLarge, Transient
 from neardup.pages.s3 import Get
 from neardup.pages.store import Pages
 
-from tests.support.builders import got
+from tests.support.builders import fetch_page
 from tests.support.one_body_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
 from tests.support.servers import REGION
 
@@ -53,8 +53,8 @@ etags = st.none() | st.text("abc0123-", min_size=1).map(lambda etag: f'"{etag}"'
 @example("राम कथा/(1)*'!~ +=&?#%41%.html", '"e-2"')
 @example("1//", None)
 def test_every_request_is_signed_as_botocore_signs_it(server: Server, path: str, etag: str | None) -> None:
-    got(pages_of(server), path, etag)
-    requested, headers = server.asked.pop()
+    fetch_page(pages_of(server), path, etag)
+    requested, headers = server.requests.pop()
     assert headers.get("if-none-match") == etag
     assert headers["x-amz-security-token"] == TOKEN
     assert headers["x-amz-content-sha256"] == hashlib.sha256(b"").hexdigest()
@@ -96,8 +96,8 @@ def test_the_region_comes_from_the_configuration_or_the_environment(
 ) -> None:
     def signed_for(region: str | None) -> str:
         content = content_of(f"http://localhost:{server.port}").model_copy(update={"region": region})
-        got(Pages(content), "1.html")
-        return server.asked.pop()[1]["authorization"].split("/")[2]
+        fetch_page(Pages(content), "1.html")
+        return server.requests.pop()[1]["authorization"].split("/")[2]
 
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     assert (signed_for(REGION), signed_for(None)) == (REGION, "eu-west-1")
@@ -112,43 +112,43 @@ def test_only_http_endpoints_without_credentials_are_accepted(endpoint: str) -> 
 
 
 def test_headers_of_interim_responses_are_ignored(server: Server) -> None:
-    document = got(pages_of(server), "after-a-hint")
+    document = fetch_page(pages_of(server), "after-a-hint")
     assert document == Page(BODY, None, '"e"')
-    server.asked.clear()
+    server.requests.clear()
 
 
 def test_an_etag_is_sent_back_unchanged(server: Server) -> None:
-    assert got(pages_of(server), "1.html", '"é"') is not None
-    assert server.asked.pop()[1]["if-none-match"] == '"é"'
-    assert got(pages_of(server), "/1.html") is not None
-    assert server.asked.pop()[0] == "/stories/html/1.html", "a leading slash must be dropped"
+    assert fetch_page(pages_of(server), "1.html", '"é"') is not None
+    assert server.requests.pop()[1]["if-none-match"] == '"é"'
+    assert fetch_page(pages_of(server), "/1.html") is not None
+    assert server.requests.pop()[0] == "/stories/html/1.html", "a leading slash must be dropped"
 
 
 @pytest.mark.parametrize("path", ["..", "../other/1.html", "HINDI/../../1.html", "./1.html", "\ud800.html"])
 def test_no_path_leads_out_of_the_bucket(server: Server, path: str) -> None:
     with pytest.raises(Gone):
-        got(pages_of(server), path)
-    assert not server.asked, "libcurl would have resolved the dots"
+        fetch_page(pages_of(server), path)
+    assert not server.requests, "libcurl would have resolved the dots"
 
 
 def test_a_request_keeps_no_header_of_the_previous_one(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = pages_of(server)
-    got(pages, "1.html", '"e"')
+    fetch_page(pages, "1.html", '"e"')
     monkeypatch.delenv("AWS_SESSION_TOKEN")
     for reused, etags in ((pages, [None]), (pages_of(server), ['"e"', None, '"f"'])):
         for etag in etags:
-            got(reused, "1.html", etag)
-            assert server.asked[-1][1].get("if-none-match") == etag
-    assert "x-amz-security-token" not in server.asked.pop()[1]
-    server.asked.clear()
+            fetch_page(reused, "1.html", etag)
+            assert server.requests[-1][1].get("if-none-match") == etag
+    assert "x-amz-security-token" not in server.requests.pop()[1]
+    server.requests.clear()
 
 
 @pytest.mark.parametrize("path", ["with-its-length", "in-chunks"])
 def test_an_object_over_the_limit_is_refused(server: Server, path: str) -> None:
-    assert got(pages_of(server, max_bytes=len(BODY)), path) == Page(BODY, None, '"e"')
+    assert fetch_page(pages_of(server, max_bytes=len(BODY)), path) == Page(BODY, None, '"e"')
     with pytest.raises(TooLarge):
-        got(pages_of(server, max_bytes=len(BODY) - 1), path)
-    server.asked.clear()
+        fetch_page(pages_of(server, max_bytes=len(BODY) - 1), path)
+    server.requests.clear()
 
 
 def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +157,6 @@ def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     with serving(context) as server:
         with pytest.raises(Transient, match="certificate"):
-            got(pages_of(server, "https"), "1.html")
+            fetch_page(pages_of(server, "https"), "1.html")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-        assert got(pages_of(server, "https"), "1.html") == Page(BODY, None, '"e"')
+        assert fetch_page(pages_of(server, "https"), "1.html") == Page(BODY, None, '"e"')

@@ -18,7 +18,7 @@ from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id
 from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
 
-from tests.support.builders import fingerprint_of, held_as_changes
+from tests.support.builders import fingerprint_of, stories_as_changes
 from tests.support.languages import CODES, HINDI
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
@@ -39,7 +39,7 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
 
 
 async def assert_in_step(ledger: Ledger, index: Index) -> None:
-    held = await ledger.do(held_as_changes)
+    held = await ledger.do(stories_as_changes)
     assert (await index.position()).applied == await ledger.do(changes.last_seq)
     _, found = await index.lookup([change.new for change in held if change.new])
     for change, one in zip(held, found, strict=True):

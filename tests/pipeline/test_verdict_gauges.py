@@ -5,18 +5,18 @@ from neardup.pipeline.gauges import _set_verdict_gauges
 from neardup.records import Verdict
 from neardup.telemetry.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
 
-from tests.support.builders import flagged, ledger_in_memory
+from tests.support.builders import flag_pair, ledger_in_memory
 from tests.support.languages import ODIA
-from tests.support.verdicts import copies, judge, undo
+from tests.support.verdicts import add_copies, give_verdict, undo
 
 
 def test_gauges_count_verdicts_and_drop_undone_ones() -> None:
     db = ledger_in_memory()
-    copies(db, 1, 2, 3)
-    judge(db, {(1, 2), (1, 3), (2, 3)}, Verdict.TEMPLATE)
-    copies(db, 4)
-    flagged(db, 8, 9, PARTIAL, language=ODIA)
-    decision = judge(db, {(8, 9)}, Verdict.NOT_SIMILAR)
+    add_copies(db, 1, 2, 3)
+    give_verdict(db, {(1, 2), (1, 3), (2, 3)}, Verdict.TEMPLATE)
+    add_copies(db, 4)
+    flag_pair(db, 8, 9, PARTIAL, language=ODIA)
+    decision = give_verdict(db, {(8, 9)}, Verdict.NOT_SIMILAR)
     _set_verdict_gauges(db)
     samples = {
         (sample.name, *sample.labels.values()): sample.value

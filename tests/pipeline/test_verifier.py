@@ -26,7 +26,7 @@ from neardup.pipeline import verifier
 from neardup.pipeline.verifier import Verifier
 from neardup.records import Dead, Fingerprinted, Language, Story
 
-from tests.support.builders import got, matches
+from tests.support.builders import fetch_page, matches
 from tests.support.languages import BENGALI, HINDI, ODIA, TAMIL, TEXTS
 
 
@@ -48,7 +48,7 @@ class Store:
         if story.id in self.unanswered:
             return ReadFailed(Dead.STORE_ERROR, "no answer")
         try:
-            page = got(self._pages, f"{story.language}/{story.id}.html")
+            page = fetch_page(self._pages, f"{story.language}/{story.id}.html")
         except NeardupError as error:
             return failure_of(error)
         assert page is not None

@@ -13,7 +13,7 @@ from neardup.pages.store import Pages
 from neardup.pipeline.worker import Worker
 from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Outcome, Skip, Skipped, Story
 
-from tests.support.builders import got, worker_of
+from tests.support.builders import fetch_page, worker_of
 from tests.support.languages import HINDI, MARATHI, TAMIL
 from tests.support.paths import SAMPLES
 from tests.support.servers import REGION, Aws
@@ -154,6 +154,6 @@ async def test_pages_from_s3_and_files_have_equal_fingerprints(s3_content: Conte
 async def test_a_conditional_get_of_an_unchanged_page_has_no_body(s3_content: Content, aws: Aws) -> None:
     aws.client("s3").put_object(Bucket="stories", Key="html/page.html", Body=PAGE.encode())
     pages = Pages(s3_content)
-    first = got(pages, "page.html")
+    first = fetch_page(pages, "page.html")
     assert first is not None and first.body == PAGE.encode()
-    assert got(pages, "page.html", first.etag) is None
+    assert fetch_page(pages, "page.html", first.etag) is None

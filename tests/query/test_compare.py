@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tests.support.compared_stories import (
-    LIMITS,
+    THRESHOLDS,
     every_language,
     every_planted_pair,
     sample,
@@ -57,7 +57,7 @@ def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -
 @every_planted_pair
 def test_passages_of_planted_copies_are_equal_in_both_stories(pair: dict[str, Any]) -> None:
     a, b = sample(pair["a"]), sample(pair["b"])
-    facts = evidence(a, b, LIMITS)
+    facts = evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
     assert facts.share_a is not None and facts.share_a > 0.4
     for passage in facts.passages:
@@ -76,7 +76,7 @@ def test_passages_of_planted_copies_are_equal_in_both_stories(pair: dict[str, An
 def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside: str, language: Language) -> None:
     copied = f"{beside}{TEXTS[language]}{beside}"
     a, b = story_of(f"{before}{copied}{after} x"), story_of(f"{after}{copied}{before} y")
-    facts = evidence(a, b, LIMITS)
+    facts = evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
     assert facts.passages[0].words >= len(tokens(TEXTS[language])) - 2, (
         "only its first and last word may merge with the context"
@@ -87,13 +87,13 @@ def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside
 def test_a_replaced_word_splits_a_passage(language: Language) -> None:
     words = TEXTS[language].split() * 3
     other = [*words[:6], "another", *words[7:]]
-    facts = evidence(story_of(" ".join(words)), story_of(" ".join(other)), LIMITS)
+    facts = evidence(story_of(" ".join(words)), story_of(" ".join(other)), THRESHOLDS)
     assert len(facts.passages) == 2
     assert facts.share_a is not None and 0.8 < facts.share_a < 1
 
 
 def test_unrelated_stories_share_nothing() -> None:
-    facts = evidence(sample(4107000), sample(4107001), LIMITS)
+    facts = evidence(sample(4107000), sample(4107001), THRESHOLDS)
     assert (facts.kind, facts.passages, facts.share_a, facts.share_b) == (None, (), 0, 0)
 
 
@@ -102,18 +102,18 @@ def test_unrelated_stories_share_nothing() -> None:
 )
 def test_the_earlier_story_is_named_if_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
     a, b = (story_of(TEXTS[ODIA], published_at=time) for time in times)
-    assert evidence(a, b, LIMITS).earlier == earlier
+    assert evidence(a, b, THRESHOLDS).earlier == earlier
 
 
 @pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
 def test_a_common_author_is_recognised(authors: tuple[str | None, str | None], same: bool | None) -> None:
     a, b = (story_of(TEXTS[TAMIL], author_id=author) for author in authors)
-    assert evidence(a, b, LIMITS).same_author is same
+    assert evidence(a, b, THRESHOLDS).same_author is same
 
 
 def test_the_kind_follows_the_given_thresholds() -> None:
     a, b = sample(4103000), sample(4103005)
-    assert evidence(a, b, LIMITS).kind == SIMILAR
+    assert evidence(a, b, THRESHOLDS).kind == SIMILAR
     assert evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
     assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind is None
 
@@ -128,7 +128,7 @@ def shown(facts: Evidence, width: int = 120, *, terminal: bool = False) -> str:
 @every_planted_pair
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_evidence_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int) -> None:
-    facts = evidence(sample(pair["a"]), sample(pair["b"]), LIMITS)
+    facts = evidence(sample(pair["a"]), sample(pair["b"]), THRESHOLDS)
     text = shown(facts, width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert "\x1b" not in text
@@ -139,7 +139,7 @@ def test_evidence_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int)
 def test_stories_are_neither_markup_nor_control_sequences() -> None:
     text = "zero [bold red]one[/] two \x1b[2J three :smile: \u202e four \x07five"
     a = story_of(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
-    text = shown(evidence(a, story_of(text, id=2), LIMITS))
+    text = shown(evidence(a, story_of(text, id=2), THRESHOLDS))
     for words in ("[b]A[/b]", "author [i]7", "[bold red]one[/]", ":smile:"):
         assert words in text
     for control in "\x1b\x07\u202e":
@@ -152,7 +152,7 @@ def test_passages_beyond_the_shown_ones_are_counted() -> None:
     ]
     a = " ".join(f"{' '.join(words)} a{n}" for n, words in enumerate(copied))
     b = " ".join(f"{' '.join(words)} b{n}" for n, words in enumerate(copied))
-    facts = evidence(story_of(a), story_of(b), LIMITS)
+    facts = evidence(story_of(a), story_of(b), THRESHOLDS)
     assert len(facts.passages) == len(copied)
     text = shown(facts)
     assert text.count("from word") == SHOWN_PASSAGES
@@ -161,7 +161,7 @@ def test_passages_beyond_the_shown_ones_are_counted() -> None:
 
 def test_a_long_passage_is_shortened_in_the_middle() -> None:
     text = " ".join(f"w{n}" for n in range(1000))
-    seen = shown(evidence(story_of(text), story_of(f"{text} more"), LIMITS))
+    seen = shown(evidence(story_of(text), story_of(f"{text} more"), THRESHOLDS))
     assert "1. 1,000 words, from word 1 of A and word 1 of B" in seen
     assert "[…]" in seen
     assert "w999»" in seen

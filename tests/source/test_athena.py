@@ -17,7 +17,7 @@ from neardup.source import athena as athena_module
 from neardup.source.athena import Athena
 
 from tests.support.athena_stub import ROWS, AthenaStub
-from tests.support.servers import REGION, Aws, answering
+from tests.support.servers import REGION, Aws, serve_posts
 
 BACKFILL = "SELECT * FROM stories"
 DAILY = "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)"
@@ -29,7 +29,7 @@ async def stub(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Athen
     monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
     aws.bucket("results")
     made = AthenaStub(aws)
-    async with answering(made.answer) as endpoint:
+    async with serve_posts(made.answer) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", endpoint)
         yield made
 

@@ -21,7 +21,11 @@ ROWS = [
 
 
 class AthenaStub:
-    """StartQueryExecution and GetQueryExecution, as the real ones answer."""
+    """Answers StartQueryExecution and GetQueryExecution as Athena does.
+
+    The attributes set the outcome of the queries: `ends` is their final state, `throttled` the number of calls that are
+    throttled first, and `failed` the executions that fail.
+    """
 
     def __init__(self, aws: Aws) -> None:
         self._s3 = aws.client("s3")
@@ -36,16 +40,16 @@ class AthenaStub:
 
     async def answer(self, request: web.Request) -> web.Response:
         call = request.headers["X-Amz-Target"].partition(".")[2]
-        asked = json.loads(await request.read())
+        call_arguments = json.loads(await request.read())
         if self.throttled:
             self.throttled -= 1
             body = {"__type": "TooManyRequestsException", "message": "slow down"}
             return self._json(body, 400)
         if call == "StartQueryExecution":
             execution_id = f"query-{len(self.queries)}"
-            self.queries[execution_id] = asked | {"polls": 0}
+            self.queries[execution_id] = call_arguments | {"polls": 0}
             return self._json({"QueryExecutionId": execution_id})
-        execution_id = asked["QueryExecutionId"]
+        execution_id = call_arguments["QueryExecutionId"]
         if execution_id not in self.queries:
             return self._json({"__type": "InvalidRequestException", "message": "QueryExecution was not found"}, 400)
         query = self.queries[execution_id]
@@ -71,7 +75,7 @@ class AthenaStub:
         rows = self.rows
         if parameters := query.get("ExecutionParameters"):
             [since] = parameters
-            assert since[0] == since[-1] == "'", f"Athena takes {since} for a column's name"
+            assert since[0] == since[-1] == "'", f"Athena would read {since} as a column name"
             rows = [row for row in rows if row["updated_at"] >= since[1:24].replace("T", " ")]
         out = io.StringIO()
         writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")

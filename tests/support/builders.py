@@ -53,23 +53,23 @@ def signature_band_values(signature: bytes | None, bands: int) -> list[int]:
     return np.frombuffer(signature, ">u2", bands).tolist() if signature else []
 
 
-def made(
+def fingerprinted(
     story_id: int,
     text: int,
     language: Language = HINDI,
     updated_at: int = 1,
     signature: bytes | None = None,
 ) -> Fingerprinted:
-    """A story of which one number makes the text hash and the SimHash."""
+    """A fingerprinted story; the number `text` gives its text hash and its SimHash."""
     value = text.to_bytes(16)
     return Fingerprinted(Story(story_id, language, updated_at=updated_at), fingerprint_of(value, signature), '"e"')
 
 
-def got(pages: Pages, path: str, etag: str | None = None) -> Page | None:
-    """One page; None where it still has this ETag.  Raises as `Pages.begin` and `Pages.page_of` do."""
-    ours, other = socket.socketpair()
-    with ours, other:
-        transfers = Transfers(ours.fileno())
+def fetch_page(pages: Pages, path: str, etag: str | None = None) -> Page | None:
+    """Fetch one page; None if its ETag is still `etag`.  Raises the errors of `Pages.begin` and `Pages.page_of`."""
+    wake_up, sender = socket.socketpair()
+    with wake_up, sender:
+        transfers = Transfers(wake_up.fileno())
         transfers.begin(pages.begin(path, etag))
         while (get := transfers.pop_finished()) is None:
             transfers.advance(wait=True)
@@ -79,37 +79,38 @@ def got(pages: Pages, path: str, etag: str | None = None) -> Page | None:
 def worker_of(
     content: Content, extraction: Extraction = WHOLE_PAGE, known: Callable[[int], Known | None] = lambda _: None
 ) -> Worker:
-    """A worker on its own, that reads its pages in this process."""
+    """A worker without a pipeline that reads its pages in this process."""
     pages = Pages(content)
 
-    async def ask(story_id: int) -> Known | None:
+    async def known_story(story_id: int) -> Known | None:
         return known(story_id)
 
     async def read(story: Story, etag: str | None) -> PageResult:
         try:
-            page = await retried("fetch", lambda: asyncio.to_thread(got, pages, path_of(content, story), etag))
+            page = await retried("fetch", lambda: asyncio.to_thread(fetch_page, pages, path_of(content, story), etag))
         except NeardupError as error:
             return failure_of(error)
         return NotModified() if page is None else fingerprint_page(page, extraction)
 
-    return Worker(ask, read)
+    return Worker(known_story, read)
 
 
-def held_as_changes(db: sqlite3.Connection) -> list[Change]:
-    """All stories by number, each as the change that puts it into an empty index."""
+def stories_as_changes(db: sqlite3.Connection) -> list[Change]:
+    """All stories in the order of their numbers, each as the change that inserts it into an empty index."""
     rows = db.execute("SELECT number, id, language, simhash, signature FROM stories ORDER BY number")
     return [Change(0, story_id, None, Banded(LANGUAGES[spoken], *hashes), n) for n, story_id, spoken, *hashes in rows]
 
 
-def judge_pending(db: sqlite3.Connection, version: str = "v") -> None:
-    """Judge every pending candidate by its hashes and signatures alone."""
+def verify_pending(db: sqlite3.Connection, version: str = "v") -> None:
+    """Verify every pending candidate by its hashes and signatures, without its texts."""
     pending = candidates.pending(db, BEFORE_ALL, 10_000)
     flags.record(db, [(pair, assess(pair, None, None, Thresholds())) for pair in pending], version)
 
 
 def matches(pairs: Iterable[tuple[int, int]], most: int = 50) -> list[Matches]:
-    """Pairs -> each story's matches."""
-    return [Matches(one, [other for _, other in mine], most) for one, mine in groupby(sorted(pairs), itemgetter(0))]
+    """The matches of each first story of the pairs."""
+    by_story = groupby(sorted(pairs), itemgetter(0))
+    return [Matches(story_id, [other for _, other in group], most) for story_id, group in by_story]
 
 
 def ledger_in_memory() -> sqlite3.Connection:
@@ -119,7 +120,7 @@ def ledger_in_memory() -> sqlite3.Connection:
     return db
 
 
-def flagged(
+def flag_pair(
     db: sqlite3.Connection,
     one: int,
     other: int,
@@ -130,11 +131,11 @@ def flagged(
 ) -> None:
     """Flag two stories, created where they are missing, as a pair of this kind with these signals."""
     missing = {one, other} - stories.known_many(db, [one, other]).keys()
-    commit(db, *(made(story_id, story_id, language) for story_id in missing), pairs={(one, other)})
+    commit(db, *(fingerprinted(story_id, story_id, language) for story_id in missing), pairs={(one, other)})
     [pair] = candidates.pending(db, BEFORE_ALL, 2)
     flags.record(db, [(pair, Assessment(kind, signals))], "v")
 
 
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:
-    """Commit a batch, with these pairs nominated."""
+    """Commit a batch and nominate these pairs."""
     stories.commit(db, stories.Batch(outcomes, matches(pairs), 1, {}, None))

@@ -1,4 +1,4 @@
-"""The command as a process, and configurations for it."""
+"""Runs the command as a process, and builds configurations for it."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from tests.support.paths import SAMPLES
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that has ended."""
+    """The exit code and the output of a command that has ended."""
 
     code: int
     out: str
@@ -20,18 +20,18 @@ class Ended:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The list on the last line of its output."""
+        """The JSON list on the last line of the output."""
         return list(json.loads(self.out.splitlines()[-1]))
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The object on the last line of its output."""
+        """The JSON object on the last line of the output."""
         return dict(json.loads(self.out.splitlines()[-1]))
 
 
 @dataclass(frozen=True)
 class Neardup:
-    """The command, run as processes in a folder of its own, on the samples unless told otherwise."""
+    """The command, run as a process in its own folder with the configuration config.toml of that folder."""
 
     folder: Path
     env: dict[str, str]
@@ -55,7 +55,7 @@ class Neardup:
         (self.folder / "config.toml").write_text(text, encoding="utf-8")
 
     def pairs(self) -> set[tuple[int, int, str, int]]:
-        """The open flags: story, match, kind, Hamming distance."""
+        """The open flags: story, match, kind and Hamming distance."""
         done = self("export", "--format", "jsonl")
         assert done.code == 0, done.err
         rows = [json.loads(line) for line in done.out.split("\n")[:-1]]
@@ -85,14 +85,15 @@ listen = "127.0.0.1:0"
 def embedded(
     manifest: Path = SAMPLES / "manifest.csv", stories: Path = SAMPLES / "stories", index: str = "sqlite:"
 ) -> str:
-    """A configuration over files."""
+    """A configuration that reads the manifest and the pages from files."""
     return (EMBEDDED + COMMON).format(manifest=manifest, stories=stories, index=index)
 
 
 def assert_one_line(ended: Ended, code: int, *words: str) -> None:
+    """The command ended with this exit code and one line on stderr that contains all the words."""
     lines = ended.err.strip().splitlines()
     assert ended.code == code, ended.err
     assert "Traceback" not in ended.err
-    assert len(lines) == 1, f"one line, not {lines}"
+    assert len(lines) == 1, f"expected one line, got {lines}"
     for word in words:
         assert word in lines[0], lines[0]

@@ -1,4 +1,4 @@
-"""Stories to compare: samples, and texts of signs that a careless cut would tear."""
+"""Stories to compare: the samples, and texts of characters that a careless cut would separate from their grapheme."""
 
 import pytest
 from hypothesis import strategies as st
@@ -7,17 +7,17 @@ from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
 from neardup.query.evidence import LoadedStory
 
-from tests.support.graphemes import TORN
+from tests.support.graphemes import GRAPHEME_PARTS
 from tests.support.languages import SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
 from tests.support.samples import TRUTH
 
 STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
-LIMITS = Thresholds()
+THRESHOLDS = Thresholds()
 every_language = pytest.mark.parametrize("language", SAMPLED)
 every_planted_pair = pytest.mark.parametrize("pair", TRUTH, ids=lambda pair: f"{pair['kind']}-{pair['a']}-{pair['b']}")
-signs = [*TORN, *(word for text in TEXTS.values() for word in text.split())]
-wild_texts = st.lists(st.sampled_from(signs), max_size=8).map("".join)
+_pieces = [*GRAPHEME_PARTS, *(word for text in TEXTS.values() for word in text.split())]
+wild_texts = st.lists(st.sampled_from(_pieces), max_size=8).map("".join)
 
 
 def story_of(text: str, **known: object) -> LoadedStory:

@@ -1,4 +1,4 @@
-"""A desk served in the test's own process, and an HTTP client that uses it as a browser without scripts does."""
+"""Serves a desk in the process of the test, with an HTTP client that acts as a browser without scripts."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +20,7 @@ Client = TestClient[web.Request, web.Application]
 
 @asynccontextmanager
 async def desk(folder: Path, listen: str = LOOPBACK, token: str = "") -> AsyncIterator[Client]:
-    """A browser without scripts in front of a desk with an empty ledger."""
+    """An HTTP client, connected to a desk with an empty ledger."""
     connect(folder / "neardup.db").close()
     config = Config(
         source=Source(manifest=Path("none.csv")),
@@ -40,9 +40,9 @@ def origin(client: Client) -> dict[str, str]:
 
 async def form_token(client: Client, path: str = "/name") -> str:
     async with client.get(path) as answer:
-        found = re.search(r'name="token" value="([\w-]+)"', await answer.text())
-    assert found, f"{path} has no form"
-    return found[1]
+        field = re.search(r'name="token" value="([\w-]+)"', await answer.text())
+    assert field, f"{path} has no form"
+    return field[1]
 
 
 async def post(client: Client, path: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> int:

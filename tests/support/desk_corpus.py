@@ -11,19 +11,22 @@ ALPHABET = [chr(code) for code in range(0x0915, 0x0939)]
 
 
 def prose(seed: int, words: int = 120) -> str:
-    """Made-up Hindi, no two of one seed alike; the same for a seed at each time."""
-    made, state = list[str](), seed + 1
+    """Generated Hindi words; the same seed gives the same words, and two seeds give different ones."""
+    text, state = list[str](), seed + 1
     for _ in range(words):
         letters = list[str]()
         for _ in range(4):
             state = state * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
             letters.append(ALPHABET[state >> 33 & 31])
-        made.append("".join(letters))
-    return " ".join(made)
+        text.append("".join(letters))
+    return " ".join(text)
 
 
 def write(folder: Path, stories: Sequence[tuple[int, str, str]], **columns: Iterable[Any]) -> str:
-    """(id, title, HTML of the body) -> pages and a manifest in a folder; the configuration for them."""
+    """Write stories (id, title, HTML of the body) as pages and a manifest; returns the configuration for them.
+
+    `columns` are more columns of the manifest, with a value for each story.
+    """
     pages = folder / "pages"
     pages.mkdir(parents=True)
     more = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)] or [{}] * len(
@@ -41,7 +44,7 @@ def write(folder: Path, stories: Sequence[tuple[int, str, str]], **columns: Iter
 
 
 def cluster_of(folder: Path, size: int) -> str:
-    """So many copies of one story, and a pair of another."""
-    told = [(100 + n, f"प्रति {n}", f"<p>{prose(1)}</p>") for n in range(size)]
-    told += [(200 + n, f"जोड़ी {n}", f"<p>{prose(2)}</p>") for n in range(2)]
-    return write(folder, told)
+    """Write `size` copies of one story and two copies of another; returns the configuration for them."""
+    stories = [(100 + n, f"प्रति {n}", f"<p>{prose(1)}</p>") for n in range(size)]
+    stories += [(200 + n, f"जोड़ी {n}", f"<p>{prose(2)}</p>") for n in range(2)]
+    return write(folder, stories)

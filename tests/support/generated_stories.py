@@ -1,4 +1,4 @@
-"""Generated stories: pages and a manifest, with copies at known places."""
+"""Generates pages and a manifest, with copies at known positions."""
 
 import csv
 import random
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.command import embedded
 
-COPY_EVERY = 50  # every so many stories, one is an exact copy of the story just before, and the next a near one
+COPY_EVERY = 50  # in each so many stories, one is an exact copy of the story before it, and the next a near copy
 VOCABULARY = 3000
 
 

@@ -1,4 +1,4 @@
-"""Grapheme clusters, as the `regex` package finds them, and texts that a careless cut would tear."""
+"""Grapheme clusters as the `regex` package finds them, and their parts."""
 
 import unicodedata
 from itertools import pairwise
@@ -7,7 +7,7 @@ import regex
 
 CLUSTER = regex.compile(r"\X")
 FAMILY = "\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}"
-TORN = [  # what a careless cut would tear, and separators between
+GRAPHEME_PARTS = [  # separators, combining characters and whole clusters
     *" \n\r.।(◌",
     *(
         "\u200d",
@@ -29,15 +29,16 @@ TORN = [  # what a careless cut would tear, and separators between
 
 
 def boundaries(text: str) -> set[int]:
-    """Where grapheme clusters end, and 0.
+    """The offsets at which grapheme clusters end, and 0.
 
-    `regex` joins a consonant also to a virama that no consonant stands before, and over the tone of a picture's skin.
+    Unlike `regex`, this ends a cluster between a virama and a consonant if no consonant precedes the virama, and
+    between a skin tone modifier and a consonant.
     """
-    found = {0}
+    ends = {0}
     for cluster in CLUSTER.finditer(text):
-        found.add(cluster.end())
+        ends.add(cluster.end())
         first = unicodedata.category(cluster[0][0])
-        for n, (before, one) in enumerate(pairwise(cluster[0]), cluster.start() + 1):
-            if unicodedata.category(one) == "Lo" and (first != "Lo" or "\U0001f3fb" <= before <= "\U0001f3ff"):
-                found.add(n)
-    return found
+        for n, (before, character) in enumerate(pairwise(cluster[0]), cluster.start() + 1):
+            if unicodedata.category(character) == "Lo" and (first != "Lo" or "\U0001f3fb" <= before <= "\U0001f3ff"):
+                ends.add(n)
+    return ends

@@ -1,4 +1,4 @@
-"""Titles that attack the program that shows them: markup, templates, formulas and control characters."""
+"""Titles that attack the program that displays them: markup, templates, formulas and control characters."""
 
 TITLES = (
     "<script>alert(1)</script>",
@@ -45,4 +45,4 @@ TITLES = (
     "x" * 40_000,
     "   ",
 )
-HALVES = ("\ud83d", "a\udfffb", "\ud83d\ud83d=1")  # of surrogate pairs, which JSON can hold
+HALVES = ("\ud83d", "a\udfffb", "\ud83d\ud83d=1")  # lone surrogates, which JSON can represent

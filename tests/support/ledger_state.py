@@ -7,7 +7,7 @@ from tests.support.command import Neardup
 
 
 def state(neardup: Neardup) -> dict[str, list[tuple[object, ...]]]:
-    """What law 8 compares: (id, language, hashes) and (pair, kind, scores); and the embedded index, by ids."""
+    """The stories, flags and near misses of a ledger, without numbers and times; and the SQLite index by story ids."""
     scores = "hamming, jaccard, containment_a, containment_b, longest_run_words, estimated"
     queries = {
         "stories": "SELECT id, language, text_hash, simhash, signature, shingles FROM stories ORDER BY id",
@@ -16,12 +16,12 @@ def state(neardup: Neardup) -> dict[str, list[tuple[object, ...]]]:
         "pending": "SELECT a, b FROM candidates WHERE verified_at IS NULL",
     }
     with closing(sqlite3.connect(neardup.ledger)) as db:
-        out = {name: db.execute(query).fetchall() for name, query in queries.items()}
-        assert out["pending"] == [], "candidates were left to judge"
+        tables = {name: db.execute(query).fetchall() for name, query in queries.items()}
+        assert tables["pending"] == [], "candidates are still pending"
         if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'index_buckets'").fetchone():
             ids = dict(db.execute("SELECT number, id FROM stories"))
-            out["index"] = [
+            tables["index"] = [
                 (bucket, frozenset(ids[number] for number in memoryview(numbers).cast("I")))
                 for bucket, numbers in db.execute("SELECT * FROM index_buckets ORDER BY 1")
             ]
-    return out
+    return tables

@@ -1,4 +1,4 @@
-"""Runs a benchmark module in a process of its own, and describes the machine."""
+"""Runs a benchmark module in its own process, and describes the machine."""
 
 import json
 import os

@@ -19,10 +19,10 @@ BODY = "<p>राम अपने गाँव के पुराने स्�
 
 @dataclass
 class Server:
-    """Gives every object the same body, and keeps what it was asked."""
+    """The port of the server, and the path and headers of each request it received."""
 
     port: int
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[Server]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            made.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+            server.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
             if self.path.endswith("/after-a-hint"):
                 self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nContent-Type: text/plain; charset=big5\r\n\r\n")
             self.send_response(200)
@@ -47,34 +47,34 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[Server]:
                 self.wfile.write(BODY)
 
         def log_message(self, *_: object) -> None:
-            """Nothing is told."""
+            """Keep the output of the tests free of access logs."""
 
-    class Listening(ThreadingHTTPServer):
+    class Listener(ThreadingHTTPServer):
         request_queue_size = 128
         daemon_threads = True
 
-    server = Listening(("127.0.0.1", 0), Handler)
+    listener = Listener(("127.0.0.1", 0), Handler)
     if context is not None:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    made = Server(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        listener.socket = context.wrap_socket(listener.socket, server_side=True)
+    server = Server(listener.server_port)
+    thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield made
+        yield server
     finally:
-        server.shutdown()
+        listener.shutdown()
         thread.join()
-        server.server_close()
+        listener.server_close()
 
 
 @contextmanager
 def with_keys() -> Iterator[Server]:
-    """The server, and an environment with keys for it."""
-    with serving() as made, pytest.MonkeyPatch.context() as patch:
+    """The server, with its credentials in the environment."""
+    with serving() as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", KEY)
         patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
         patch.setenv("AWS_SESSION_TOKEN", TOKEN)
-        yield made
+        yield server
 
 
 def content_of(endpoint: str, max_bytes: int = 1_000_000) -> Content:

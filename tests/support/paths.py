@@ -1,4 +1,4 @@
-"""Where the project and its samples are."""
+"""The folders of the project and its samples."""
 
 from pathlib import Path
 

@@ -60,7 +60,7 @@ def pss_mb_of_all(pid: int) -> float:
 def descendants(pid: int) -> Iterator[str]:
     """The ids of a process's children, their children, and so on."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # a thread that has ended
+        with suppress(OSError):  # the thread has ended
             for child in children.read_text(encoding="ascii").split():
                 yield child
                 yield from descendants(int(child))

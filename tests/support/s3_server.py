@@ -1,4 +1,4 @@
-"""A small object store in a process of its own: path-style S3 GET and HEAD over HTTP, from memory.
+"""A small object store in its own process: path-style S3 GET and HEAD over HTTP, from memory.
 
 `python -m tests.support.s3_server FOLDER BUCKET` serves FOLDER's files as /BUCKET/<path>, prints its port, and runs
 until it is terminated.  It does not check signatures.
@@ -43,7 +43,7 @@ class StoredObject:
 
 
 def load(folder: Path, bucket: str) -> dict[str, StoredObject]:
-    """Every file below `folder`, by its URL path."""
+    """All files below `folder` by their URL paths."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {f"/{bucket}/{path.relative_to(folder).as_posix()}": _stored(path.read_bytes()) for path in files}
 
@@ -99,7 +99,7 @@ def _head(status: int, fields: str) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """One client's keep-alive connection."""
+    """The keep-alive connection of one client."""
 
     def __init__(self, objects: Mapping[str, StoredObject]) -> None:
         self._objects = objects

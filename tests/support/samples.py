@@ -1,4 +1,4 @@
-"""What the samples hold: the rows of their manifest and the copies planted among them."""
+"""The rows of the samples' manifest, and the copies planted among the samples."""
 
 import csv
 import json
@@ -12,4 +12,5 @@ PLANTED = {(pair["a"], pair["b"], pair["kind"]) for pair in TRUTH}
 
 
 def kinds(neardup: Neardup) -> set[tuple[int, int, str]]:
+    """The open flags as (lower id, higher id, kind)."""
     return {(min(a, b), max(a, b), kind) for a, b, kind, _ in neardup.pairs()}

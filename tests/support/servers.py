@@ -1,4 +1,4 @@
-"""Real servers for the tests: redis-server, alone or as a cluster of one, and moto's HTTP server."""
+"""Real servers for the tests: redis-server, standalone or as a cluster of one node, and moto's HTTP server."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 @contextmanager
 def redis_server(folder: Path, *options: str) -> Iterator[str]:
-    """A redis-server on a unix socket, without persistence; its URL."""
+    """Run a redis-server on a unix socket, without persistence; yields its URL."""
     path = folder / "redis.sock"
     command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--save", "", *options]
     with _until_ready(command, folder):
@@ -34,7 +34,7 @@ def redis_server(folder: Path, *options: str) -> Iterator[str]:
 
 @contextmanager
 def redis_cluster(folder: Path) -> Iterator[str]:
-    """One redis-server in cluster mode that owns every slot; its URL."""
+    """Run one redis-server in cluster mode that owns all slots; yields its URL."""
     port = free_port()
     command = ["redis-server", "--port", str(port), "--cluster-enabled", "yes", "--save", ""]
     command += ["--cluster-port", str(free_port())]
@@ -52,13 +52,13 @@ def redis_cluster(folder: Path) -> Iterator[str]:
 def _until_ready(command: list[str], folder: Path) -> Iterator[None]:
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = []
+        log = []
         for line in process.stdout:
-            said.append(line)
+            log.append(line)
             if "eady to accept connections" in line:
                 break
         else:
-            raise RuntimeError("redis-server did not start: " + "".join(said))
+            raise RuntimeError("redis-server did not start: " + "".join(log))
         try:
             yield
         finally:
@@ -66,10 +66,10 @@ def _until_ready(command: list[str], folder: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def answering(answer: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
-    """A server in this process that answers every POST so; its endpoint."""
+async def serve_posts(handler: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
+    """Run a server in this process that passes each POST to `handler`; yields its endpoint."""
     app, port = web.Application(), free_port()
-    app.add_routes([web.post("/", answer)])
+    app.add_routes([web.post("/", handler)])
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
@@ -81,7 +81,7 @@ async def answering(answer: Callable[[web.Request], Awaitable[web.Response]]) ->
 
 @dataclass(frozen=True)
 class Aws:
-    """moto's server: its endpoint, and clients for it."""
+    """moto's server: its endpoint and clients for it."""
 
     endpoint: str
 
@@ -89,7 +89,7 @@ class Aws:
         return boto3.client(service, endpoint_url=self.endpoint, region_name=REGION)
 
     def post(self, path: str, body: object = None) -> None:
-        """Talk to moto itself."""
+        """Call moto's own API, such as `reset`."""
         data = json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         with urlopen(Request(f"{self.endpoint}/moto-api/{path}", data, headers, method="POST")):
@@ -106,7 +106,7 @@ def moto_server() -> Iterator[Aws]:
     host, port = server.get_host_and_port()
     aws = Aws(f"http://{host}:{port}")
     try:
-        aws.post("reset")  # what it holds is the process's, not the server's
+        aws.post("reset")  # moto's state belongs to the process and outlives the server
         yield aws
     finally:
         server.stop()

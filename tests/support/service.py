@@ -1,4 +1,4 @@
-"""`neardup run` as a service: the process, systemd's notify socket, and its HTTP endpoints."""
+"""Runs `neardup run` as a service: the process, systemd's notify socket and the HTTP endpoints."""
 
 import socket
 import subprocess
@@ -11,24 +11,24 @@ from urllib.request import urlopen
 from tests.support.command import Neardup
 from tests.support.paths import ROOT
 
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 class Systemd:
-    """The other end of $NOTIFY_SOCKET."""
+    """Receives the notifications that the service sends to $NOTIFY_SOCKET."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(path))
-        self._socket.settimeout(PATIENCE_SECONDS)
-        self.heard: list[str] = []
+        self._socket.settimeout(TIMEOUT_SECONDS)
+        self.lines: list[str] = []
 
     def wait_for(self, word: str) -> str:
-        """Returns the first line that contains `word`; all lines received are in `heard`."""
+        """Wait for a line that contains `word` and return it; `lines` keeps all lines received."""
         while True:
             for line in self._socket.recv(4096).decode().splitlines():
-                self.heard.append(line)
+                self.lines.append(line)
                 if word in line:
                     return line
 

@@ -1,8 +1,9 @@
-"""The command, as it is, but it sends itself SIGNAL once so many stories are written.
+"""Runs the command, and sends SIGNAL to its own process once LISTED stories are listed.
 
     python -m tests.support.signalled_command SIGNAL LISTED neardup-arguments...
 
-And on its last line of stderr it tells its resident memory, in KiB, at each 1,000 stories.
+The last line of stderr is a JSON object: the resident memory in KiB after each 1,000 stories.
+A SIGNAL that does not exist, such as NONE, sends none.
 """
 
 import json
@@ -22,7 +23,7 @@ def resident_kib() -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
 
 
-def drive(number: int, at: int, arguments: list[str]) -> None:
+def run(number: int, at: int, arguments: list[str]) -> None:
     memory: dict[int, int] = {}
 
     @contextmanager
@@ -43,4 +44,4 @@ def drive(number: int, at: int, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    drive(int(getattr(signal, sys.argv[1], 0)), int(sys.argv[2]), sys.argv[3:])
+    run(int(getattr(signal, sys.argv[1], 0)), int(sys.argv[2]), sys.argv[3:])

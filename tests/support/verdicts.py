@@ -1,4 +1,4 @@
-"""Verdicts on flags of a ledger, and copies to give them on."""
+"""Gives and undoes verdicts on the flags of a ledger, and adds copies to give them on."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from neardup.ledger import candidates, transaction, verdicts
 from neardup.records import Verdict
 
-from tests.support.builders import commit, judge_pending, made
+from tests.support.builders import commit, fingerprinted, verify_pending
 
 
-def judge(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]], verdict: Verdict) -> int:
-    judged = set(pairs)
-    ids = [flag_id for flag_id, *pair in db.execute("SELECT flag_id, a, b FROM flags") if tuple(pair) in judged]
-    assert ids, "the test judges what is flagged"
+def give_verdict(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]], verdict: Verdict) -> int:
+    chosen = set(pairs)
+    ids = [flag_id for flag_id, *pair in db.execute("SELECT flag_id, a, b FROM flags") if tuple(pair) in chosen]
+    assert ids, "none of the pairs is flagged"
     return verdicts.decide(db, ids, verdict, "", "Asha", verdicts.state(db, ids))
 
 
@@ -20,15 +20,18 @@ def undo(db: sqlite3.Connection, decision: int) -> None:
     verdicts.undo(db, decision, "Asha", verdicts.state(db, verdicts.flags_of(db, decision)))
 
 
-def copies(db: sqlite3.Connection, *ids: int, most: int = 50) -> int:
-    """Stories of one text, each nominated with all that are there, the lowest first; how many were left out."""
-    full = 0
+def add_copies(db: sqlite3.Connection, *ids: int, most: int = 50) -> int:
+    """Add stories of one text, each nominated with all earlier ones, the lowest id first.
+
+    Returns how many candidates the cap `most` left out.
+    """
+    left_out = 0
     for story_id in ids:
-        there = [row[0] for row in db.execute("SELECT id FROM stories ORDER BY id")]
-        commit(db, made(story_id, 1))
-        full += nominate(db, story_id, [n for n in there if n != story_id], most)
-        judge_pending(db)
-    return full
+        present = [row[0] for row in db.execute("SELECT id FROM stories ORDER BY id")]
+        commit(db, fingerprinted(story_id, 1))
+        left_out += nominate(db, story_id, [n for n in present if n != story_id], most)
+        verify_pending(db)
+    return left_out
 
 
 def nominate(db: sqlite3.Connection, story_id: int, ids: list[int], most: int = 50) -> int:

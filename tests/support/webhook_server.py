@@ -12,14 +12,14 @@ SECRET = "T0KEN"
 
 
 @asynccontextmanager
-async def other_side(*answers: int) -> AsyncIterator[tuple[str, list[Any]]]:
-    """A server that answers so, in turn; its URL, and what it was told."""
-    told: list[Any] = []
-    rest = iter(answers)
+async def webhook_server(*statuses: int) -> AsyncIterator[tuple[str, list[Any]]]:
+    """A server that answers with these statuses in turn; yields its URL and the list of the payloads received."""
+    received: list[Any] = []
+    remaining = iter(statuses)
 
     async def hook(request: web.Request) -> web.Response:
-        told.append(await request.json())
-        return web.Response(status=next(rest), headers={"Location": "/elsewhere"})
+        received.append(await request.json())
+        return web.Response(status=next(remaining), headers={"Location": "/elsewhere"})
 
     app = web.Application()
     app.add_routes([web.post(f"/{SECRET}", hook)])
@@ -28,6 +28,6 @@ async def other_side(*answers: int) -> AsyncIterator[tuple[str, list[Any]]]:
     port = free_port()
     await web.TCPSite(runner, "127.0.0.1", port).start()
     try:
-        yield f"http://127.0.0.1:{port}/{SECRET}", told
+        yield f"http://127.0.0.1:{port}/{SECRET}", received
     finally:
         await runner.cleanup()

@@ -1,4 +1,4 @@
-"""A backfill holds flat memory, and one that was killed or stopped ends, run again, as if it never had been."""
+"""A backfill uses constant memory; one that was killed or stopped and run again ends as if undisturbed."""
 
 import json
 import signal
@@ -29,18 +29,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Neardup, Ended]:
-    """The backfill that nothing happened to."""
+    """An undisturbed backfill."""
     neardup = Neardup(tmp_path_factory.mktemp("undisturbed"), {})
     neardup.configure(configuration(corpus))
     return neardup, drive(neardup, "NONE", 0, "backfill", "--json")
 
 
-def drive(neardup: Neardup, number: str, at: int, *arguments: str) -> Ended:
+def drive(neardup: Neardup, signal_name: str, at: int, *arguments: str) -> Ended:
+    """Run the command, sending it the signal named `signal_name` once `at` stories are listed; NONE sends none."""
     command = [
         sys.executable,
         "-m",
         "tests.support.signalled_command",
-        number,
+        signal_name,
         str(at),
         "--config",
         str(neardup.folder / "config.toml"),
@@ -57,7 +58,7 @@ def test_memory_is_flat(undisturbed: tuple[Neardup, Ended]) -> None:
     grown = max(kib for listed, kib in memory.items() if listed >= MEMORY_FROM) - memory[MEMORY_FROM]
     assert grown < MEMORY_GROWTH_KIB, f"grew by {grown} KiB from {MEMORY_FROM} stories on: {memory}"
     kinds = done.facts["flagged"]
-    assert kinds["exact"] >= 300, f"the planted copies are found: {kinds}"
+    assert kinds["exact"] >= 300, f"too few planted copies were found: {kinds}"
 
 
 @pytest.mark.parametrize("at", [2_000, 10_000])
@@ -69,27 +70,34 @@ def test_killed_and_run_again_ends_equal(
     assert killed.code == -signal.SIGKILL, killed.err
     again = drive(neardup, "NONE", 0, "backfill", "--json")
     assert again.code == 0, again.err
-    assert again.facts["listed"] <= STORIES - at + 2 * 256 + 32 + 256, "it goes on where it was"
+    assert again.facts["listed"] <= STORIES - at + 2 * 256 + 32 + 256, (
+        "the backfill did not continue from its checkpoint"
+    )
     assert state(neardup) == state(undisturbed[0])
-    assert state(neardup)["index"], "an index that is empty is equal to any"
+    assert state(neardup)["index"], "the index is empty"
 
 
 @pytest.mark.parametrize("options", [["--fresh"], []], ids=["fresh again", "plain"])
 def test_a_fresh_backfill_killed_and_run_again_ends_equal(
     options: list[str], corpus: Path, undisturbed: tuple[Neardup, Ended], make_neardup: Make
 ) -> None:
-    """Once stories were written without lookups, a sweep is owed, whatever finishes the backfill."""
+    """Stories written without lookups need a sweep, whichever command finishes the backfill."""
     neardup = make_neardup(configuration(corpus))
     assert drive(neardup, "SIGKILL", 7_000, "backfill", "--fresh").code == -signal.SIGKILL
     assert neardup("status", "--json").facts["sweep_owed"] is True
     again = drive(neardup, "NONE", 0, "backfill", *options, "--json")
     assert again.code == 0, again.err
     assert neardup("status", "--json").facts["sweep_owed"] is False
-    assert again.facts["listed"] <= STORIES - 7_000 + 2 * 256 + 32 + 256, "it goes on where it was"
-    mine, theirs = state(neardup), state(undisturbed[0])
-    assert len(mine["index"]) > 0, "the index is built"
-    del mine["index"], theirs["index"]  # their buckets are as wide as their languages were large when they began
-    assert mine == theirs
+    assert again.facts["listed"] <= STORIES - 7_000 + 2 * 256 + 32 + 256, (
+        "the backfill did not continue from its checkpoint"
+    )
+    actual, expected = state(neardup), state(undisturbed[0])
+    assert len(actual["index"]) > 0, "the index was not built"
+    del (
+        actual["index"],
+        expected["index"],
+    )  # the widths of its buckets depend on the sizes of the languages when it was built
+    assert actual == expected
 
 
 def test_killed_with_redis_ends_equal(
@@ -98,24 +106,24 @@ def test_killed_with_redis_ends_equal(
     neardup = make_neardup(configuration(corpus, redis_url))
     assert drive(neardup, "SIGKILL", 7_000, "backfill").code == -signal.SIGKILL
     assert drive(neardup, "NONE", 0, "backfill").code == 0
-    mine, theirs = state(neardup), state(undisturbed[0])
-    assert mine == {name: theirs[name] for name in mine}
+    actual, expected = state(neardup), state(undisturbed[0])
+    assert actual == {name: expected[name] for name in actual}
     status = neardup("status", "--json").facts
     assert status["index"]["lag"] == 0
     assert status["index"]["stories"] == STORIES
 
 
-@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
-def test_a_signal_drains_and_a_second_run_goes_on(
-    number: str, corpus: Path, undisturbed: tuple[Neardup, Ended], make_neardup: Make
+@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
+def test_a_signal_drains_and_a_second_run_continues(
+    signal_name: str, corpus: Path, undisturbed: tuple[Neardup, Ended], make_neardup: Make
 ) -> None:
     neardup = make_neardup(configuration(corpus))
-    stopped = drive(neardup, number, 3_000, "backfill", "--json")
+    stopped = drive(neardup, signal_name, 3_000, "backfill", "--json")
     assert stopped.code == 0, stopped.err
     facts = stopped.facts
     assert 3_000 <= facts["listed"] < STORIES
     assert facts["seconds"] < 60
     held = len(state(neardup)["stories"])
-    assert held == facts["fingerprinted"], "what was accepted is written"
+    assert held == facts["fingerprinted"], "some fingerprinted stories were not written"
     assert drive(neardup, "NONE", 0, "backfill").code == 0
     assert state(neardup) == state(undisturbed[0])

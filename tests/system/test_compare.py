@@ -1,4 +1,4 @@
-"""`neardup compare`: every planted pair by its ids, files, and whatever can be wrong with either."""
+"""`neardup compare`: all planted pairs by id, files, and errors of both."""
 
 import json
 import shutil
@@ -24,8 +24,8 @@ A, B = STORIES / "TAMIL" / "4104002.html", STORIES / "TAMIL" / "4104005.html"
 
 
 @pytest.fixture
-def own(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> Neardup:
-    """A command on stories that may be changed, all fingerprinted."""
+def editable(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> Neardup:
+    """The command on fingerprinted stories whose pages a test may change."""
     shutil.copytree(STORIES, tmp_path / "stories")
     neardup = make_neardup(embedded(stories=tmp_path / "stories"))
     assert neardup("backfill").code == 0
@@ -46,14 +46,14 @@ async def test_planted_pairs_are_compared_by_id(neardup: Neardup) -> None:
         assert facts.passages[0].words > 10
         languages.add(facts.a.language)
     assert languages == set(SAMPLED)
-    said = neardup("compare", str(pair["a"]), str(pair["b"]), "--json").facts
-    assert said == json.loads(json.dumps(asdict(facts))), "and so the command says"
-    assert neardup.ledger.read_bytes() == before, "it stores nothing"
+    printed = neardup("compare", str(pair["a"]), str(pair["b"]), "--json").facts
+    assert printed == json.loads(json.dumps(asdict(facts))), "the command prints something else"
+    assert neardup.ledger.read_bytes() == before, "the comparison changed the ledger"
 
 
-def test_people_are_shown_the_passages(neardup: Neardup) -> None:
+def test_the_printed_comparison_shows_the_passages(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
-    told = neardup("compare", "4103000", "4103005").out
+    out = neardup("compare", "4103000", "4103005").out
     for words in (
         "story 4103000",
         "similar: ",
@@ -62,8 +62,8 @@ def test_people_are_shown_the_passages(neardup: Neardup) -> None:
         "«बसून",
         "more",
     ):
-        assert words in told, words
-    assert "\x1b" not in told
+        assert words in out, words
+    assert "\x1b" not in out
 
 
 def test_files_need_no_ledger(neardup: Neardup, tmp_path: Path) -> None:
@@ -79,36 +79,36 @@ def test_files_need_no_ledger(neardup: Neardup, tmp_path: Path) -> None:
     assert not neardup.ledger.exists()
 
 
-async def test_a_file_against_a_story(own: Neardup) -> None:
-    facts = await compare(comparer(load(own.folder / "config.toml")), str(A), "4104002")
+async def test_a_file_against_a_story(editable: Neardup) -> None:
+    facts = await compare(comparer(load(editable.folder / "config.toml")), str(A), "4104002")
     assert (facts.kind, facts.share_a, facts.share_b) == ("exact", 1, 1)
     assert (facts.a.story_id, facts.b.story_id, facts.b.language) == (None, 4104002, "TAMIL")
 
 
-def test_a_page_that_has_changed_is_said(own: Neardup, tmp_path: Path) -> None:
+def test_a_changed_page_is_reported(editable: Neardup, tmp_path: Path) -> None:
     (tmp_path / "stories" / "TAMIL" / "4104005.html").write_bytes(A.read_bytes())
-    told = own("compare", "4104002", "4104005").out
-    assert "the page of B has changed since it was fingerprinted" in told
-    assert "exact: " in told
+    out = editable("compare", "4104002", "4104005").out
+    assert "the page of B has changed since it was fingerprinted" in out
+    assert "exact: " in out
 
 
-async def test_fingerprints_of_another_version_say_nothing_of_a_change(own: Neardup) -> None:
-    with closing(connect(own.ledger)) as db:
+async def test_fingerprints_of_another_version_say_nothing_of_a_change(editable: Neardup) -> None:
+    with closing(connect(editable.ledger)) as db:
         runs.put(db, "fingerprint_version", "0" * 16)
-    facts = await compare(comparer(load(own.folder / "config.toml")), "4104002", "4104005")
+    facts = await compare(comparer(load(editable.folder / "config.toml")), "4104002", "4104005")
     assert (facts.a.changed, facts.b.changed, facts.kind) == (None, None, "partial")
 
 
-async def test_the_thresholds_are_those_of_the_language(own: Neardup) -> None:
-    plain = (own.folder / "config.toml").read_text(encoding="utf-8")
+async def test_the_thresholds_are_those_of_the_language(editable: Neardup) -> None:
+    plain = (editable.folder / "config.toml").read_text(encoding="utf-8")
     for language, kind in ((MARATHI, None), (TAMIL, "similar")):
-        own.configure(plain + f"[detection.{language}]\njaccard = 0.99\ncontainment = 0.99\n")
-        facts = await compare(comparer(load(own.folder / "config.toml")), "4103000", "4103005")
+        editable.configure(plain + f"[detection.{language}]\njaccard = 0.99\ncontainment = 0.99\n")
+        facts = await compare(comparer(load(editable.folder / "config.toml")), "4103000", "4103005")
         assert facts.kind == kind, language
 
 
-async def test_what_cannot_be_compared(own: Neardup, tmp_path: Path) -> None:
-    parts = comparer(load(own.folder / "config.toml"))
+async def test_errors_of_a_comparison(editable: Neardup, tmp_path: Path) -> None:
+    parts = comparer(load(editable.folder / "config.toml"))
     (tmp_path / "stories" / "TAMIL" / "4104002.html").unlink()
     (tmp_path / "stories" / "TAMIL" / "4104005.html").write_bytes(
         b"<article><div class=story>two words</div></article>"
@@ -136,25 +136,25 @@ async def test_what_cannot_be_compared(own: Neardup, tmp_path: Path) -> None:
         assert "\n" not in str(raised.value)
         for word in words:
             assert word in str(raised.value)
-    assert_one_line(own("compare", "4104000", "7"), 1, "story 7 is not in the ledger")
+    assert_one_line(editable("compare", "4104000", "7"), 1, "story 7 is not in the ledger")
 
 
-def test_a_page_shows_the_pair_and_what_it_is_flagged_with(own: Neardup, tmp_path: Path) -> None:
+def test_the_html_page_shows_the_pair_and_its_flag(editable: Neardup, tmp_path: Path) -> None:
     (tmp_path / "stories" / "MARATHI" / "4103004.html").unlink()
     out = tmp_path / "pair.html"
-    done = own("compare", "4103000", "4103005", "--html", str(out))
+    done = editable("compare", "4103000", "4103005", "--html", str(out))
     assert (done.code, done.out) == (0, "")
     text = out.read_text(encoding="utf-8")
     for words in ("78 % of A is also in B", "आजीचा कंदील", "<ins>गोविंद</ins>", "A was published 3 months before B"):
         assert words in text, words
-    assert own("compare", "4103002", "4103004", "--html", str(out)).code == 0
+    assert editable("compare", "4103002", "4103004", "--html", str(out)).code == 0
     text = out.read_text(encoding="utf-8")
     for words in ("Near copy", "A&#39;s word pairs are also in B", "its page is gone: MARATHI/4103004.html"):
-        assert words in text, "what the ledger knows is still shown"
-    assert own("compare", str(A), str(B), "--html", str(out)).code == 0
+        assert words in text, "the facts of the ledger are missing"
+    assert editable("compare", str(A), str(B), "--html", str(out)).code == 0
     assert "4104005.html</bdi>" in out.read_text(encoding="utf-8")
-    assert_one_line(own("compare", "4103000", "4103005", "--html", str(tmp_path / "stories")), 1, "cannot write")
-    assert_one_line(own("compare", "4103000", "7", "--html", str(out)), 1, "story 7 is not in the ledger")
+    assert_one_line(editable("compare", "4103000", "4103005", "--html", str(tmp_path / "stories")), 1, "cannot write")
+    assert_one_line(editable("compare", "4103000", "7", "--html", str(out)), 1, "story 7 is not in the ledger")
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 

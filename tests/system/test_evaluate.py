@@ -48,23 +48,23 @@ def test_copies_are_measured_in_ten_languages(neardup: Neardup, tmp_path: Path) 
     assert all(row["lookups"] % 2 == 0 for row in facts["candidates"][:-1])
     assert {(row["bands"], row["rows"], row["shared"]) for row in facts["bands"]} >= {(32, 2, 2), (16, 4, 1)}
     assert sum(facts["buckets"]["signature"].values()) > 0
-    assert not list(temporary.iterdir()), "the temporary corpus is gone"
-    assert not neardup.ledger.exists(), "the ledger is left alone"
-    assert_needs_nothing_but_itself(neardup.folder / "evaluation.html", plots=3)
+    assert not list(temporary.iterdir()), "the temporary corpus was left behind"
+    assert not neardup.ledger.exists(), "evaluate created a ledger"
+    assert_self_contained(neardup.folder / "evaluation.html", plots=3)
 
 
-def assert_needs_nothing_but_itself(path: Path, plots: int) -> None:
+def assert_self_contained(path: Path, plots: int) -> None:
     page = LexborHTMLParser(path.read_text(encoding="utf-8"))
     assert len(page.css("svg")) == plots
-    assert page.css("table"), "the figures are there as tables"
+    assert page.css("table"), "the tables are missing"
     for node in page.css("*"):
         for name, value in node.attributes.items():
             if name in ("src", "href", "xlink:href", "data", "srcset"):
-                assert (value or "").startswith("#"), f"{node.tag} asks for {value}"
+                assert (value or "").startswith("#"), f"{node.tag} refers to {value}"
     assert not page.css("script, link, iframe, object, img")
     assert "@import" not in (page.html or "")
     ids = [node.attributes["id"] for node in page.css("[id]")]
-    assert len(ids) == len(set(ids)), "the plots do not take one another's parts"
+    assert len(ids) == len(set(ids)), "two plots share an id"
 
 
 def test_the_same_seed_gives_the_same_figures(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_users_thresholds_are_measured(make_neardup: Callable[..., Neardup],
     assert recall["other markup"] == 1
 
 
-def test_false_flags_are_seen(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
+def test_false_flags_are_counted(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
     loose = "[detection]\nshared_bands = 1\nagreeing_rows = 0\njaccard = 0.01\ncontainment = 0.01\n"
     neardup = make_neardup(embedded(some_samples(tmp_path, TAMIL)) + loose)
     done = neardup("evaluate", "--sample", "6", "--min-words", "60", "--json")
@@ -122,7 +122,7 @@ def test_the_samples_are_found_as_labelled(neardup: Neardup) -> None:
     shown = neardup("evaluate", "--truth", str(SAMPLES / "truth.jsonl"), "--html", str(neardup.folder / "truth.html"))
     assert shown.code == 0, shown.err
     assert "False flags (0), worst first" in shown.out
-    assert_needs_nothing_but_itself(neardup.folder / "truth.html", plots=0)
+    assert_self_contained(neardup.folder / "truth.html", plots=0)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_mistake_is_one_clear_line(
     assert "Traceback" not in done.err
 
 
-def test_no_other_command_pays_for_the_plots() -> None:
-    ask = "import sys, neardup.cli; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+def test_no_other_command_imports_matplotlib() -> None:
+    script = "import sys, neardup.cli; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""The command `export`, and what a run leaves, over the bundled samples."""
+"""The command `export`, and the exports of runs, on the bundled samples."""
 
 import asyncio
 import csv
@@ -19,27 +19,27 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.support.command import Neardup, embedded
 from tests.support.languages import CODES
 from tests.support.servers import REGION, Aws
-from tests.support.webhook_server import other_side
+from tests.support.webhook_server import webhook_server
 
 ALL = 21
 
 
 @pytest.fixture
 def flagged(neardup: Neardup) -> Neardup:
-    """The command, its samples flagged."""
+    """The command after a backfill of the samples."""
     done = neardup("backfill")
     assert done.code == 0, done.err
     return neardup
 
 
-def given(neardup: Neardup, *options: str) -> list[dict[str, Any]]:
+def exported(neardup: Neardup, *options: str) -> list[dict[str, Any]]:
     done = neardup("export", "--format", "jsonl", *options)
     assert done.code == 0, done.err
     return [json.loads(line) for line in done.out.split("\n")[:-1]]
 
 
-def beside(aws: Aws, neardup: Neardup, **env: str) -> Neardup:
-    """The command, with this S3 as that of [content], though its pages are files."""
+def with_s3(aws: Aws, neardup: Neardup, **env: str) -> Neardup:
+    """The command with this S3 in [content], although its pages are files."""
     content = {"ENDPOINT": aws.endpoint, "REGION": REGION, "PATH_STYLE": "true"}
     return replace(
         neardup, env=neardup.env | env | {f"NEARDUP_CONTENT__{key}": value for key, value in content.items()}
@@ -63,20 +63,22 @@ def flags_in(path: Path, form: Format) -> list[int]:
 
 
 def test_every_format_gives_the_same_flags_worst_first(flagged: Neardup) -> None:
-    worst_first = [row["flag_id"] for row in given(flagged)]
+    worst_first = [row["flag_id"] for row in exported(flagged)]
     assert len(worst_first) == ALL
     for form in FORMATS:
         path = flagged.folder / "out" / f"flags.{form}"
-        told = flagged("export", "-o", str(path))
-        assert (told.code, f"{ALL} flags: {path}" in told.err) == (0, True), told.err
+        ended = flagged("export", "-o", str(path))
+        assert (ended.code, f"{ALL} flags: {path}" in ended.err) == (0, True), ended.err
         assert flags_in(path, form) == worst_first, form
-    told = flagged("export", "--format", "csv", "--bom", "-o", str(flagged.folder / "flags.xlsx"))
-    assert flags_in(flagged.folder / "flags.xlsx", "csv") == worst_first, "what is named goes before the ending"
+    ended = flagged("export", "--format", "csv", "--bom", "-o", str(flagged.folder / "flags.xlsx"))
+    assert flags_in(flagged.folder / "flags.xlsx", "csv") == worst_first, (
+        "--format must take precedence over the file name"
+    )
     assert (flagged.folder / "flags.xlsx").read_bytes().startswith(b"\xef\xbb\xbf")
 
 
 def test_flags_can_be_chosen(flagged: Neardup) -> None:
-    rows = given(flagged)
+    rows = exported(flagged)
     first = rows[0]
     score = [max(row["jaccard"] or 0, row["containment"] or 0, row["matched_containment"] or 0) for row in rows]
     for options, wanted in (
@@ -92,51 +94,51 @@ def test_flags_can_be_chosen(flagged: Neardup) -> None:
         (["--since", "2000-01-01"], rows),
         (["--until", "2000-01-01"], []),
     ):
-        assert given(flagged, *options) == wanted, options
+        assert exported(flagged, *options) == wanted, options
 
 
-@pytest.mark.parametrize(("options", "said"), [
+@pytest.mark.parametrize(("options", "words"), [
     (["--language", "klingon"], "--language: unknown language 'klingon'"),
     (["--since", "soon"], "--since: 'soon' is not"),
     (["--since", "2026-01-02", "--until", "2026-01-01"], "--since must be before --until"),
     (["-o", "s3://bucket"], "--output: not s3://BUCKET/KEY"), (["-o", "a.xlsx", "--bom"],
     "--bom: only CSV files have a byte order mark, not xlsx"),
 ])  # fmt: skip
-def test_a_wrong_option_is_told_in_a_line(flagged: Neardup, options: list[str], said: str) -> None:
-    told = flagged("export", *options)
-    assert (told.code, told.err.count("\n"), said in told.err) == (2, 1, True), told.err
+def test_a_wrong_option_is_one_error_line(flagged: Neardup, options: list[str], words: str) -> None:
+    ended = flagged("export", *options)
+    assert (ended.code, ended.err.count("\n"), words in ended.err) == (2, 1, True), ended.err
 
 
-def test_parquet_without_its_library_is_told_in_a_line(flagged: Neardup) -> None:
+def test_parquet_without_its_library_is_one_error_line(flagged: Neardup) -> None:
     (flagged.folder / "without").mkdir()
     (flagged.folder / "without" / "pyarrow.py").write_text("raise ImportError('no pyarrow')", encoding="utf-8")
     path = os.pathsep.join([str(flagged.folder / "without"), flagged.env.get("PYTHONPATH", "")])
     for command in (["export", "-o", "flags.parquet"], ["daily"]):
-        told = flagged(*command, PYTHONPATH=path, NEARDUP_EXPORT__PATH="flags.parquet")
-        assert (told.code, told.err.splitlines()[-1:]) == (
+        ended = flagged(*command, PYTHONPATH=path, NEARDUP_EXPORT__PATH="flags.parquet")
+        assert (ended.code, ended.err.splitlines()[-1:]) == (
             2,
             ["neardup: Parquet needs pyarrow: pip install pyarrow"],
-        ), told.err
-    assert given(flagged, "--new"), "nothing was given"
+        ), ended.err
+    assert exported(flagged, "--new"), "a failed export marked flags as exported"
 
 
-def test_flags_are_given_once_the_file_is_in_place(aws: Aws, flagged: Neardup) -> None:
+def test_flags_are_marked_after_the_file_is_in_place(aws: Aws, flagged: Neardup) -> None:
     aws.bucket("flags")
-    flagged = beside(aws, flagged)
+    flagged = with_s3(aws, flagged)
     for target in ("s3://none/flags.csv", "/proc/flags.csv"):
-        told = flagged("export", "--new", "-o", target)
-        assert (told.code, f"neardup: cannot write {target}: " in told.err) == (1, True), told.err
-    told = flagged("export", "--new", "-o", "s3://flags/today/flags.csv")
-    assert (told.code, f"{ALL} flags: s3://flags/today/flags.csv" in told.err) == (0, True), told.err
+        ended = flagged("export", "--new", "-o", target)
+        assert (ended.code, f"neardup: cannot write {target}: " in ended.err) == (1, True), ended.err
+    ended = flagged("export", "--new", "-o", "s3://flags/today/flags.csv")
+    assert (ended.code, f"{ALL} flags: s3://flags/today/flags.csv" in ended.err) == (0, True), ended.err
     body = aws.client("s3").get_object(Bucket="flags", Key="today/flags.csv")["Body"].read().decode()
     assert len(list(csv.DictReader(StringIO(body)))) == ALL
-    assert given(flagged, "--new") == []
+    assert exported(flagged, "--new") == []
 
 
-def test_a_run_leaves_its_page_and_names_it(make_neardup: Callable[[str], Neardup]) -> None:
+def test_a_run_writes_its_page_and_prints_its_path(make_neardup: Callable[[str], Neardup]) -> None:
     neardup = make_neardup(embedded() + '[export]\npath = "out/flags.html"\n')
-    told = neardup("backfill")
-    assert told.out.splitlines()[-1] == f"All open flags: {neardup.folder / 'out' / 'flags.html'}", told.err
+    ended = neardup("backfill")
+    assert ended.out.splitlines()[-1] == f"All open flags: {neardup.folder / 'out' / 'flags.html'}", ended.err
     tree = LexborHTMLParser((neardup.folder / "out" / "flags.html").read_text(encoding="utf-8"))
     assert len(tree.css("article")) == ALL
     for one in tree.css("article"):
@@ -148,15 +150,15 @@ def test_a_run_leaves_its_page_and_names_it(make_neardup: Callable[[str], Neardu
     assert "Seventh on the List" in tree.text()
 
 
-async def test_a_run_tells_a_webhook_and_leaves_its_file_in_s3(aws: Aws, neardup: Neardup) -> None:
+async def test_a_run_posts_to_a_webhook_and_writes_to_s3(aws: Aws, neardup: Neardup) -> None:
     aws.bucket("flags")
-    neardup = beside(aws, neardup, NEARDUP_EXPORT__PATH="s3://flags/flags.jsonl")
-    async with other_side(200, 404) as (url, told):
+    neardup = with_s3(aws, neardup, NEARDUP_EXPORT__PATH="s3://flags/flags.jsonl")
+    async with webhook_server(200, 404) as (url, received):
         done = await asyncio.to_thread(neardup, "backfill", "--json", NEARDUP_EXPORT__WEBHOOK=url)
         again = await asyncio.to_thread(neardup, "daily", "--json", NEARDUP_EXPORT__WEBHOOK=url)
     assert (done.code, again.code) == (0, 0), again.err
-    assert told[0] == {**told[0], **done.facts, "command": "backfill", "file": "s3://flags/flags.jsonl"}
-    assert "export.webhook answers 404" in again.err, "a webhook that fails fails no run"
+    assert received[0] == {**received[0], **done.facts, "command": "backfill", "file": "s3://flags/flags.jsonl"}
+    assert "export.webhook answers 404" in again.err, "the failure of the webhook was not logged"
     body = aws.client("s3").get_object(Bucket="flags", Key="flags.jsonl")["Body"].read().decode()
     assert len(body.split("\n")) == ALL + 1
 
@@ -180,10 +182,10 @@ def test_an_export_that_cannot_be_written_is_one_warning(make_neardup: Callable[
     assert facts["watermark"] == wanted["watermark"] is not None
     assert [run["status"] for run in facts["runs"]] == ["done"] * 3
     assert [run["counts"]["warnings"] for run in facts["runs"]] == [{"export": why}] * 3
-    pairs = [[row["story_id"], row["matched_id"], row["kind"]] for row in given(neardup)]
-    assert pairs == [[row["story_id"], row["matched_id"], row["kind"]] for row in given(without)]
+    pairs = [[row["story_id"], row["matched_id"], row["kind"]] for row in exported(neardup)]
+    assert pairs == [[row["story_id"], row["matched_id"], row["kind"]] for row in exported(without)]
     assert len(pairs) == ALL
     shown = neardup("daily").out
-    assert f"warning: export failed: {why}" in shown, "people see it too"
-    assert "All open flags: " not in shown, "a file that is not there is not named"
+    assert f"warning: export failed: {why}" in shown, "the warning is not printed"
+    assert "All open flags: " not in shown, "a missing file is named"
     assert "export failed: cannot write " in neardup("status").out

@@ -48,7 +48,7 @@ def fingerprints(neardup: Neardup, max_id: int) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
-def test_a_language_added_later_is_found_and_nothing_is_refingerprinted(
+def test_an_added_language_needs_no_new_fingerprints(
     tmp_path: Path, make_neardup: Callable[[str], Neardup], kind: str
 ) -> None:
     hindi = {n: ("HINDI", text(HINDI_WORDS, 3 + n // 2)) for n in range(1, 7)}
@@ -74,10 +74,10 @@ def test_a_language_added_later_is_found_and_nothing_is_refingerprinted(
 
         with closing(sqlite3.connect(neardup.ledger)) as db:
             numbers = dict(db.execute("SELECT name, number FROM languages"))
-            assert numbers["SINHALA"] == max(numbers.values()), "an added language gets the next number"
+            assert numbers["SINHALA"] == max(numbers.values()), "the added language did not get the next number"
             pairs = set(db.execute("SELECT a, b FROM flags WHERE status = 'open'"))
             dead = db.execute("SELECT reason FROM dead_letters").fetchall()
-        assert {(1, 10), (2, 3), (20, 21), (22, 23), (24, 25)} <= pairs, "copies in both languages"
+        assert {(1, 10), (2, 3), (20, 21), (22, 23), (24, 25)} <= pairs, "copies were missed"
         assert dead == [("bad_language",)]
         if kind == "compact":
             with redis.Redis.from_url(url) as client:

@@ -1,4 +1,4 @@
-"""`neardup plan`: what a corpus will take."""
+"""`neardup plan`: the resources that a corpus will need."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,9 @@ def test_the_samples_are_listed_and_read(neardup: Neardup) -> None:
     facts = planned(neardup)
     backfilled = neardup("backfill", "--json").facts
     read = facts["sample"]
-    assert sum(its["listed"] for its in facts["languages"].values()) + read["bad_rows"] == backfilled["listed"]
+    assert (
+        sum(language["listed"] for language in facts["languages"].values()) + read["bad_rows"] == backfilled["listed"]
+    )
     assert sum(read["fingerprinted"].values()) == backfilled["fingerprinted"]
     assert facts["page"]["read_us"] > 0
     assert facts["page"]["bytes"] > 0
@@ -35,11 +37,11 @@ def test_the_samples_are_listed_and_read(neardup: Neardup) -> None:
     assert facts["languages"]["TAMIL"]["ledger_bytes"] > 0
 
 
-def test_a_sample_is_no_larger_than_asked_and_leaves_no_ledger(neardup: Neardup) -> None:
+def test_a_sample_has_its_size_and_leaves_no_ledger(neardup: Neardup) -> None:
     facts = planned(neardup, "--sample", "25")
     read = facts["sample"]
     assert sum(read["fingerprinted"].values()) + sum(read["not_fingerprinted"].values()) == 25
-    assert len(read["fingerprinted"]) == len(facts["languages"]), "each language has its share"
+    assert len(read["fingerprinted"]) == len(facts["languages"]), "a language is missing from the sample"
     assert not neardup.ledger.exists()
 
 
@@ -84,14 +86,14 @@ def test_counts_are_projected_without_reading_anything(make_neardup: Make) -> No
     assert sum(size for part, size in box.items() if part != "needed") == pytest.approx(box["needed"], abs=10)
 
 
-def test_a_sweep_over_its_share_is_told(neardup: Neardup) -> None:
+def test_a_sweep_over_its_share_gives_a_warning(neardup: Neardup) -> None:
     warnings = planned(neardup, *stories("HINDI=16000000", "ta=16000000"), "--memory", "64GiB")["warnings"]
     assert any("a sweep takes" in warning for warning in warnings)
 
 
-def test_a_box_that_is_full_soon_is_told(neardup: Neardup) -> None:
-    told = planned(neardup, *stories(*FULL), "--daily", "100000")["warnings"]
-    assert any(warning.startswith("the box is full in ") and "compact" in warning for warning in told)
+def test_a_box_that_is_full_soon_gives_a_warning(neardup: Neardup) -> None:
+    warnings = planned(neardup, *stories(*FULL), "--daily", "100000")["warnings"]
+    assert any(warning.startswith("the box is full in ") and "compact" in warning for warning in warnings)
 
 
 def test_the_tables_name_languages_layouts_and_the_box(neardup: Neardup) -> None:

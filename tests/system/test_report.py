@@ -1,4 +1,4 @@
-"""The report for operators, over the bundled samples: it shows what the ledger holds, and needs nothing but itself."""
+"""The report for operators on the bundled samples shows the contents of the ledger in a self-contained page."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.command import Neardup
 
-DRAWN = [
+PLOTS = [
     "Flags by day",
     "Flags by language",
     "Differing bits of the SimHash",
@@ -28,17 +28,17 @@ def rows_of(tree: LexborHTMLParser, column: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows}
 
 
-def test_a_report_shows_what_there_is(neardup: Neardup) -> None:
+def test_a_report_shows_the_contents_of_the_ledger(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
-    told = neardup("report")
-    assert (told.code, told.out.split()) == (0, ["The", "report:", str(neardup.folder / "report.html")]), told.err
+    ended = neardup("report")
+    assert (ended.code, ended.out.split()) == (0, ["The", "report:", str(neardup.folder / "report.html")]), ended.err
     text = (neardup.folder / "report.html").read_text(encoding="utf-8")
     tree = LexborHTMLParser(text)
-    assert [node.attributes["aria-label"] for node in tree.css("svg")] == DRAWN
+    assert [node.attributes["aria-label"] for node in tree.css("svg")] == PLOTS
     assert "<script" not in text
-    assert not re.findall(r"""(?:src|href)=["'](?!#)|url\((?!#)|@import""", text), "it asks for something"
+    assert not re.findall(r"""(?:src|href)=["'](?!#)|url\((?!#)|@import""", text), "the page refers to another file"
     ids = [node.attributes["id"] for node in tree.css("[id]")]
-    assert len(ids) == len(set(ids)), "plots that share a page share no ids"
+    assert len(ids) == len(set(ids)), "two plots share an id"
     counted = rows_of(tree, "language")
     flagged = neardup("status", "--json").facts["flags"]
     for language, counts in flagged.items():
@@ -47,15 +47,15 @@ def test_a_report_shows_what_there_is(neardup: Neardup) -> None:
     assert counted["all"][-1] == str(sum(sum(counts.values()) for counts in flagged.values()))
     times = {stage: row[0] for stage, row in rows_of(tree, "stage").items()}
     assert times.keys() == STAGES
-    assert times["fingerprint"] == "61", "of a story each"
+    assert times["fingerprint"] == "61", "each story was fingerprinted once"
 
 
-def test_what_is_not_there_is_not_drawn(neardup: Neardup) -> None:
+def test_an_empty_ledger_has_no_plots(neardup: Neardup) -> None:
     (neardup.folder / "empty.csv").write_text("id,language\n", encoding="utf-8")
     assert neardup("report").code == 1, "there is no ledger yet"
     assert neardup("backfill", NEARDUP_SOURCE__MANIFEST=str(neardup.folder / "empty.csv")).code == 0
-    told = neardup("report", "-o", str(neardup.folder / "new" / "page.html"))
-    assert told.code == 0, told.err
+    ended = neardup("report", "-o", str(neardup.folder / "new" / "page.html"))
+    assert ended.code == 0, ended.err
     assert "<svg" not in (neardup.folder / "new" / "page.html").read_text(encoding="utf-8")
 
 
@@ -72,8 +72,8 @@ def test_a_report_without_matplotlib_keeps_its_tables(neardup: Neardup) -> None:
 
 
 @pytest.mark.parametrize("path", ["config.toml/page.html", "/proc/page.html"])
-def test_a_page_that_cannot_be_written_is_told_in_a_line(neardup: Neardup, path: str) -> None:
+def test_an_unwritable_page_is_one_error_line(neardup: Neardup, path: str) -> None:
     assert neardup("backfill").code == 0
-    told = neardup("report", "-o", path)
-    assert (told.code, told.err.count("\n")) == (1, 1)
-    assert f"cannot write the page {path}" in told.err
+    ended = neardup("report", "-o", path)
+    assert (ended.code, ended.err.count("\n")) == (1, 1)
+    assert f"cannot write the page {path}" in ended.err

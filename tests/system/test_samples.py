@@ -1,4 +1,4 @@
-"""Every planted exact and near copy among the samples is flagged and nothing else, whatever stores and lists them."""
+"""All planted copies among the samples are flagged and nothing else, with every source, store and index."""
 
 import csv
 import json
@@ -68,10 +68,10 @@ def test_counts_add_up_and_the_last_line_is_the_object(neardup: Neardup) -> None
         assert facts["listed"] == ends, command
 
 
-def test_people_are_told_what_was_found_and_where(make_neardup: Callable[[str], Neardup]) -> None:
+def test_the_summary_lists_the_flags_and_the_export(make_neardup: Callable[[str], Neardup]) -> None:
     neardup = make_neardup(embedded() + '[export]\npath = "out/flags.csv"\n')
-    told = neardup("backfill")
-    assert told.code == 0, told.err
+    ended = neardup("backfill")
+    assert ended.code == 0, ended.err
     for words in (
         "backfill is done",
         "exact 8, near 6, partial 3, similar 4",
@@ -79,31 +79,31 @@ def test_people_are_told_what_was_found_and_where(make_neardup: Callable[[str], 
         "Seventh on the List",
         "flags.csv",
     ):
-        assert words in told.out, words
+        assert words in ended.out, words
     with (neardup.folder / "out" / "flags.csv").open(encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == len(PLANTED)
     assert "No new flags" in neardup("backfill").out
 
 
 @pytest.mark.parametrize("where", ["redis", "cluster"])
-def test_the_cloud_flags_what_the_embedded_run_flags(
+def test_cloud_and_embedded_runs_flag_the_same(
     where: str, request: pytest.FixtureRequest, aws: Aws, make_neardup: Callable[[str, str], Neardup]
 ) -> None:
     index = request.getfixturevalue(f"{where}_url")
     fill(aws)
-    here = make_neardup(embedded(), "here")
-    there = make_neardup((CLOUD + COMMON).format(endpoint=aws.endpoint, region=REGION, index=index), "there")
-    assert here("backfill").code == 0
-    done = there("backfill", "--json")
+    local = make_neardup(embedded(), "local")
+    cloud = make_neardup((CLOUD + COMMON).format(endpoint=aws.endpoint, region=REGION, index=index), "cloud")
+    assert local("backfill").code == 0
+    done = cloud("backfill", "--json")
     assert done.code == 0, done.err
     assert done.facts["fingerprinted"] == len(ROWS)
-    assert there.pairs() == here.pairs()
-    assert_keys_agree(there, index, "{{{}}}" if where == "cluster" else "{}")
+    assert cloud.pairs() == local.pairs()
+    assert_keys_agree(cloud, index, "{{{}}}" if where == "cluster" else "{}")
     queue(aws)
-    daily = there("daily", "--json")
+    daily = cloud("daily", "--json")
     assert daily.facts["skipped"] == {"unchanged": len(ROWS)}, daily.err
-    probed = there("doctor")
-    assert "FAIL index: set-max-intset-entries" in probed.out, "the doctor looks at the server's settings"
+    probed = cloud("doctor")
+    assert "FAIL index: set-max-intset-entries" in probed.out, "the doctor missed a setting of the server"
 
 
 def fill(aws: Aws) -> None:
@@ -116,7 +116,7 @@ def fill(aws: Aws) -> None:
 
 
 def queue(aws: Aws) -> None:
-    """What moto is to answer the next query with; it adds no header of its own."""
+    """Set moto's answer to the next query; moto adds no header row."""
     rows = [
         {"Data": [{"VarCharValue": value} for value in row]} for row in [list(ROWS[0]), *(r.values() for r in ROWS)]
     ]
@@ -136,7 +136,7 @@ def assert_keys_agree(neardup: Neardup, url: str, tag: str) -> None:
     db.close()
 
 
-def test_check_says_what_a_text_would_be_flagged_against_and_stores_nothing(neardup: Neardup) -> None:
+def test_check_lists_the_matches_and_stores_nothing(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
     before = neardup.ledger.read_bytes()
     page = SAMPLES / "stories" / "TAMIL" / "4104000.html"
@@ -175,14 +175,14 @@ def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
     ]
 
 
-def test_an_export_gives_what_no_export_has_given(neardup: Neardup) -> None:
+def test_new_flags_are_exported_once(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
     assert len(neardup("export", "--new").out.splitlines()) == 1 + len(PLANTED)
     assert len(neardup("export", "--new").out.splitlines()) == 1
     assert len(neardup("export").out.splitlines()) == 1 + len(PLANTED)
 
 
-def test_what_could_not_be_given_is_not_marked_as_given(neardup: Neardup) -> None:
+def test_a_failed_export_marks_nothing_as_exported(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
     with Path("/dev/full").open("w") as full:
         command = neardup.command("export", "--new")
@@ -201,9 +201,9 @@ def with_rows(folder: Path, rows: list[dict[str, str]]) -> str:
 
 def test_titles_are_shown_as_they_are(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> None:
     rows = [dict(row, title=f"[/b] [bold]{row['title']}") for row in ROWS]
-    told = make_neardup(with_rows(tmp_path, rows))("backfill")
-    assert told.code == 0, told.err
-    assert "[/b] [bold]" in told.out
+    ended = make_neardup(with_rows(tmp_path, rows))("backfill")
+    assert ended.code == 0, ended.err
+    assert "[/b] [bold]" in ended.out
 
 
 def test_a_story_from_the_future_does_not_move_the_watermark(
@@ -223,7 +223,7 @@ def test_many_runs_over_redis_end_by_themselves(make_neardup: Callable[[str], Ne
         assert neardup("backfill").code == 0
 
 
-def test_refingerprint_makes_everything_anew(neardup: Neardup) -> None:
+def test_refingerprint_fingerprints_everything_again(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
     before = neardup.pairs()
     facts = neardup("backfill", "--refingerprint", "--json").facts

@@ -1,4 +1,4 @@
-"""`run` keeps its schedule, tells systemd and Prometheus how it is, and drains on SIGTERM."""
+"""`run` keeps its schedule, reports its state to systemd and Prometheus, and drains on SIGTERM."""
 
 import json
 import signal
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from tests.support.command import Neardup, embedded
 from tests.support.servers import free_port, redis_server
-from tests.support.service import PATIENCE_SECONDS, get, running
+from tests.support.service import TIMEOUT_SECONDS, get, running
 
 Make = Callable[..., Neardup]
 
 
-def test_a_day_in_the_life(neardup: Neardup) -> None:
+def test_a_daemon_runs_reports_and_drains(neardup: Neardup) -> None:
     listen = f"127.0.0.1:{free_port()}"
     with running(neardup, listen) as (process, systemd):
         systemd.wait_for("READY=1")
@@ -32,16 +32,16 @@ def test_a_day_in_the_life(neardup: Neardup) -> None:
         ):
             assert line in metrics, line
         second = neardup("daily")
-        assert second.code == 0, "between two runs another command may work"
+        assert second.code == 0, "another command failed between two runs"
         process.send_signal(signal.SIGTERM)
         systemd.wait_for("STOPPING=1")
-        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.wait(TIMEOUT_SECONDS) == 0
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
-    assert any("daily run" in line for line in systemd.heard), systemd.heard
+    assert any("daily run" in line for line in systemd.lines), systemd.lines
 
 
-def test_it_waits_for_redis_and_goes_on_by_itself(make_neardup: Make, tmp_path: Path) -> None:
+def test_it_waits_for_redis_and_resumes_by_itself(make_neardup: Make, tmp_path: Path) -> None:
     folder = tmp_path / "redis"
     folder.mkdir()
     neardup = make_neardup(embedded(index=f"unix://{folder}/redis.sock"))
@@ -53,10 +53,10 @@ def test_it_waits_for_redis_and_goes_on_by_itself(make_neardup: Make, tmp_path: 
             systemd.wait_for("STATUS=next run at")
             assert get(listen, "healthz")[0] == 200
             process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE_SECONDS) == 0
+            assert process.wait(TIMEOUT_SECONDS) == 0
 
 
-def test_a_run_that_fails_is_told_and_tried_again(make_neardup: Make) -> None:
+def test_a_failed_run_is_reported_and_retried(make_neardup: Make) -> None:
     neardup = make_neardup(embedded())
     listen = f"127.0.0.1:{free_port()}"
     with running(neardup, listen, NEARDUP_SOURCE__MANIFEST="/nowhere.csv") as (process, systemd):
@@ -64,7 +64,7 @@ def test_a_run_that_fails_is_told_and_tried_again(make_neardup: Make) -> None:
         status, body = get(listen, "healthz")
         assert (status, "nowhere.csv" in json.loads(body)["last_failure"]) == (503, True)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.wait(TIMEOUT_SECONDS) == 0
 
 
 def test_an_address_in_use_is_one_clear_line(neardup: Neardup) -> None:
@@ -75,4 +75,6 @@ def test_an_address_in_use_is_one_clear_line(neardup: Neardup) -> None:
         ended = neardup("run", NEARDUP_METRICS__LISTEN=listen)
         assert ended.code == 1
         assert ended.err.strip().splitlines()[-1].startswith(f"neardup: metrics.listen: cannot listen on {listen}")
-        assert neardup("backfill", NEARDUP_METRICS__LISTEN=listen).code == 0, "a one-shot run goes on without"
+        assert neardup("backfill", NEARDUP_METRICS__LISTEN=listen).code == 0, (
+            "a one-shot run failed without its metrics address"
+        )

@@ -1,4 +1,4 @@
-"""A sweep flags what was flagged as the stories came in: whatever their order, cut short or not, and with no index."""
+"""A sweep flags what a backfill flags, in any order of the stories, after interruptions, and without an index."""
 
 import asyncio
 import csv
@@ -33,7 +33,7 @@ SCORES = ("kind", "language", "hamming", "jaccard", "containment", "matched_cont
 
 @pytest.fixture(scope="module")
 def backfilled(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
-    """The samples, taken in and flagged by a backfill."""
+    """The samples after a backfill."""
     neardup = Neardup(tmp_path_factory.mktemp("backfilled"), {})
     neardup.configure(embedded())
     assert neardup("backfill").code == 0
@@ -42,13 +42,13 @@ def backfilled(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
 
 @pytest.fixture(scope="module")
 def before(backfilled: Neardup) -> Flags:
-    """What the backfill flagged."""
+    """The flags of the backfill."""
     return flagged(backfilled)
 
 
 @pytest.fixture
 def neardup(neardup: Neardup, backfilled: Neardup) -> Neardup:
-    """The samples, taken in, and no flags."""
+    """The samples after a backfill, without flags."""
     shutil.copytree(backfilled.folder, neardup.folder, dirs_exist_ok=True)
     forget_flags(neardup)
     return neardup
@@ -63,7 +63,7 @@ def flagged(neardup: Neardup) -> Flags:
 
 
 def forget_flags(neardup: Neardup) -> None:
-    """Leave the ledger with its stories alone."""
+    """Remove flags and candidates from the ledger."""
     db = sqlite3.connect(neardup.ledger)
     for table in ("flags", "candidates"):
         db.execute(f"DELETE FROM {table}")
@@ -72,7 +72,7 @@ def forget_flags(neardup: Neardup) -> None:
 
 
 def swept(neardup: Neardup, stop: asyncio.Event | None = None, watch: Watch = ignore_progress) -> SweepSummary:
-    """Sweep here."""
+    """Sweep in this process."""
 
     async def go() -> SweepSummary:
         config = load(neardup.folder / "config.toml")
@@ -83,13 +83,13 @@ def swept(neardup: Neardup, stop: asyncio.Event | None = None, watch: Watch = ig
 
 
 def swept_in_part(neardup: Neardup) -> SweepSummary:
-    """The same, told to stop at the first flags: the first language is on record then."""
+    """Sweep, and stop at the first flags, when the first language has been completed."""
     stop = asyncio.Event()
     return swept(neardup, stop, lambda progress: stop.set() if progress.counts.flagged else None)
 
 
 def test_a_sweep_flags_what_the_backfill_flagged(neardup: Neardup, before: Flags) -> None:
-    assert {scores[1] for scores in before.values()} == set(SAMPLED), "in all ten languages"
+    assert {scores[1] for scores in before.values()} == set(SAMPLED), "a language has no flags"
     done = neardup("sweep", "--json")
     assert done.code == 0, done.err
     assert flagged(neardup) == before
@@ -108,7 +108,7 @@ def test_a_sweep_flags_what_the_backfill_flagged(neardup: Neardup, before: Flags
     assert sum(facts["flagged"].values()) == len(before) <= facts["candidates"]
     assert (facts["left_out"], facts["capped_runs"]) == (0, 0)
     again = neardup("sweep", "--json").facts
-    assert (again["stories"], again["flagged"]) == (len(ROWS), {}), "a second one finds nothing new"
+    assert (again["stories"], again["flagged"]) == (len(ROWS), {}), "a second sweep found something new"
     assert flagged(neardup) == before
 
 
@@ -134,19 +134,19 @@ def test_many_stories_of_one_language(make_neardup: Make, tmp_path: Path) -> Non
     assert flagged(neardup) == online
 
 
-def test_stopped_after_the_first_language_it_goes_on_with_the_others(neardup: Neardup, before: Flags) -> None:
+def test_a_stopped_sweep_continues_with_the_other_languages(neardup: Neardup, before: Flags) -> None:
     first = swept_in_part(neardup)
     assert first.status == "stopped"
     assert 0 < first.stories < len(ROWS)
     then = swept(neardup)
     assert then.status == "done"
-    assert then.stories == len(ROWS) - first.stories, "what was done is not done again"
+    assert then.stories == len(ROWS) - first.stories, "completed languages were swept again"
     assert flagged(neardup) == before
-    assert swept(neardup).stories == len(ROWS), "after one that ended, a sweep begins anew"
+    assert swept(neardup).stories == len(ROWS), "a sweep after a completed one did not start over"
 
 
 @pytest.mark.parametrize("changed", ["thresholds", "stories"])
-def test_a_change_meanwhile_makes_it_begin_anew(neardup: Neardup, changed: str) -> None:
+def test_a_change_meanwhile_restarts_the_sweep(neardup: Neardup, changed: str) -> None:
     assert swept_in_part(neardup).status == "stopped"
     if changed == "stories":
         assert neardup("forget", ROWS[0]["id"]).code == 0
@@ -155,7 +155,7 @@ def test_a_change_meanwhile_makes_it_begin_anew(neardup: Neardup, changed: str) 
     assert swept(neardup).stories == len(ROWS) - (changed == "stories")
 
 
-def test_what_cannot_be_judged_in_time_is_left_to_the_next(
+def test_unverified_candidates_are_left_to_the_next_sweep(
     neardup: Neardup, before: Flags, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     neardup.configure(embedded() + "[run]\nshutdown_seconds = 0.01\n")
@@ -175,14 +175,14 @@ def test_what_cannot_be_judged_in_time_is_left_to_the_next(
 
 
 def test_progress_goes_from_nothing_to_all(neardup: Neardup) -> None:
-    told: list[tuple[int, int]] = []
-    swept(neardup, watch=lambda progress: told.append((progress.position, progress.size)))
-    assert told == sorted(told)
-    assert told[-1] == (len(ROWS), len(ROWS))
+    positions: list[tuple[int, int]] = []
+    swept(neardup, watch=lambda progress: positions.append((progress.position, progress.size)))
+    assert positions == sorted(positions)
+    assert positions[-1] == (len(ROWS), len(ROWS))
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
-def test_a_signal_ends_it_and_the_next_one_goes_on(neardup: Neardup, before: Flags, number: str) -> None:
+def test_a_signal_stops_a_sweep_and_the_next_continues(neardup: Neardup, before: Flags, number: str) -> None:
     stopped = drive(neardup, number, 0, "sweep", "--json")
     assert stopped.code == 0, stopped.err
     assert stopped.facts["stories"] < len(ROWS)
@@ -198,21 +198,21 @@ def test_killed_and_run_again_it_ends_equal(neardup: Neardup, before: Flags) -> 
     assert [(run["command"], run["status"]) for run in runs[:2]] == [("sweep", "done"), ("sweep", "crashed")]
 
 
-def test_it_asks_no_index(neardup: Neardup, before: Flags) -> None:
+def test_a_sweep_needs_no_index(neardup: Neardup, before: Flags) -> None:
     done = neardup("sweep", NEARDUP_INDEX__URL=f"redis://127.0.0.1:{free_port()}")
     assert done.code == 0, done.err
     assert flagged(neardup) == before
 
 
-def test_people_are_told_what_was_looked_at_and_found(neardup: Neardup, before: Flags) -> None:
+def test_the_summary_lists_stories_and_new_flags(neardup: Neardup, before: Flags) -> None:
     neardup.configure(embedded() + '[export]\npath = "flags.csv"\n')
-    told = neardup("sweep").out
-    assert f"{len(ROWS)} stories" in told
-    assert f"New flags ({len(before)})" in told
+    out = neardup("sweep").out
+    assert f"{len(ROWS)} stories" in out
+    assert f"New flags ({len(before)})" in out
     assert len((neardup.folder / "flags.csv").read_text(encoding="utf-8").splitlines()) == 1 + len(before)
 
 
-def test_caps_are_told(make_neardup: Make, tmp_path: Path) -> None:
+def test_reached_caps_are_reported(make_neardup: Make, tmp_path: Path) -> None:
     path = tmp_path / "copies.jsonl"
     copies = [dict(ROWS[0], id=n, path=f"{ROWS[0]['language']}/{ROWS[0]['id']}.html") for n in range(5)]
     path.write_text("".join(json.dumps(row) + "\n" for row in copies), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What moderators said is remembered by the next runs: anew from the first page on, swept, edited, copied again."""
+"""Later runs respect the verdicts of moderators: after refingerprinting, sweeps, edits and new copies."""
 
 import csv
 import json
@@ -20,17 +20,17 @@ from tests.support.paths import SAMPLES
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
 ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
 PAIRS = {kind: [(pair["a"], pair["b"]) for pair in TRUTH if pair["kind"] == kind] for kind in kinds()}
-SAID = {
+VERDICTS = {
     PAIRS[PARTIAL][0]: Verdict.TEMPLATE,
     PAIRS[EXACT][0]: Verdict.NOT_SIMILAR,
     PAIRS[NEAR][0]: Verdict.PLAGIARISM,
 }
-TEMPLATE, NOT_SIMILAR, PLAGIARISM = SAID
+TEMPLATE, NOT_SIMILAR, PLAGIARISM = VERDICTS
 NEW = 4_199_999
 
 
 class Platform:
-    """The samples in a folder of the test's own, to be edited, and neardup on them."""
+    """The samples in a folder of their own, where a test may edit them, and the command on them."""
 
     def __init__(self, folder: Path, make: Callable[[str], Neardup]) -> None:
         self.pages = folder / "stories"
@@ -56,14 +56,14 @@ class Platform:
         assert done.code == 0, done.err
         return dict(done.facts["flagged"])
 
-    def judge(self) -> None:
+    def give_verdicts(self) -> None:
         with closing(connect(self.neardup.ledger)) as db:
-            for pair, verdict in SAID.items():
+            for pair, verdict in VERDICTS.items():
                 [flag_id] = db.execute("SELECT flag_id FROM flags WHERE a = ? AND b = ?", pair).fetchone()
                 verdicts.decide(db, [flag_id], verdict, "as seen", "Asha", verdicts.state(db, [flag_id]))
 
     def flagged(self) -> dict[tuple[int, int], tuple[str, str, str | None]]:
-        """Every flag that is shown or judged: kind, status and context."""
+        """The kind, status and context of all flags that are not withdrawn."""
         with closing(read(self.neardup.ledger)) as db:
             rows = flags.select(db, Selection(statuses=()))
             return {
@@ -79,22 +79,22 @@ class Platform:
 
 @pytest.fixture
 def platform(tmp_path: Path, make_neardup: Callable[[str], Neardup]) -> Platform:
-    """Backfilled, and three pairs judged."""
-    made = Platform(tmp_path / "platform", make_neardup)
-    assert sum(made.run("backfill").values()) == len(TRUTH)
-    made.judge()
-    return made
+    """The samples after a backfill and three verdicts."""
+    platform = Platform(tmp_path / "platform", make_neardup)
+    assert sum(platform.run("backfill").values()) == len(TRUTH)
+    platform.give_verdicts()
+    return platform
 
 
-def test_nothing_judged_is_flagged_again_by_runs_that_look_at_everything(platform: Platform) -> None:
+def test_full_runs_do_not_flag_judged_pairs_again(platform: Platform) -> None:
     before = platform.flagged()
     want = {(pair["a"], pair["b"]): (pair["kind"], "open", None) for pair in TRUTH}
-    want |= {pair: (want[pair][0], verdict, None) for pair, verdict in SAID.items()}
+    want |= {pair: (want[pair][0], verdict, None) for pair, verdict in VERDICTS.items()}
     assert before == want
     assert platform.run("sweep") == {}
     assert platform.flagged() == before
     again = Counter(platform.run("backfill", "--refingerprint"))
-    assert again == Counter(pair["kind"] for pair in TRUTH if (pair["a"], pair["b"]) not in SAID)
+    assert again == Counter(pair["kind"] for pair in TRUTH if (pair["a"], pair["b"]) not in VERDICTS)
     assert platform.flagged() == before
     assert platform.run("sweep") == {}
     assert platform.flagged() == before
@@ -103,30 +103,30 @@ def test_nothing_judged_is_flagged_again_by_runs_that_look_at_everything(platfor
         "kept": {"not_similar": 1, "template": 1},
         "in_context": {},
     }
-    told = platform.neardup("status").out
-    assert "3  (not_similar 1, plagiarism 1, template 1)" in told and "2  (not_similar 1, template 1)" in told
+    out = platform.neardup("status").out
+    assert "3  (not_similar 1, plagiarism 1, template 1)" in out and "2  (not_similar 1, template 1)" in out
 
 
-def test_an_edit_is_shown_again_only_where_it_made_things_worse(platform: Platform) -> None:
+def test_an_edit_is_flagged_again_only_if_it_is_worse(platform: Platform) -> None:
     before = platform.flagged()
     original, copy = TEMPLATE
     html = platform.page(copy).read_text(encoding="utf-8")
     platform.edit(copy, html.replace("</p>", " २०२६ </p>", 1), 1)
-    assert platform.run("daily") == {}, "still a partial copy"
+    assert platform.run("daily") == {}, "an unchanged kind was flagged again"
     assert platform.flagged() == before
     platform.edit(copy, platform.page(original).read_text(encoding="utf-8"), 2)
     assert platform.run("daily") == {"exact": 1}
     assert platform.flagged() == before | {TEMPLATE: ("exact", "open", "template")}
 
 
-def test_a_new_copy_of_a_judged_story_is_shown_with_what_was_said(platform: Platform) -> None:
+def test_a_new_copy_of_a_judged_story_shows_the_verdict(platform: Platform) -> None:
     before = platform.flagged()
     original, copy = NOT_SIMILAR
     platform.rows[NEW] = dict(platform.rows[original], id=str(NEW))
     platform.edit(NEW, platform.page(original).read_text(encoding="utf-8"), 3)
     assert platform.run("daily") == {"exact": 2}
-    told = ("exact", "open", "not_similar")
-    assert platform.flagged() == before | {(original, NEW): told, (copy, NEW): told}
+    flag = ("exact", "open", "not_similar")
+    assert platform.flagged() == before | {(original, NEW): flag, (copy, NEW): flag}
     assert platform.verdict_facts()["in_context"] == {"not_similar": 2}
 
 
@@ -136,21 +136,23 @@ def test_a_new_copy_of_a_template_is_shown_once(platform: Platform) -> None:
     platform.rows[NEW] = dict(platform.rows[original], id=str(NEW))
     platform.edit(NEW, platform.page(original).read_text(encoding="utf-8"), 3)
     assert platform.run("daily") == {"exact": 1}
-    assert platform.flagged() == before | {(original, NEW): ("exact", "open", "template")}, f"and not beside {copy}"
+    assert platform.flagged() == before | {(original, NEW): ("exact", "open", "template")}, (
+        f"the new copy was also flagged with {copy}"
+    )
     assert platform.run("sweep") == {}
     assert platform.verdict_facts()["kept"] == {"template": 1}
 
 
-def test_what_is_undone_is_shown_again_and_what_is_forgotten_is_gone(platform: Platform) -> None:
+def test_undo_reopens_a_flag_and_forget_drops_verdicts(platform: Platform) -> None:
     with closing(connect(platform.neardup.ledger)) as db:
-        [said] = verdicts.of_pair(db, *TEMPLATE)
-        verdicts.undo(db, said["decision"], "Binu", verdicts.state(db, verdicts.flags_of(db, said["decision"])))
+        [given] = verdicts.of_pair(db, *TEMPLATE)
+        verdicts.undo(db, given["decision"], "Binu", verdicts.state(db, verdicts.flags_of(db, given["decision"])))
     assert platform.flagged()[TEMPLATE] == ("partial", "open", None)
     assert platform.neardup("forget", str(PLAGIARISM[0])).code == 0
     assert platform.verdict_facts()["judged"] == {"not_similar": 1}
 
 
-def test_evaluate_and_replay_tell_what_the_verdicts_say_of_the_flags(platform: Platform) -> None:
+def test_evaluate_and_replay_measure_flags_by_verdicts(platform: Platform) -> None:
     evaluated = platform.neardup("evaluate", "--truth", str(SAMPLES / "truth.jsonl"), "--json").facts["verdicts"]
     assert {(row["language"], row["kind"]): row["precision"] for row in evaluated} == {
         ("HINDI", "exact"): 0.0,
@@ -158,8 +160,8 @@ def test_evaluate_and_replay_tell_what_the_verdicts_say_of_the_flags(platform: P
         ("HINDI", "partial"): 1.0,
         ("all", "all"): 2 / 3,
     }
-    told = platform.neardup("evaluate", "--sample", "2", "--min-words", "60")
-    assert "Precision by moderators' verdicts" in told.out, told.err
+    ended = platform.neardup("evaluate", "--sample", "2", "--min-words", "60")
+    assert "Precision by moderators' verdicts" in ended.out, ended.err
     assert "Precision by moderators" in (platform.neardup.folder / "evaluation.html").read_text(encoding="utf-8")
     strict = ("replay", "--containment", "1", "--jaccard", "1")
     assert platform.neardup(*strict, "--json").facts["verdicts"] == {

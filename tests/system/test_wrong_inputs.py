@@ -1,4 +1,4 @@
-"""Whatever is wrong is told in one clear line with the right exit code, or is a named outcome; never a traceback."""
+"""Wrong input ends in one clear line with the right exit code or in a named outcome, never in a traceback."""
 
 import json
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def test_no_ledger_yet(neardup: Neardup) -> None:
         assert_one_line(neardup(command), 1, "run `neardup backfill` first")
 
 
-def test_a_folder_of_pages_that_is_not_there(make_neardup: Make) -> None:
+def test_a_missing_folder_of_pages(make_neardup: Make) -> None:
     assert_one_line(make_neardup(embedded(stories=Path("/nowhere")))("backfill"), 1, "no folder /nowhere")
 
 
@@ -76,7 +76,7 @@ def test_wrong_arguments(neardup: Neardup, arguments: list[str], word: str) -> N
 def test_a_second_pipeline_command_names_the_first(neardup: Neardup) -> None:
     with lock.only_one(neardup.ledger, "backfill"):
         assert_one_line(neardup("daily"), 75, "in use: neardup backfill, process ")
-        assert "backfill, process" in neardup("status").out, "readers are welcome"
+        assert "backfill, process" in neardup("status").out, "status does not name the running command"
 
 
 def test_daily_from_athena_without_a_watermark(make_neardup: Make) -> None:
@@ -132,6 +132,6 @@ def test_wrong_rows_and_pages_are_named_outcomes(make_neardup: Make, tmp_path: P
     assert facts["skipped"] == {"empty": 1, "missing": 1, "not_text": 1, "too_large": 1, "too_short": 1, "unchanged": 1}
     assert facts["dead_lettered"] == {"bad_id": 2, "bad_language": 1, "bad_path": 1}
     on_record = neardup("status", "--json").facts["dead_letters"]
-    assert on_record == facts["dead_lettered"] | {"missing": 1}, "a missing page may come yet"
-    told = [json.dumps(line) for line in ended.err.splitlines() if "dead-lettered" in line]
-    assert len(told) == 4, "each dead letter is told in a line"
+    assert on_record == facts["dead_lettered"] | {"missing": 1}, "a missing page is not recorded for a retry"
+    logged = [json.dumps(line) for line in ended.err.splitlines() if "dead-lettered" in line]
+    assert len(logged) == 4, "a dead letter was not logged"

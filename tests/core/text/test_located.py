@@ -22,16 +22,16 @@ from tests.core.text.test_normalize import (
     thorough,
     unhurried,
 )
-from tests.support.graphemes import FAMILY, TORN, boundaries
+from tests.support.graphemes import FAMILY, GRAPHEME_PARTS, boundaries
 from tests.support.languages import TEXTS
 
 any_text = st.one_of(
     in_one_script,
     in_all_scripts,
     st.text(),
-    st.lists(st.one_of(st.sampled_from(TORN), st.sampled_from([c for drawn in letters.values() for c in drawn]))).map(
-        "".join
-    ),
+    st.lists(
+        st.one_of(st.sampled_from(GRAPHEME_PARTS), st.sampled_from([c for drawn in letters.values() for c in drawn]))
+    ).map("".join),
 )
 
 
@@ -91,7 +91,7 @@ def test_the_golden_text_has_cuts_around_each_word(language: Language) -> None:
 
 
 @every_language
-@pytest.mark.parametrize("sign", TORN, ids=lambda sign: " ".join(f"{ord(c):x}" for c in sign))
+@pytest.mark.parametrize("sign", GRAPHEME_PARTS, ids=lambda sign: " ".join(f"{ord(c):x}" for c in sign))
 def test_characters_beside_a_word_are_not_split(language: Language, sign: str) -> None:
     word = TEXTS[language].split()[0]
     for text in (f"{sign}{word}", f"{word}{sign}", f"{word} {sign}{word}{sign} {word}", f"{FAMILY}{sign}{word}"):

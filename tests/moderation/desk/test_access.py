@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.command import Neardup
-from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, seated, serving
+from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
 
 PAGES = ("/", "/?status=every&story=4104002", "/pair/4100001/4100007?at=11", "/cluster/4104002", "/name", "/nowhere")
 CONTROLS = "a[href], button, input:not([type=hidden]), textarea, select, summary, [tabindex='0']"
@@ -36,7 +36,7 @@ def desk(samples: Neardup) -> Iterator[Desk]:
 
 @pytest.fixture(params=[WIDE, NARROW], ids=["wide", "narrow"])
 def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureRequest) -> Iterator[Moderator]:
-    with seated(browser, desk, shots, window=request.param) as moderator:
+    with signed_in(browser, desk, shots, window=request.param) as moderator:
         yield moderator
 
 
@@ -44,7 +44,7 @@ def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureReque
 def test_page_passes_the_accessibility_audit(asha: Moderator, path: str) -> None:
     page = asha.go(path)
     assert page.evaluate(AUDIT) == []
-    asha.expect(404)
+    asha.expect_status(404)
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -70,7 +70,7 @@ def test_every_control_is_reachable_by_tab(asha: Moderator, path: str) -> None:
         sorted(unreached),
     )
     assert not unreached, f"not reached by Tab: {html}"
-    asha.expect(404)
+    asha.expect_status(404)
 
 
 def test_first_tab_skips_to_the_content(asha: Moderator) -> None:
@@ -81,7 +81,7 @@ def test_first_tab_skips_to_the_content(asha: Moderator) -> None:
 
 
 def test_reduced_motion_is_respected(browser: Browser, desk: Desk, shots: Path) -> None:
-    with seated(browser, desk, shots, reduced_motion="reduce") as asha:
+    with signed_in(browser, desk, shots, reduced_motion="reduce") as asha:
         page = asha.go("/pair/4100001/4100007")
         moving = "one => parseFloat(getComputedStyle(one).transitionDuration) > 0"
         assert not page.evaluate(f"[...document.querySelectorAll('*')].some({moving})")

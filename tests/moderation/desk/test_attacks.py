@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.moderation.desk.conftest import filled
 from tests.support.command import Neardup
-from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, seated, serving
+from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import prose, write
 
 ATTACKS = {
@@ -51,14 +51,14 @@ def desk(attacked: Neardup) -> Iterator[Desk]:
 
 @pytest.fixture(params=[WIDE, NARROW], ids=["wide", "narrow"])
 def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureRequest) -> Iterator[Moderator]:
-    with seated(browser, desk, shots, window=request.param) as moderator:
+    with signed_in(browser, desk, shots, window=request.param) as moderator:
         moderator.page.on("request", lambda request: _report_foreign_request(moderator, request.url))
         yield moderator
 
 
 def _report_foreign_request(moderator: Moderator, url: str) -> None:
     if not url.startswith(moderator.address):
-        moderator.wrong.append(f"a request to another site: {url}")
+        moderator.problems.append(f"a request to another site: {url}")
 
 
 def pairs(desk: Desk) -> list[tuple[int, int]]:
@@ -101,7 +101,7 @@ def test_search_and_notes_show_attacks_as_text(asha: Moderator, desk: Desk) -> N
         page.get_by_role("button", name="Search").click()
         page.wait_for_url(lambda url: "author=" in url or "/search" in url)
         assert asha.fits(), attack
-        asha.expect(404)
+        asha.expect_status(404)
     page = asha.go(f"/pair/{a}/{b}")
     page.get_by_label("Note").fill("".join(ATTACKS.values())[:2000])
     page.get_by_role("button", name="Plagiarism").click()
@@ -111,18 +111,18 @@ def test_search_and_notes_show_attacks_as_text(asha: Moderator, desk: Desk) -> N
 
 
 def test_attacks_and_input_are_not_logged(browser: Browser, attacked: Neardup, shots: Path) -> None:
-    with serving(attacked) as desk, seated(browser, desk, shots, "SECRETNAME") as asha:
+    with serving(attacked) as desk, signed_in(browser, desk, shots, "SECRETNAME") as asha:
         for a, b in pairs(desk):
             asha.go(f"/pair/{a}/{b}")
         page = asha.go("/search?q=SECRETSEARCH")
-        asha.expect(404)
+        asha.expect_status(404)
         page = asha.go(f"/pair/{a}/{b}")
         page.get_by_label("Note").fill("SECRETNOTE")
         page.keyboard.press("Escape")
         page.keyboard.press("5")
         page.wait_for_url("**done=**")
         assert desk.end() == 0
-        logged = "".join(desk.said)
+        logged = "".join(desk.log)
     assert '"verdict": "not_similar"' in logged, "the verdict is not logged"
     for secret in ("SECRET", "alert", "evil", "क", prose(0)[:20], "HYPERLINK", "GET", "Traceback"):
         assert secret not in logged, f"{secret!r} is logged: {logged}"

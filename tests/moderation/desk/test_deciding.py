@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.desk.conftest import filled
 from tests.support.command import Neardup
-from tests.support.desk_browser import Desk, Moderator, seated, serving
+from tests.support.desk_browser import Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import cluster_of
 
 PrivateCopy = Callable[[Neardup], Neardup]
@@ -35,7 +35,7 @@ def desk(private_copy: PrivateCopy, samples: Neardup) -> Iterator[Desk]:
 
 @pytest.fixture
 def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
-    with seated(browser, desk, shots) as moderator:
+    with signed_in(browser, desk, shots) as moderator:
         yield moderator
 
 
@@ -128,7 +128,7 @@ def test_key_pressed_twice_gives_one_verdict(asha: Moderator, desk: Desk) -> Non
 def test_cluster_is_decided_with_one_verdict(
     browser: Browser, private_copy: PrivateCopy, copies: Neardup, shots: Path
 ) -> None:
-    with serving(private_copy(copies)) as desk, seated(browser, desk, shots) as asha:
+    with serving(private_copy(copies)) as desk, signed_in(browser, desk, shots) as asha:
         page = asha.go("/")
         page.get_by_role("link", name="cluster of 4").first.click()
         expect(page.locator("h1")).to_have_text("A cluster of 4 stories")
@@ -151,7 +151,7 @@ def test_cluster_is_decided_with_one_verdict(
 
 def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots: Path) -> None:
     path, pair = "/pair/4104002/4104005", (4104002, 4104005)
-    with seated(browser, desk, shots) as asha, seated(browser, desk, shots, "Ravi <b>") as ravi:
+    with signed_in(browser, desk, shots) as asha, signed_in(browser, desk, shots, "Ravi <b>") as ravi:
         for moderator in (asha, ravi):
             moderator.go(path)
         asha.page.get_by_label("Note").fill("seen in print")
@@ -161,7 +161,7 @@ def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots:
         ravi.page.get_by_role("button", name="Not similar").click()
         page = ravi.page
         expect(page.locator("h1")).to_have_text("Another moderator was faster")
-        ravi.expect(409)
+        ravi.expect_status(409)
         expect(page.get_by_role("alert")).to_contain_text("Asha judged plagiarism")
         expect(page.locator(".history")).to_contain_text("seen in print")
         expect(page.get_by_label("Note")).to_have_value("मेरी टिप्पणी")
@@ -176,12 +176,12 @@ def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots:
         ]
         asha.page.get_by_role("button", name="Undo").click()
         expect(asha.page.locator("h1")).to_have_text("Another moderator was faster")
-        asha.expect(409)
+        asha.expect_status(409)
         assert statuses(desk)[pair] == "not_similar", "a verdict was undone unseen"
 
 
 def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
-    with seated(browser, desk, shots, java_script_enabled=False) as asha:
+    with signed_in(browser, desk, shots, java_script_enabled=False) as asha:
         page = asha.go("/")
         page.get_by_label("Story or author").fill("4104002")
         page.get_by_role("button", name="Search").click()
@@ -212,7 +212,7 @@ def test_pair_without_a_text_can_be_decided(
     corpus = moved.folder / "corpus"
     moved.configure((moved.folder / "config.toml").read_text().replace(str(copies.folder / "corpus"), str(corpus)))
     (corpus / "pages" / "200.html").unlink()
-    with serving(moved) as desk, seated(browser, desk, shots) as asha:
+    with serving(moved) as desk, signed_in(browser, desk, shots) as asha:
         page = asha.go("/pair/200/201")
         expect(page.locator("article[data-side=a]")).to_contain_text("Text not available")
         expect(page.locator("main")).to_contain_text("200.html")

@@ -17,7 +17,7 @@ from neardup.records import Language
 from playwright.sync_api import Browser, Page
 
 from tests.moderation.test_evidence_page import ATTACKS
-from tests.support.compared_stories import LIMITS, story_of
+from tests.support.compared_stories import THRESHOLDS, story_of
 from tests.support.desk_browser import NARROW, WIDE
 from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, SAMPLED, TAMIL
 from tests.support.sample_texts import AROUND, STORIES
@@ -46,7 +46,7 @@ def written(folder: Path, language: Language, *, hostile: str = "") -> str:
         for n, text in enumerate(texts, 1)
     )
     [cluster] = clusters(EDGES, {})
-    page = render_evidence(evidence(a, b, LIMITS), a, b, graph(cluster, EDGES, (1, 2), {3: hostile}), SHIPPED)
+    page = render_evidence(evidence(a, b, THRESHOLDS), a, b, graph(cluster, EDGES, (1, 2), {3: hostile}), SHIPPED)
     (folder / "pair.html").write_text(page, encoding="utf-8")
     return (folder / "pair.html").as_uri()
 

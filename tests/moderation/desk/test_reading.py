@@ -12,7 +12,7 @@ from neardup.records import Language
 from playwright.sync_api import Browser, expect
 
 from tests.support.command import Neardup
-from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, seated, serving
+from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
 from tests.support.languages import CODES, HINDI, SAMPLED
 
 
@@ -24,7 +24,7 @@ def desk(samples: Neardup) -> Iterator[Desk]:
 
 @pytest.fixture
 def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
-    with seated(browser, desk, shots) as moderator:
+    with signed_in(browser, desk, shots) as moderator:
         yield moderator
 
 
@@ -65,7 +65,7 @@ def test_pair_in_each_language(asha: Moderator, language: Language) -> None:
 @pytest.mark.parametrize("size", ["wide", "narrow"])
 def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path, scheme: str, size: str) -> None:
     window = {"wide": WIDE, "narrow": NARROW}[size]
-    with seated(browser, desk, shots, color_scheme=scheme, window=window) as moderator:
+    with signed_in(browser, desk, shots, color_scheme=scheme, window=window) as moderator:
         for name, path in {
             "queue": "/",
             "filters": "/?status=every&score=0.5",
@@ -129,7 +129,7 @@ def test_search_leads_to_a_story_or_an_author(asha: Moderator) -> None:
     page.get_by_label("Story or author").fill("<b>unknown</b>")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("h1")).to_contain_text("<b>unknown</b>")
-    asha.expect(404)
+    asha.expect_status(404)
 
 
 def test_missing_pages_and_bad_addresses_are_reported(asha: Moderator) -> None:
@@ -145,4 +145,4 @@ def test_missing_pages_and_bad_addresses_are_reported(asha: Moderator) -> None:
         answer = asha.page.goto(asha.address + path)
         assert answer and answer.status == status, path
         expect(asha.page.get_by_role("link", name="Back to the queue")).to_be_visible()
-        asha.expect(status)
+        asha.expect_status(status)

@@ -29,7 +29,7 @@ from neardup.pipeline.summary import RunSummary
 from neardup.records import Story
 from neardup.retry import ATTEMPTS, retried
 
-from tests.support.builders import got
+from tests.support.builders import fetch_page
 from tests.support.command import COMMON, Neardup
 from tests.support.faults.fault_proxy import Proxy, proxied
 from tests.support.ledger_state import state
@@ -104,7 +104,7 @@ class Threads:
 
     async def _got(self, path: str, etag: str | None) -> Page | None:
         async with self.concurrency.slot():
-            return await asyncio.to_thread(got, self._pages, path, etag)
+            return await asyncio.to_thread(fetch_page, self._pages, path, etag)
 
     async def aclose(self) -> None:
         """There is nothing to close."""

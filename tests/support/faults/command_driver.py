@@ -1,4 +1,4 @@
-"""Starts commands through tests.support.faults.killed_command and waits for their end."""
+"""Starts commands through tests.support.faults.killed_command and waits for them to end."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from typing import Any
 
 from tests.support.paths import ROOT
 
-At = dict[str, Any]
+StopPoint = dict[str, Any]  # the keys of killed_command.Trigger
 
 
 @dataclass(frozen=True)
-class Started:
-    """A process of the command; its output is in the files `name`.out and `name`.err of its folder."""
+class StartedCommand:
+    """A process that runs the command; its output is in the files `name`.out and `name`.err of its folder."""
 
     driver: "Driver"
     folder: Path
@@ -27,30 +27,30 @@ class Started:
     pid: int
 
     def wait(self) -> int | None:
-        """Its exit code, negative for a signal; None where it stands still."""
-        code: int | None = self.driver.ask({"wait": self.pid}).get("code")
+        """Wait until it ends or stops; returns its exit code, negative for a signal, or None if SIGSTOP stopped it."""
+        code: int | None = self.driver.request({"wait": self.pid}).get("code")
         return code
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
-    def end(self) -> int | None:
-        """Kill it; harmless after it has ended by itself and was waited for."""
+    def kill(self) -> int | None:
+        """Kill it; returns what `wait` returns."""
         os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
-    def said(self) -> str:
+    def stderr(self) -> str:
         return self._file("err")
 
-    def output(self) -> str:
+    def stdout(self) -> str:
         return self._file("out")
 
     def facts(self) -> dict[str, Any]:
-        """The object on the last line of its output."""
-        return dict(json.loads(self.output().splitlines()[-1]))
+        """The JSON object on the last line of its stdout."""
+        return dict(json.loads(self.stdout().splitlines()[-1]))
 
-    def reached(self) -> dict[str, int]:
-        """What it came to, and how often, as instants are counted; of one that ended by itself."""
+    def reached_points(self) -> dict[str, int]:
+        """How often it reached each point; recorded only if it ended by itself."""
         return dict(json.loads(self._file("reached")))
 
     def _file(self, kind: str) -> str:
@@ -58,26 +58,28 @@ class Started:
 
 
 class Driver:
-    """Starts commands; each with its folder, environment and the instant at which it is to be struck."""
+    """Starts commands, each with its folder, its environment and the point at which it gets a signal."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
         self._names = (f"{n}" for n in count(1))
 
-    def ask(self, request: dict[str, Any]) -> Any:
+    def request(self, message: dict[str, Any]) -> Any:
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
-    def start(self, folder: Path, *arguments: str, at: At | None = None, name: str = "", **env: str) -> Started:
+    def start(
+        self, folder: Path, *arguments: str, at: StopPoint | None = None, name: str = "", **env: str
+    ) -> StartedCommand:
         name = name or next(self._names)
         request = {"folder": str(folder), "name": name, "arguments": arguments, "at": at, "env": env}
-        return Started(self, folder, name, self.ask({"start": request}))
+        return StartedCommand(self, folder, name, self.request({"start": request}))
 
 
 @contextmanager
-def driving() -> Iterator[Driver]:
+def command_driver() -> Iterator[Driver]:
     command = [sys.executable, "-W", "error", "-m", "tests.support.faults.killed_command"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Runs every command that writes, in turn, on the samples, while stories are edited, moved and shortened."""
+"""Runs all commands that write on the samples in sequence, while stories are edited, moved and shortened."""
 
 import csv
 import json
@@ -12,58 +12,58 @@ from pathlib import Path
 import redis
 
 from tests.support.command import embedded
-from tests.support.faults.command_driver import At, Driver, Started
-from tests.support.faults.consistency import State, differences, given, index_faults, state_of
+from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint
+from tests.support.faults.consistency import State, differences, exported_pairs, index_faults, state_of
 from tests.support.paths import SAMPLES
 
 ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
 SETTINGS = {"NEARDUP_RUN__BATCH": "8", "NEARDUP_RUN__OVERLAP": "1s"}
 PLAGIARISM, NOT_SIMILAR = ("4100000", "4100006"), ("4100001", "4100007")
-FORGOTTEN = 4102000  # of which an exact copy is there
+FORGOTTEN = 4102000  # the samples have an exact copy of it
 SHORT = '<article><div class="story"><p>one two three</p></div></article>'
 
 
-class Life:
-    """One ledger and one index, of one of the INDEXES; `url` is an empty Redis's."""
+class Deployment:
+    """A folder with stories and a ledger, and an index of one of the INDEXES; `url` is a Redis, which is emptied."""
 
     def __init__(self, driver: Driver, folder: Path, index: str, url: str = "") -> None:
         self.driver, self.folder, self.index, self.url = driver, folder, index, url
         self.env = dict(SETTINGS)
-        self.given: Counter[tuple[int, int]] = Counter()
-        shutil.copytree(SAMPLES / "stories", folder / "stories")  # makes the folder, too
+        self.exported: Counter[tuple[int, int]] = Counter()
+        shutil.copytree(SAMPLES / "stories", folder / "stories")  # also creates the folder
         self._rows = {int(row["id"]): dict(row) for row in ROWS}
         self._manifest = folder / "stories.jsonl"
         self._day = 0
-        at = "sqlite:" if index == "sqlite" else url
+        index_url = "sqlite:" if index == "sqlite" else url
         layout = f'layout = "{index}"\n' if index != "sqlite" else ""
-        config = embedded(self._manifest, folder / "stories", at).replace("[ledger]", f"{layout}[ledger]")
+        config = embedded(self._manifest, folder / "stories", index_url).replace("[ledger]", f"{layout}[ledger]")
         (folder / "config.toml").write_text(
             f'{config}[export]\npath = "flags.jsonl"\nformat = "jsonl"\n', encoding="utf-8"
         )
         if url:
             with redis.Redis.from_url(url) as client:
                 client.flushall()
-        self._list()
+        self._write_manifest()
 
     @property
     def ledger(self) -> Path:
         return self.folder / "neardup.db"
 
-    def start(self, *arguments: str, at: At | None = None, name: str = "", **env: str) -> Started:
+    def start(self, *arguments: str, at: StopPoint | None = None, name: str = "", **env: str) -> StartedCommand:
         return self.driver.start(self.folder, *arguments, at=at, name=name, **self.env, **env)
 
     def faults(self, reference: State) -> list[str]:
-        """What the ledger has otherwise than one that nothing happened to, and the index than the ledger."""
+        """The differences between the ledger and an undisturbed one, and between the index and the ledger."""
         return differences(state_of(self.ledger), reference) + index_faults(self.ledger, self.index, self.url)
 
     def export(self) -> None:
-        """Take the flags that no export has given."""
+        """Export the flags that were not exported before."""
         done = self.start("export", "--new", "--format", "jsonl")
-        assert done.wait() == 0, done.said()
-        self.given += given(done.output())
+        assert done.wait() == 0, done.stderr()
+        self.exported += exported_pairs(done.stdout())
 
-    def edit_all_sorts(self) -> None:
-        """In each language a story becomes a copy; and stories come, move, become too short, cannot be listed."""
+    def edit_stories(self) -> None:
+        """Make a story of each language a copy, and add one; move a story, shorten one, and list an invalid one."""
         self._day += 1
         for tens in range(10):
             first = 4_100_000 + 1000 * tens
@@ -77,10 +77,10 @@ class Life:
         moved |= {"path": moved.get("path") or f"{moved['language']}/4103003.html", "language": "HINDI"}
         self._put(4_103_003, self._page(4_103_003).read_text(encoding="utf-8"))
         self._rows[4_199_990 + self._day] = {"id": str(4_199_990 + self._day), "language": "SANSKRIT"}
-        self._list()
+        self._write_manifest()
 
     def drop_flags(self) -> None:
-        """Leave the ledger with stories and verdicts, for a sweep to find the pairs."""
+        """Remove flags and candidates from the ledger, so that a sweep has to find the pairs."""
         with closing(sqlite3.connect(self.ledger)) as db:
             db.execute("DELETE FROM flags")
             db.execute("DELETE FROM candidates")
@@ -94,26 +94,26 @@ class Life:
         self._page(story_id).write_text(html, encoding="utf-8")
         self._rows[story_id]["updated_at"] = f"2025-11-{self._day:02}T00:00:00Z"
 
-    def _list(self) -> None:
+    def _write_manifest(self) -> None:
         rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self._rows.values())
         self._manifest.write_text(rows, encoding="utf-8")
 
 
-Prepare = Callable[[Life], None]
+Prepare = Callable[[Deployment], None]
 
 
-def nothing(_: Life) -> None:
-    """Needs no preparation."""
+def no_preparation(_: Deployment) -> None:
+    """The command needs no preparation."""
 
 
-ACTS: dict[str, tuple[Prepare, tuple[str, ...]]] = {
-    "backfill": (nothing, ("backfill",)),
-    "daily": (Life.edit_all_sorts, ("daily",)),
-    "judge": (nothing, ("judge", "neardup.db", *PLAGIARISM, "plagiarism")),
-    "judge another": (nothing, ("judge", "neardup.db", *NOT_SIMILAR, "not_similar")),
-    "undo": (nothing, ("judge", "neardup.db", *PLAGIARISM, "open")),
-    "forget": (nothing, ("forget", str(FORGOTTEN))),
-    "sweep": (Life.drop_flags, ("sweep",)),
-    "reindex": (nothing, ("reindex",)),
-    "daily again": (Life.edit_all_sorts, ("daily",)),
+COMMANDS: dict[str, tuple[Prepare, tuple[str, ...]]] = {
+    "backfill": (no_preparation, ("backfill",)),
+    "daily": (Deployment.edit_stories, ("daily",)),
+    "judge": (no_preparation, ("judge", "neardup.db", *PLAGIARISM, "plagiarism")),
+    "judge another": (no_preparation, ("judge", "neardup.db", *NOT_SIMILAR, "not_similar")),
+    "undo": (no_preparation, ("judge", "neardup.db", *PLAGIARISM, "open")),
+    "forget": (no_preparation, ("forget", str(FORGOTTEN))),
+    "sweep": (Deployment.drop_flags, ("sweep",)),
+    "reindex": (no_preparation, ("reindex",)),
+    "daily again": (Deployment.edit_stories, ("daily",)),
 }

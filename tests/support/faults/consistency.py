@@ -1,4 +1,4 @@
-"""Compares a ledger after a fault with an undisturbed one, and an index with its ledger."""
+"""Compares a ledger with an undisturbed one after a fault, and an index with its ledger."""
 
 import json
 import sqlite3
@@ -22,11 +22,11 @@ from neardup.records import Language
 
 from tests.support.languages import CODES
 
-KEYS_A_READ = 5000
+KEYS_PER_READ = 5000
 INDEXES = ("sqlite", "documented", "compact")
 BANDING = Banding()
 SCORES = "hamming, jaccard, containment_a, containment_b, longest_run_words, estimated"
-QUERIES = {  # law 8: numbers and times may differ
+QUERIES = {  # numbers and times may differ
     "stories": "SELECT id, language, text_hash, simhash, signature, shingles, updated_at FROM stories ORDER BY id",
     "flags": f"SELECT a, b, kind, status, {SCORES} FROM flags ORDER BY a, b",
     "near misses": f"SELECT a, b, {SCORES} FROM candidates WHERE verified_at IS NOT NULL ORDER BY a, b",
@@ -42,28 +42,28 @@ State = dict[str, list[tuple[object, ...]]]
 
 
 def state_of(ledger: Path) -> State:
-    """All that the law speaks of; of a file that SQLite finds whole."""
+    """The rows of all QUERIES, after SQLite has checked the integrity of the file."""
     with closing(sqlite3.connect(ledger)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         return {name: db.execute(query).fetchall() for name, query in QUERIES.items()}
 
 
-def differences(mine: State, theirs: State) -> list[str]:
-    """What one has and the other has not, a line each."""
+def differences(actual: State, expected: State) -> list[str]:
+    """The rows that are missing or unexpected, a line for each."""
     return [
         f"{name}: {side} {row}"
         for name in QUERIES
         for side, rows in (
-            ("lacks", Counter(theirs[name]) - Counter(mine[name])),
-            ("has besides", Counter(mine[name]) - Counter(theirs[name])),
+            ("lacks", Counter(expected[name]) - Counter(actual[name])),
+            ("has unexpected", Counter(actual[name]) - Counter(expected[name])),
         )
         for row in rows
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A story as the ledger holds it."""
+class LedgerStory:
+    """A story in the ledger."""
 
     number: int
     id: int
@@ -73,22 +73,27 @@ class Held:
 
 
 def index_faults(ledger: Path, kind: str, url: str = "") -> list[str]:
-    """How an index of one of the INDEXES is not what its ledger says, a line each."""
+    """The differences between an index of one of the INDEXES and its ledger, a line for each."""
     with closing(sqlite3.connect(ledger)) as db:
         rows = db.execute("SELECT number, id, language, simhash, signature FROM stories").fetchall()
-        held = [Held(number, n, Language(LANGUAGES[spoken]), *hashes) for number, n, spoken, *hashes in rows]
+        ledger_stories = [
+            LedgerStory(number, n, Language(LANGUAGES[language_number]), *hashes)
+            for number, n, language_number, *hashes in rows
+        ]
         last = int(db.execute("SELECT value FROM meta WHERE key = 'last_seq'").fetchone()[0])
         if kind == "sqlite":
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
             sizes = dict(db.execute("SELECT language, stories FROM index_languages WHERE stories"))
             buckets = {row: packed_numbers(data) for row, data in db.execute("SELECT * FROM index_buckets")}
-            wanted = _wanted(held, packed_buckets.recorded_bits(marks["bits"], LANGUAGES))
-            said = [] if marks.get("applied") == last else [f"applied {marks.get('applied')}, the ledger is at {last}"]
-            return [*said, *_sizes(sizes, held), *_misplaced(buckets, wanted, held, last)]
+            wanted = _wanted(ledger_stories, packed_buckets.recorded_bits(marks["bits"], LANGUAGES))
+            faults = (
+                [] if marks.get("applied") == last else [f"applied {marks.get('applied')}, the ledger is at {last}"]
+            )
+            return [*faults, *_sizes(sizes, ledger_stories), *_misplaced(buckets, wanted, ledger_stories, last)]
     with redis.Redis.from_url(url) as client:
         applied = client.get("neardup:applied")
-        said = [] if applied == str(last).encode() else [f"applied {applied}, the ledger is at {last}"]
-        return said + (_documented if kind == "documented" else _compact)(client, held, last)
+        faults = [] if applied == str(last).encode() else [f"applied {applied}, the ledger is at {last}"]
+        return faults + (_documented if kind == "documented" else _compact)(client, ledger_stories, last)
 
 
 def packed_numbers(data: bytes) -> list[int]:
@@ -99,10 +104,12 @@ def _row(language: Language, bucket: int) -> int:
     return LANGUAGES.index(language) << COLUMN_BITS + BAND_BITS | bucket
 
 
-def _wanted(held: list[Held], bits: packed_buckets.Bits, *, blocks: bool = True) -> dict[int, set[int]]:
-    """Each packed bucket that a story stands in, as SQLite would number it, and the numbers of all of these."""
+def _wanted(
+    ledger_stories: list[LedgerStory], bits: packed_buckets.Bits, *, blocks: bool = True
+) -> dict[int, set[int]]:
+    """The story numbers of each packed bucket that is not empty, by its row number in SQLite."""
     wanted: dict[int, set[int]] = defaultdict(set)
-    for story in held:
+    for story in ledger_stories:
         width = bits[story.language]
         columns = packed_buckets.block_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
         if story.signature:
@@ -113,57 +120,65 @@ def _wanted(held: list[Held], bits: packed_buckets.Bits, *, blocks: bool = True)
 
 
 def _misplaced(
-    buckets: dict[int, list[int]], wanted: dict[int, set[int]], held: list[Held], last: int
+    buckets: dict[int, list[int]], wanted: dict[int, set[int]], ledger_stories: list[LedgerStory], last: int
 ) -> Iterator[str]:
-    """Every story stands once in each of its buckets, and in no other; versions gone since may stand anywhere."""
-    current = {story.number for story in held}
+    """Report stories that are not exactly once in each of their buckets, or are in other buckets.
+
+    Buckets may still hold numbers of superseded versions.
+    """
+    current = {story.number for story in ledger_stories}
     for bucket in buckets.keys() | wanted.keys():
         counted = Counter(buckets.get(bucket, []))
-        live = {number: n for number, n in counted.items() if number in current}
-        if live != dict.fromkeys(wanted.get(bucket, set()), 1):
-            yield f"bucket {bucket} holds {live}, of the ledger's {wanted.get(bucket)}"
-        if unheard := [number for number in counted if not 0 < number <= last]:
-            yield f"bucket {bucket} holds numbers that no story ever had: {unheard}"
+        present = {number: n for number, n in counted.items() if number in current}
+        if present != dict.fromkeys(wanted.get(bucket, set()), 1):
+            yield f"bucket {bucket} holds {present}, but the ledger says {wanted.get(bucket)}"
+        if unknown := [number for number in counted if not 0 < number <= last]:
+            yield f"bucket {bucket} holds numbers that no story ever had: {unknown}"
 
 
-def _sizes(told: dict[str, int], held: list[Held]) -> list[str]:
-    want = Counter(str(story.language) for story in held)
-    return [] if told == want else [f"tells of {told} stories, the ledger holds {dict(want)}"]
+def _sizes(sizes: dict[str, int], ledger_stories: list[LedgerStory]) -> list[str]:
+    expected = Counter(str(story.language) for story in ledger_stories)
+    return [] if sizes == expected else [f"counts {sizes} stories, but the ledger holds {dict(expected)}"]
 
 
 def _packed_keys(client: Any, names: dict[Language, str], prefix: str) -> dict[int, list[int]]:
-    """What packed buckets in Redis hold, under the numbers that SQLite would give them."""
-    found = {}
+    """The story numbers of the packed buckets in Redis, by the row numbers that SQLite would give the buckets."""
+    buckets = {}
     for language, name in names.items():
         for key, numbers in _read_all(client, "GET", f"{prefix}{name}:*:????"):
             column, value = key.removeprefix(f"{prefix}{name}:").split(":")
             place = packed_buckets.FIRST_BLOCK + int(column[1:]) if column.startswith("n") else int(column)
-            found[_row(language, place << BAND_BITS | int(value, 16))] = packed_numbers(numbers)
-    return found
+            buckets[_row(language, place << BAND_BITS | int(value, 16))] = packed_numbers(numbers)
+    return buckets
 
 
 def _read_all(client: Any, command: str, pattern: str) -> Iterator[tuple[str, Any]]:
-    """The keys that match, and what the command says of each; many at a time."""
-    keys = client.scan_iter(match=pattern, count=KEYS_A_READ)
-    while some := list(islice(keys, KEYS_A_READ)):
+    """The keys that match `pattern`, each with the reply to `command`; reads KEYS_PER_READ keys at a time."""
+    keys = client.scan_iter(match=pattern, count=KEYS_PER_READ)
+    while batch := list(islice(keys, KEYS_PER_READ)):
         pipe = client.pipeline(transaction=False)
-        for key in some:
+        for key in batch:
             pipe.execute_command(command, key)
-        yield from zip((key.decode() for key in some), pipe.execute(), strict=True)
+        yield from zip((key.decode() for key in batch), pipe.execute(), strict=True)
 
 
-def _compact(client: Any, held: list[Held], last: int) -> list[str]:
-    wanted = _wanted(held, packed_buckets.recorded_bits((client.get("neardup:bits") or b"").decode(), LANGUAGES))
+def _compact(client: Any, ledger_stories: list[LedgerStory], last: int) -> list[str]:
+    wanted = _wanted(
+        ledger_stories, packed_buckets.recorded_bits((client.get("neardup:bits") or b"").decode(), LANGUAGES)
+    )
     sizes = {str(language): int(client.get(f"neardup:stories:{code}") or 0) for language, code in CODES.items()}
-    told = {language: n for language, n in sizes.items() if n}
-    return [*_sizes(told, held), *_misplaced(_packed_keys(client, CODES, ""), wanted, held, last)]
+    counted = {language: n for language, n in sizes.items() if n}
+    return [
+        *_sizes(counted, ledger_stories),
+        *_misplaced(_packed_keys(client, CODES, ""), wanted, ledger_stories, last),
+    ]
 
 
-def _documented(client: Any, held: list[Held], last: int) -> list[str]:
-    """Band sets and hashes hold what the ledger holds and nothing else: no orphan is left of an edit."""
+def _documented(client: Any, ledger_stories: list[LedgerStory], last: int) -> list[str]:
+    """Report band sets and hashes that differ from the ledger, such as members that an edit left behind."""
     sets: dict[str, set[int]] = defaultdict(set)
     digits: dict[str, dict[int, str]] = defaultdict(dict)
-    for story in held:
+    for story in ledger_stories:
         for band, value in enumerate(band_values(story.simhash)):
             sets[f"{story.language}:{band}:{value}"].add(story.id)
         digits[f"simhashes:{story.language}"][story.id] = story.simhash.hex()
@@ -180,17 +195,17 @@ def _documented(client: Any, held: list[Held], last: int) -> list[str]:
     }
     assert all(0 <= int(key.split(":")[1]) < BANDS for key in found), list(found)
     out = [
-        f"{key}: in the index {have.get(key)}, by the ledger {want.get(key)}"
+        f"{key}: the index has {have.get(key)}, the ledger {want.get(key)}"
         for have, want in ((found, sets), (hashes, digits))
         for key in have.keys() | want.keys()
         if have.get(key) != want.get(key)
     ]
     bits = dict.fromkeys(LANGUAGES, BAND_BITS)
-    wanted = _wanted(held, bits, blocks=False)
-    return out + list(_misplaced(_packed_keys(client, names, "sketch:"), wanted, held, last))
+    wanted = _wanted(ledger_stories, bits, blocks=False)
+    return out + list(_misplaced(_packed_keys(client, names, "sketch:"), wanted, ledger_stories, last))
 
 
-def given(lines: str) -> Counter[tuple[int, int]]:
-    """The pairs of an export in JSON lines."""
+def exported_pairs(lines: str) -> Counter[tuple[int, int]]:
+    """The pairs of an export in JSON Lines format."""
     rows = [json.loads(line) for line in lines.split("\n") if line]
     return Counter((row["story_id"], row["matched_id"]) for row in rows)

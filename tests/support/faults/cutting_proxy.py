@@ -1,4 +1,4 @@
-"""A TCP proxy that cuts connections in the middle of the data sent."""
+"""A TCP proxy that cuts connections in the middle of a transfer."""
 
 import socket
 import socketserver
@@ -9,52 +9,53 @@ from contextlib import contextmanager, suppress
 CHUNK = 65536
 
 
-class Cutter(socketserver.ThreadingTCPServer):
-    """Passes bytes on to a unix socket and back, and ends a connection after as many bytes as `budgets` says next.
+class CuttingProxy(socketserver.ThreadingTCPServer):
+    """Forwards connections to a unix socket; each connection takes the next budget and is cut after so many bytes.
 
-    Negative ones are counted on the way back.  When there are no more, connections live.
+    A positive budget counts the bytes to the target, a negative one those from it.  Connections that find no budget
+    left are never cut.
     """
 
     daemon_threads = True
     allow_reuse_address = True
 
     def __init__(self, target: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Cut)
+        super().__init__(("127.0.0.1", 0), _Connection)
         self.target = target
         self.lock = threading.Lock()
         self.budgets: list[int] = []
         self.cuts = 0
-        self.live: list[socket.socket] = []
+        self.open: list[socket.socket] = []
 
-    def begin(self, budgets: list[int]) -> None:
-        """End the connections that live, and those that come as they are told."""
+    def cut_connections(self, budgets: list[int]) -> None:
+        """Close the open connections, and give new ones these budgets."""
         with self.lock:
-            self.budgets, ending, self.live = budgets, self.live, []
-        for one in ending:
-            end(one)
+            self.budgets, closing, self.open = budgets, self.open, []
+        for connection in closing:
+            shut_down(connection)
 
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.server_address[1]}"
 
 
-class _Cut(socketserver.BaseRequestHandler):
-    server: Cutter
+class _Connection(socketserver.BaseRequestHandler):
+    server: CuttingProxy
 
     def handle(self) -> None:
         with self.server.lock:
             budget = self.server.budgets.pop(0) if self.server.budgets else None
-            self.server.live.append(self.request)
-        with socket.socket(socket.AF_UNIX) as other:
-            other.connect(self.server.target)
-            there = None if budget is None or budget < 0 else budget
-            back = None if budget is None or budget >= 0 else -budget
-            answering = threading.Thread(target=self._pass, args=(other, self.request, back), daemon=True)
-            answering.start()
-            self._pass(self.request, other, there)
-            answering.join()
+            self.server.open.append(self.request)
+        with socket.socket(socket.AF_UNIX) as target:
+            target.connect(self.server.target)
+            to_target = None if budget is None or budget < 0 else budget
+            from_target = None if budget is None or budget >= 0 else -budget
+            replies = threading.Thread(target=self._forward, args=(target, self.request, from_target), daemon=True)
+            replies.start()
+            self._forward(self.request, target, to_target)
+            replies.join()
 
-    def _pass(self, source: socket.socket, sink: socket.socket, budget: int | None) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, budget: int | None) -> None:
         left = CHUNK if budget is None else budget
         with suppress(OSError):
             while left and (data := source.recv(min(left, CHUNK))):
@@ -63,18 +64,18 @@ class _Cut(socketserver.BaseRequestHandler):
             if not left:
                 with self.server.lock:
                     self.server.cuts += 1
-        end(source)
-        end(sink)
+        shut_down(source)
+        shut_down(sink)
 
 
-def end(connection: socket.socket) -> None:
+def shut_down(connection: socket.socket) -> None:
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
-def cutting(target: str) -> Iterator[Cutter]:
-    with Cutter(target) as server:
+def cutting(target: str) -> Iterator[CuttingProxy]:
+    with CuttingProxy(target) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         try:
             yield server

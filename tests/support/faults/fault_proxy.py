@@ -1,6 +1,7 @@
-"""A proxy that injects faults between neardup and a real HTTP server: one thread, one event loop, GET and HEAD.
+"""A proxy that injects faults between neardup and a real HTTP server.
 
-Which fault a request meets is told by its path: the next of those planned for it, else what `always` says.
+It runs in one thread with one event loop, and supports GET and HEAD.  A request gets the next fault planned for its
+path, else the fault that `always` returns for the path.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ BLANK_LINE = b"\r\n\r\n"
 
 
 class Fault(StrEnum):
-    """What a request may meet."""
+    """The faults that can be injected into a request."""
 
     NONE = "none"
     INTERNAL = "500 InternalError"
@@ -37,50 +38,50 @@ class Fault(StrEnum):
 
 
 class Proxy:
-    """What is planned, and what has happened; made by `proxied`."""
+    """Holds the planned faults, and counts requests and injected faults; created by `proxied`."""
 
     def __init__(self, upstream: str) -> None:
         self._upstream = urlsplit(upstream)
         self.endpoint = ""
         self.always: Callable[[str], Fault] = lambda _: Fault.NONE
         self.injected: Counter[Fault] = Counter()
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self._planned: dict[str, deque[Fault]] = {}
 
     def plan(self, faults: Mapping[str, Sequence[Fault]]) -> None:
-        """For each path, what its next requests meet; nothing else is planned any more."""
-        self._planned = {path: deque(ones) for path, ones in faults.items()}
+        """Replace all planned faults: those of the next requests of each path."""
+        self._planned = {path: deque(sequence) for path, sequence in faults.items()}
         self.always = lambda _: Fault.NONE
 
     def _next(self, path: str) -> Fault:
-        self.asked[path] += 1
+        self.requests[path] += 1
         planned = self._planned.get(path)
         fault = planned.popleft() if planned else self.always(path)
         self.injected[fault] += 1
         return fault
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One client's connection, until either end has had enough."""
+        """Serve the connection of a client until either side closes it."""
         with suppress(asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             while await self._answer(reader, writer):
                 pass
         writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; whether the connection is of use for another."""
+        """Answer one request; returns whether the connection can take another."""
         request = await reader.readuntil(BLANK_LINE)
         fault = self._next(urlsplit(request.split(b" ", 2)[1].decode()).path)
         if fault[:3].isdigit():
-            writer.write(_refusal(int(fault[:3]), fault[4:]))
+            writer.write(_error_response(int(fault[:3]), fault[4:]))
             await writer.drain()
             return True
         if fault is Fault.SILENT:
-            await reader.read()  # until the client has had enough
+            await reader.read()  # until the client closes the connection
             return False
         if fault is Fault.RESET:
             _reset(writer)
             return False
-        head, body = await self._ask(request)
+        head, body = await self._forward(request)
         if fault is Fault.WRONG_ETAG:
             head = b"\r\n".join(b'ETag: "wrong"' if line.startswith(b"ETag") else line for line in head.split(b"\r\n"))
         cut = fault in (Fault.STUCK, Fault.TRUNCATED, Fault.RESET_INSIDE)
@@ -92,7 +93,7 @@ class Proxy:
             _reset(writer)
         return not cut
 
-    async def _ask(self, request: bytes) -> tuple[bytes, bytes]:
+    async def _forward(self, request: bytes) -> tuple[bytes, bytes]:
         reader, writer = await asyncio.open_connection(self._upstream.hostname, self._upstream.port)
         writer.write(request)
         head = await reader.readuntil(BLANK_LINE)
@@ -103,8 +104,10 @@ class Proxy:
         return head, body
 
 
-def _refusal(status: int, code: str) -> bytes:
-    body = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>so it is</Message></Error>'
+def _error_response(status: int, code: str) -> bytes:
+    body = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>injected fault</Message></Error>'
+    )
     return (
         f"HTTP/1.1 {status} No\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
     )
@@ -112,7 +115,7 @@ def _refusal(status: int, code: str) -> bytes:
 
 def _reset(writer: asyncio.StreamWriter) -> None:
     sock = writer.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no farewell but RST
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with RST instead of FIN
     writer.transport.abort()
 
 

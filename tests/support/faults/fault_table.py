@@ -1,4 +1,4 @@
-"""The table of faults, and how many of them: CHAOS multiplies what a test injects, 1 if it is not set."""
+"""The fault table; CHAOS, from the environment, multiplies the number of faults that a test injects (default 1)."""
 
 import os
 from collections import Counter
@@ -18,7 +18,10 @@ HEAD = (
 
 @dataclass(frozen=True, order=True, slots=True)
 class Row:
-    """A fault, and what became of the stories; `seconds` from its end, or a restart, until all was as it should be."""
+    """A fault and its effect on the stories.
+
+    `seconds` are the times to recover: from the end of the fault, or from a restart, until the run has ended.
+    """
 
     fault: str
     injected: int
@@ -29,32 +32,34 @@ class Row:
 
     def __str__(self) -> str:
         ascending = sorted(self.seconds)
-        took = f"{ascending[len(ascending) // 2]:.1f}, at most {ascending[-1]:.1f}" if ascending else "at once"
-        return f"| {self.fault} | {self.injected} | {self.in_flight} | {self.lost} | {self.flagged_twice} | {took} |"
+        recovery = f"{ascending[len(ascending) // 2]:.1f}, at most {ascending[-1]:.1f}" if ascending else "at once"
+        return (
+            f"| {self.fault} | {self.injected} | {self.in_flight} | {self.lost} | {self.flagged_twice} | {recovery} |"
+        )
 
 
-class Agree(Protocol):
-    """Asserts that what is on record after a fault is what would be without it, and puts the row into the table."""
+class AssertSameState(Protocol):
+    """Asserts that the state after a fault equals the undisturbed state, and adds a row to the table."""
 
-    def __call__(self, fault: str, injected: int, in_flight: int, mine: State, theirs: State) -> None: ...
+    def __call__(self, fault: str, injected: int, in_flight: int, actual: State, expected: State) -> None: ...
 
 
-def compared(fault: str, injected: int, in_flight: int, mine: State, theirs: State) -> Row:
-    """The row of a fault, by what is on record after it and what would be without."""
-    lost = set(theirs["stories"]) - set(mine["stories"])
-    pairs = Counter(flag[:2] for flag in mine["flags"])
+def compared(fault: str, injected: int, in_flight: int, actual: State, expected: State) -> Row:
+    """The row of a fault, from the state after it and the undisturbed state."""
+    lost = set(expected["stories"]) - set(actual["stories"])
+    pairs = Counter(flag[:2] for flag in actual["flags"])
     return Row(fault, injected, in_flight, len(lost), pairs.total() - len(pairs), ())
 
 
 def table(rows: Iterable[Row]) -> list[str]:
-    """A line for each fault, whatever tests it came from, under a heading."""
+    """The table in Markdown, with one line for each fault; rows of the same fault are added up."""
     out = list(HEAD)
-    for fault, some in groupby(sorted(rows), lambda row: row.fault):
-        each = list(some)
+    for fault, group in groupby(sorted(rows), lambda row: row.fault):
+        of_fault = list(group)
         injected, in_flight, lost, twice = (
             sum(numbers)
-            for numbers in zip(*((r.injected, r.in_flight, r.lost, r.flagged_twice) for r in each), strict=True)
+            for numbers in zip(*((r.injected, r.in_flight, r.lost, r.flagged_twice) for r in of_fault), strict=True)
         )
-        seconds = tuple(chain.from_iterable(row.seconds for row in each))
+        seconds = tuple(chain.from_iterable(row.seconds for row in of_fault))
         out.append(str(Row(fault, injected, in_flight, lost, twice, seconds)))
     return out

@@ -1,4 +1,4 @@
-"""Pages that attack their reader, the outcomes allowed for each, and the peak memory of a process meanwhile."""
+"""Pages that attack their reader process, the outcomes allowed for each, and a meter of memory and CPU time."""
 
 import gzip
 import random
@@ -23,12 +23,12 @@ MOST = Content(url="file:").max_bytes
 OVER, SHORT, EMPTY, NOT_TEXT, LARGE = Skip.OVER_BUDGET, Skip.TOO_SHORT, Skip.EMPTY, Skip.NOT_TEXT, Skip.TOO_LARGE
 
 SAMPLED_SECONDS = 0.02
-# What a process has without a page, what a page may take, and what grows between two looks, on a busy machine too.
+# The memory of a process without a page, that which a page may take, and growth between two samples on a slow machine.
 PEAK_BYTES = 1_000_000_000
 
 
 def _full(unit: str | bytes, size: int = MOST - 10_000) -> bytes:
-    """So many bytes of this."""
+    """Repeat `unit` up to `size` bytes."""
     data = unit if isinstance(unit, bytes) else unit.encode()
     return data * (size // len(data))
 
@@ -39,7 +39,7 @@ def _mixed_marks() -> bytes:
 
 @dataclass(frozen=True)
 class Hostile:
-    """A page, and what may become of it, by the machine: READ, or why it was skipped."""
+    """A page and its allowed outcomes, which depend on the machine: READ or the reasons to skip it."""
 
     page: Callable[[], bytes]
     outcomes: set[str]
@@ -47,38 +47,42 @@ class Hostile:
 
 CASES = {
     "nested blocks": Hostile(lambda: b"<div>" * (MOST_TAGS - 9), {OVER, EMPTY}),
-    "attributes of one tag": Hostile(lambda: b"<p %b>x" % b" ".join(b"a%d=1" % n for n in range(MOST // 11)), {OVER}),
+    "too many attributes of one tag": Hostile(
+        lambda: b"<p %b>x" % b" ".join(b"a%d=1" % n for n in range(MOST // 11)), {OVER}
+    ),
     "unclosed formatting": Hostile(
         lambda: b"<p>" + b"".join(b"<b %d>" % n for n in range(1777)) + b"<p>x" * 16_000, {OVER}
     ),
-    "nested blocks without end": Hostile(lambda: _full("<div>"), {OVER}),
+    "too many nested blocks": Hostile(lambda: _full("<div>"), {OVER}),
     "tags alone": Hostile(lambda: _full("<p>"), {OVER}),
     "tags alone in UTF-16": Hostile(lambda: ("<b>" * (MOST // 6 - 10)).encode("utf-16"), {OVER}),
-    "as many tags as may be": Hostile(lambda: b"<p>x " * (MOST_TAGS - 9), {READ}),
-    "formatting that is adopted": Hostile(lambda: b"<a><p>x " * (MOST_TAGS // 2 - 9), {READ, OVER}),
+    "as many tags as allowed": Hostile(lambda: b"<p>x " * (MOST_TAGS - 9), {READ}),
+    "misnested formatting": Hostile(lambda: b"<a><p>x " * (MOST_TAGS // 2 - 9), {READ, OVER}),
     "60 MB": Hostile(lambda: b"<p>" + b"word " * 12_000_000, {LARGE}),
-    "ten million words of a letter": Hostile(lambda: b"a " * 10_000_000, {LARGE}),
-    "words of a letter": Hostile(lambda: _full("a "), {READ, OVER}),
+    "ten million words of one letter": Hostile(lambda: b"a " * 10_000_000, {LARGE}),
+    "words of one letter": Hostile(lambda: _full("a "), {READ, OVER}),
     "one word": Hostile(lambda: _full("क"), {SHORT}),
-    "marks alone": Hostile(lambda: _full("\u0301"), {SHORT, OVER}),
-    "marks out of order": Hostile(_mixed_marks, {SHORT}),
-    "towers of marks": Hostile(lambda: _full("a" + "\u0301\u0316" * 200 + " ", MOST // 4), {READ}),
-    "joiners alone": Hostile(lambda: _full("\u200d"), {EMPTY}),
+    "combining marks alone": Hostile(lambda: _full("\u0301"), {SHORT, OVER}),
+    "combining marks out of order": Hostile(_mixed_marks, {SHORT}),
+    "stacks of combining marks": Hostile(lambda: _full("a" + "\u0301\u0316" * 200 + " ", MOST // 4), {READ}),
+    "zero-width joiners alone": Hostile(lambda: _full("\u200d"), {EMPTY}),
     "NULs alone": Hostile(lambda: bytes(MOST), {NOT_TEXT}),
     "NULs between words": Hostile(lambda: PROSE.replace(" ", " \0").encode(), {READ, NOT_TEXT}),
     "lone surrogates": Hostile(lambda: _full(b"\xed\xa0\x80 a \xed\xbf\xbf"), {READ, OVER, NOT_TEXT}),
     "lone surrogates among words": Hostile(
         lambda: PROSE.replace(" ", " \ud800").encode("utf-8", "surrogatepass"), {READ, NOT_TEXT}
     ),
-    "lone surrogates by number": Hostile(lambda: PROSE.replace(" ", " &#xD800;&#xDFFF;").encode(), {READ}),
+    "lone surrogates as character references": Hostile(
+        lambda: PROSE.replace(" ", " &#xD800;&#xDFFF;").encode(), {READ}
+    ),
     "lone surrogates in UTF-16": Hostile(
         lambda: PROSE.replace(" ", " \udfff").encode("utf-16", "surrogatepass"), {READ, NOT_TEXT}
     ),
     "a huge attribute": Hostile(lambda: b"<p title='%b'>%b" % (_full("x", MOST // 2), PROSE.encode()), {READ}),
     "a huge comment": Hostile(lambda: b"<!--%b-->%b" % (_full("a b ", MOST // 2), PROSE.encode()), {READ}),
-    "a huge name of a tag": Hostile(lambda: b"<%b>%b" % (_full("x", MOST // 2), PROSE.encode()), {READ}),
+    "a huge tag name": Hostile(lambda: b"<%b>%b" % (_full("x", MOST // 2), PROSE.encode()), {READ}),
     "a comment that never ends": Hostile(lambda: b"<p>x<!--" + _full("a b "), {SHORT}),
-    "brackets alone": Hostile(lambda: _full("<"), {OVER}),
+    "angle brackets alone": Hostile(lambda: _full("<"), {OVER}),
     "ampersands alone": Hostile(lambda: _full("&"), {EMPTY}),
     "noise": Hostile(lambda: random.Random(1).randbytes(MOST), {NOT_TEXT}),
 }
@@ -87,34 +91,34 @@ ONE = gzip.compress(b"")
 GZIPPED = {  # as Content-Encoding: gzip
     "a gzip bomb": Hostile(lambda: gzip.compress(bytes(200_000_000), 1), {LARGE}),
     "a gzip bomb in a gzip bomb": Hostile(lambda: gzip.compress(gzip.compress(bytes(200_000_000), 1)), {NOT_TEXT}),
-    "members without a byte": Hostile(lambda: ONE * (MOST // len(ONE)), {EMPTY}),
+    "empty gzip members": Hostile(lambda: ONE * (MOST // len(ONE)), {EMPTY}),
     "a gzip bomb of members": Hostile(lambda: gzip.compress(b"word " * 100) * 11_000, {LARGE}),
     "half a gzip file": Hostile(lambda: gzip.compress(random.Random(1).randbytes(90_000))[:50_000], {NOT_TEXT}),
-    "no gzip file": Hostile(f"<p>{PROSE}".encode, {READ}),
-    "a gzip file and more": Hostile(lambda: gzip.compress(f"<p>{PROSE}".encode()) + b"more", {READ}),
+    "not a gzip file": Hostile(f"<p>{PROSE}".encode, {READ}),
+    "a gzip file with trailing bytes": Hostile(lambda: gzip.compress(f"<p>{PROSE}".encode()) + b"more", {READ}),
 }
 
 LABELS = sorted({encoding.name for label in SPELLINGS if (encoding := webencodings.lookup(label))})
-HONEST = ("utf-8", "utf-8-sig", "utf-16")  # told by their bytes, whatever is declared
-ENCODED = (*HONEST, "utf-16-le", "utf-16-be", "utf-32", "utf-7", "cp1252", "iso-2022-jp", "gb18030", "koi8-r")
+SELF_EVIDENT = ("utf-8", "utf-8-sig", "utf-16")  # recognized by their bytes, whatever is declared
+ENCODED = (*SELF_EVIDENT, "utf-16-le", "utf-16-be", "utf-32", "utf-7", "cp1252", "iso-2022-jp", "gb18030", "koi8-r")
 
 
-def lie(language: Language, declared: str, encoded: str) -> bytes:
-    """A story that says that it is in one encoding and is in another, as far as that has its letters."""
+def mislabelled(language: Language, declared: str, encoded: str) -> bytes:
+    """A story that declares one encoding and uses another; letters it lacks become character references."""
     page = f"<meta charset={declared}><p>{TEXTS[language]} {TEXTS[language]}</p>"
     return page.encode(encoded, "xmlcharrefreplace")
 
 
 @dataclass
 class Peaks:
-    """What the processes below one had at most: resident bytes of any, and CPU seconds of each."""
+    """The peak resident bytes of any descendant of a process, and the CPU seconds of each."""
 
     memory: int = 0
     seconds: dict[int, float] = field(default_factory=dict)
 
-    def look(self, parent: int) -> None:
-        for pid in {*self.seconds, *_below(parent)}:  # some lose their parent
-            with suppress(OSError, StopIteration):  # it has ended
+    def sample(self, parent: int) -> None:
+        for pid in {*self.seconds, *_below(parent)}:  # orphans are no longer below the parent
+            with suppress(OSError, StopIteration):  # the process has ended
                 status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
                 high = next(line for line in status.splitlines() if line.startswith("VmHWM"))
                 self.memory = max(self.memory, int(high.split()[1]) * 1024)
@@ -122,24 +126,24 @@ class Peaks:
 
 
 def _below(parent: int) -> Iterator[int]:
-    """A process's children, and theirs."""
+    """All descendants of a process."""
     with suppress(OSError):
-        for told in Path(f"/proc/{parent}/task").glob("*/children"):
-            for child in map(int, told.read_text(encoding="ascii").split()):
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            for child in map(int, children.read_text(encoding="ascii").split()):
                 yield child
                 yield from _below(child)
 
 
 @contextmanager
 def watching(parent: int) -> Iterator[Peaks]:
-    """Looks at the processes below this one, all along."""
+    """Sample the descendants of a process while the context is open."""
     peaks, ended = Peaks(), threading.Event()
 
-    def look() -> None:
+    def watch() -> None:
         while not ended.wait(SAMPLED_SECONDS):
-            peaks.look(parent)
+            peaks.sample(parent)
 
-    thread = threading.Thread(target=look, name="peaks")
+    thread = threading.Thread(target=watch, name="peaks")
     thread.start()
     try:
         yield peaks

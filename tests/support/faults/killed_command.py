@@ -1,10 +1,10 @@
-"""The command in processes that end, or stand still, at a chosen instant, with no hook in the program for it.
+"""Runs the command in processes that get a signal at a chosen point, without hooks in the program.
 
     python -m tests.support.faults.killed_command
 
-reads requests from stdin, a line of JSON each, and answers each by one.  Its processes are forked from one that has
-all modules in, so they start in a few milliseconds.  In each the steps of the program are wrapped, and every SQL
-statement and every message to Redis is counted as it begins; the instant is one of these, or some seconds after.
+reads requests from stdin, a line of JSON each, and answers each with a line.  The processes are forked from one that
+has imported all modules, so they start in a few milliseconds.  In each process the steps of the program are wrapped,
+and SQL statements and messages to Redis are counted; the point is one of these, or some seconds after one.
 """
 
 import inspect
@@ -57,11 +57,11 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
 STATEMENT, MESSAGE = "a statement", "a message"
 
 
-class Instant:
-    """Counts what begins and ends, and sends this process its signal at what was chosen.
+class Trigger:
+    """Counts the points that this process reaches, and sends it a signal at the chosen one.
 
-    `at` has the keys point, a step led by "before" or "after", STATEMENT or MESSAGE, which is half sent by then; nth,
-    from 1, and since, a step before which none counts; seconds, to go on before the signal; signal, by its name.
+    `at` has the keys `point`: "before" or "after" and a step, STATEMENT, or MESSAGE, which is half sent by then;
+    `nth`, from 1; `since`: a point before which none counts; `seconds`: a delay of the signal; `signal`: its name.
     """
 
     def __init__(self, at: dict[str, Any] | None, reached: Path) -> None:
@@ -71,79 +71,79 @@ class Instant:
 
     def reach(self, point: object, *_: object) -> None:
         if self.is_next(str(point)):
-            self.strike()
+            self.send_signal()
 
     def is_next(self, point: str) -> bool:
         since = self._at.get("since")
         self._counts[point] += since is None or since == point or self._counts[since] > 0
         return point == self._at.get("point") and self._counts[point] == self._at["nth"]
 
-    def strike(self) -> None:
+    def send_signal(self) -> None:
         send = partial(os.kill, os.getpid(), getattr(signal, self._at.get("signal", "SIGKILL")))
         if seconds := self._at.get("seconds"):
             threading.Timer(seconds, send).start()
         else:
             send()
 
-    def tell(self) -> None:
-        """Leave what was reached, and how often, to who plans other instants."""
+    def save_counts(self) -> None:
+        """Record how often each point was reached, from which other points can be chosen."""
         self._reached.write_text(json.dumps(self._counts), encoding="utf-8")
 
 
-def wrap(owner: Any, name: str, step: str, instant: Instant) -> None:
-    """Count the calls of a function of any kind."""
+def wrap(owner: Any, name: str, step: str, trigger: Trigger) -> None:
+    """Count the calls of a plain function, a coroutine function or an asynchronous generator function."""
     function = getattr(owner, name)
     before, after = f"before {step}", f"after {step}"
 
     @wraps(function)
     async def pages(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         async for page in function(*args, **kwargs):
-            instant.reach(before)
+            trigger.reach(before)
             yield page
-            instant.reach(after)
+            trigger.reach(after)
 
     @wraps(function)
     async def awaited(*args: Any, **kwargs: Any) -> Any:
-        instant.reach(before)
+        trigger.reach(before)
         result = await function(*args, **kwargs)
-        instant.reach(after)
+        trigger.reach(after)
         return result
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        instant.reach(before)
+        trigger.reach(before)
         result = function(*args, **kwargs)
-        instant.reach(after)
+        trigger.reach(after)
         return result
 
     generates, awaits = inspect.isasyncgenfunction(function), inspect.iscoroutinefunction(function)
     setattr(owner, name, pages if generates else awaited if awaits else called)
 
 
-def wrap_statements(instant: Instant) -> None:
+def wrap_statements(trigger: Trigger) -> None:
     class Traced(sqlite3.Connection):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            self.set_trace_callback(partial(instant.reach, STATEMENT))
+            self.set_trace_callback(partial(trigger.reach, STATEMENT))
 
     sqlite3.connect = partial(sqlite3.connect, factory=Traced)  # type: ignore[assignment]
 
 
-def wrap_messages(instant: Instant) -> None:
+def wrap_messages(trigger: Trigger) -> None:
     send = AbstractConnection.send_packed_command
 
     async def sent(self: Any, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
-        if instant.is_next(MESSAGE):
+        if trigger.is_next(MESSAGE):
             whole = command if isinstance(command, bytes) else b"".join(command)  # type: ignore[arg-type]
             os.write(self._writer.get_extra_info("socket").fileno(), whole[: len(whole) // 2])
-            instant.strike()
+            trigger.send_signal()
         await send(self, command, check_health)
 
     AbstractConnection.send_packed_command = sent  # type: ignore[method-assign]
 
 
 def judge(ledger: str, a: str, b: str, verdict: str) -> None:
-    """Give a verdict on a pair, or with `open` undo the one that stands, unless that is done."""
+    """Give a verdict on a pair, or with `open` undo the active one; do nothing if that is already done."""
     db = connect(Path(ledger))
     flag = flags.of_pair(db, int(a), int(b))
     assert flag is not None, f"{a} and {b} are not flagged"
@@ -155,38 +155,40 @@ def judge(ledger: str, a: str, b: str, verdict: str) -> None:
     db.close()
 
 
-def live(request: dict[str, Any]) -> int:
-    """Be the command; its exit code."""
+def run_command(request: dict[str, Any]) -> int:
+    """Run the command in this process; returns its exit code."""
     folder = Path(request["folder"])
     os.chdir(folder)
     for number, name in ((0, os.devnull), (1, f"{request['name']}.out"), (2, f"{request['name']}.err")):
         os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
     os.environ.update(request["env"])
-    instant = Instant(request["at"], folder / f"{request['name']}.reached")
+    trigger = Trigger(request["at"], folder / f"{request['name']}.reached")
     for step, places in STEPS.items():
         for place in places:
-            wrap(*place, step, instant)
-    wrap_statements(instant)
-    wrap_messages(instant)
+            wrap(*place, step, trigger)
+    wrap_statements(trigger)
+    wrap_messages(trigger)
     arguments = request["arguments"]
-    act: Callable[..., object] = partial(judge, *arguments[1:]) if arguments[0] == "judge" else partial(main, arguments)
+    command: Callable[..., object] = (
+        partial(judge, *arguments[1:]) if arguments[0] == "judge" else partial(main, arguments)
+    )
     try:
-        act()
+        command()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     finally:
-        instant.tell()
+        trigger.save_counts()
         sys.stdout.flush()
     return 0
 
 
 def start(request: dict[str, Any]) -> int:
-    """Fork; the process's id."""
+    """Run the command in a forked process; returns its id."""
     if child := os.fork():
         return child
     try:
-        code = live(request)
-    except BaseException:  # noqa: BLE001 - there is nobody else to tell
+        code = run_command(request)
+    except BaseException:  # noqa: BLE001 - the forked process must not return to the request loop
         sys.excepthook(*sys.exc_info())
         code = 70
     sys.stderr.flush()
@@ -194,14 +196,14 @@ def start(request: dict[str, Any]) -> int:
 
 
 def serve() -> None:
-    """Answer {"start": request} by the process's id, {"wait": id} by how it ended, or {"stopped": true}."""
+    """Answer {"start": request} with a process id, and {"wait": id} with {"code": ...} or {"stopped": true}."""
     fingerprint_version.warm_up()
     for line in sys.stdin:
-        [(ask, what)] = json.loads(line).items()
-        if ask == "start":
-            answer: Any = start(what)
+        [(action, subject)] = json.loads(line).items()
+        if action == "start":
+            answer: Any = start(subject)
         else:
-            _, status = os.waitpid(what, os.WUNTRACED)
+            _, status = os.waitpid(subject, os.WUNTRACED)
             answer = {"stopped": True} if os.WIFSTOPPED(status) else {"code": os.waitstatus_to_exitcode(status)}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

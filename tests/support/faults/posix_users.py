@@ -1,4 +1,4 @@
-"""Runs commands as other users: the service's user, an operator in its group, an unrelated user.  Needs root."""
+"""Runs commands as other users: the service's user, an operator in its group, and an outsider.  Needs root."""
 
 import os
 import shutil
@@ -16,24 +16,24 @@ from tests.support.command import Ended, embedded
 from tests.support.faults.small_disks import may_mount
 from tests.support.paths import ROOT
 
-GROUP = 64_000  # nobody's, as the users' numbers
+GROUP = 64_000  # an unused id, as those of the users
 
 
 @dataclass(frozen=True)
-class Person:
-    """A user, with a umask, who may be in the service's group."""
+class User:
+    """A user with a umask; `member` says whether they belong to the service's group."""
 
     number: int
     umask: int
     member: bool
     home: Path
-    seeing: tuple[str, ...]  # what shows the program to those who could not reach it
+    mount_command: tuple[str, ...]  # makes the program readable for users who cannot reach its folder
 
     def command(self, *arguments: str, before: Sequence[str] = ()) -> list[str]:
-        """A command as this user, without privileges; `before` is what runs it."""
+        """A command that runs neardup as this user, without privileges; `before` is a command to run it under."""
         groups = f"--groups={GROUP}" if self.member else "--clear-groups"
         group = GROUP if self.number == DAEMON else self.number
-        become = [
+        change_user = [
             "setpriv",
             f"--reuid={self.number}",
             f"--regid={group}",
@@ -42,7 +42,18 @@ class Person:
             "--bounding-set=-all",
         ]
         shell = ["sh", "-c", f'umask {self.umask:04o}; exec "$@"', "sh"]
-        return [*self.seeing, *become, *shell, *before, sys.executable, "-W", "error", "-m", "neardup.cli", *arguments]
+        return [
+            *self.mount_command,
+            *change_user,
+            *shell,
+            *before,
+            sys.executable,
+            "-W",
+            "error",
+            "-m",
+            "neardup.cli",
+            *arguments,
+        ]
 
     @property
     def env(self) -> dict[str, str]:
@@ -59,29 +70,32 @@ class Person:
         return Ended(done.returncode, done.stdout, done.stderr)
 
 
-DAEMON, OPERATOR, STRANGER = 64_000, 64_001, 64_002
+DAEMON, OPERATOR, OUTSIDER = 64_000, 64_001, 64_002
 
 
 @dataclass(frozen=True)
-class Box:
-    """A box on which neardup is installed."""
+class Installation:
+    """A machine on which neardup is installed, with its users."""
 
     state: Path
     config: Path
-    daemon: Person
-    operator: Person
-    stranger: Person
+    daemon: User
+    operator: User
+    outsider: User
 
     def clear(self) -> None:
-        """An empty state directory, as the units make it."""
+        """Make the state directory empty, with the owner and mode that the units give it."""
         shutil.rmtree(self.state, ignore_errors=True)
         self.state.mkdir()
         os.chown(self.state, DAEMON, GROUP)
         self.state.chmod(0o2770)
 
 
-def shown(folder: Path) -> tuple[str, ...]:
-    """A command that runs another where Python and program, were they in a closed home, can be reached by everybody."""
+def mount_program(folder: Path) -> tuple[str, ...]:
+    """A command that runs another in a mount namespace in which all users can reach Python and the program.
+
+    Empty if they can be reached anyway, that is, if no folder above them is closed to others.
+    """
     needed = [Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), ROOT.resolve()]
     closed = {
         path: next((up for up in reversed(path.parents) if not up.stat().st_mode & 0o001), None) for path in needed
@@ -99,31 +113,31 @@ def shown(folder: Path) -> tuple[str, ...]:
 
 
 @contextmanager
-def box() -> Iterator[Box]:
-    """A box; the test is skipped where one cannot be others, or others cannot read the program."""
+def installation() -> Iterator[Installation]:
+    """An installation; the test is skipped without root, or if other users cannot read the program."""
     if os.geteuid():
-        pytest.skip("only root can be others")
-    with tempfile.TemporaryDirectory(prefix="neardup-box-", dir="/var/tmp") as name:
+        pytest.skip("only root can run commands as other users")
+    with tempfile.TemporaryDirectory(prefix="neardup-users-", dir="/var/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)
         config, state = folder / "config.toml", folder / "state"
         config.write_text(embedded().replace('"neardup.db"', f'"{state}/neardup.db"'), encoding="utf-8")
         config.chmod(0o640)
         os.chown(config, 0, GROUP)
-        people, seeing = [], shown(folder / "shown")
-        for number, umask, member in ((DAEMON, 0o007, True), (OPERATOR, 0o022, True), (STRANGER, 0o022, False)):
+        users, mount_command = [], mount_program(folder / "shown")
+        for number, umask, member in ((DAEMON, 0o007, True), (OPERATOR, 0o022, True), (OUTSIDER, 0o022, False)):
             home = folder / str(number)
             home.mkdir()
             os.chown(home, number, GROUP if number == DAEMON else number)
-            people.append(Person(number, umask, member, home, seeing))
-        made = Box(state, config, *people)
+            users.append(User(number, umask, member, home, mount_command))
+        installed = Installation(state, config, *users)
         (folder / "cache").mkdir()
         (folder / "cache").chmod(0o777)
-        ended = made.stranger("--version")
+        ended = installed.outsider("--version")
         if ended.code and not may_mount():
-            pytest.skip("the program stands where others may not read, and to show it elsewhere takes CAP_SYS_ADMIN")
-        assert ended.code == 0, f"others cannot run the program: {ended.err}"
-        warm_up = made.stranger.command("status")
+            pytest.skip("other users cannot read the program, and mounting it elsewhere takes CAP_SYS_ADMIN")
+        assert ended.code == 0, f"other users cannot run the program: {ended.err}"
+        warm_up = installed.outsider.command("status")
         warm_up[warm_up.index("-m") :] = ["-c", "from neardup.core.fingerprint.version import warm_up; warm_up()"]
-        subprocess.run(warm_up, env=made.stranger.env, cwd="/", check=True)  # compiles, once for all
-        yield made
+        subprocess.run(warm_up, env=installed.outsider.env, cwd="/", check=True)  # fills the cache of compiled kernels
+        yield installed

@@ -1,4 +1,4 @@
-"""A redis-server and its faults: each can be injected and repaired."""
+"""A redis-server, and faults that can be injected into it and repaired."""
 
 import signal
 import subprocess
@@ -9,12 +9,12 @@ import redis
 
 from tests.support.servers import free_port
 
-FILLER = 2_000  # keys, for a start to take its time over
-LOAD_DELAY_US = 2_000  # a key
+FILLER = 2_000  # keys, so that loading takes some time
+LOAD_DELAY_US = 2_000  # per key
 
 
-class Box:
-    """A redis-server that can be stopped and started, in a folder of its own."""
+class RedisServer:
+    """A redis-server in its own folder that can be stopped and started."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -23,7 +23,7 @@ class Box:
         self.start()
 
     def start(self, *options: str, until: str = "eady to accept connections") -> None:
-        """Start it, and wait until it says so."""
+        """Start it, and wait for the log line that contains `until`."""
         command = ["redis-server", "--port", "0", "--unixsocket", str(self._folder / "redis.sock"), "--save", ""]
         command += ["--enable-debug-command", "local", *options]
         self._process = subprocess.Popen(command, cwd=self._folder, stdout=subprocess.PIPE, text=True)
@@ -31,129 +31,132 @@ class Box:
         assert any(until in line for line in self._process.stdout), "redis-server did not start"
 
     def stop(self) -> None:
-        """As a crash would."""
+        """Kill it, as a crash does."""
         with self._process:
             self._process.kill()
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def do(self, *command: object) -> Any:
-        with redis.Redis.from_url(self.url, socket_timeout=None) as client:  # SAVE takes as long as there is data
+    def execute(self, *command: object) -> Any:
+        with redis.Redis.from_url(self.url, socket_timeout=None) as client:  # SAVE may take long
             return client.execute_command(*command)
 
-    def forget(self) -> None:
-        """Leave nothing to start from."""
+    def delete_snapshot(self) -> None:
+        """Delete the snapshot, so that it starts empty."""
         (self._folder / "dump.rdb").unlink(missing_ok=True)
 
 
 class Fault:
-    """What is done to a Redis and undone; `told` is its name, `said` what a run tells that waits for it."""
+    """A fault of Redis.
 
-    told: str
-    said = "does not answer"
+    `label` names it in the fault table; `wait_reason` is part of the reason that a waiting run gives.
+    """
 
-    def prepare(self, box: Box) -> None:
-        """Before the run."""
+    label: str
+    wait_reason = "does not answer"
 
-    def strike(self, box: Box) -> None:
+    def prepare(self, server: RedisServer) -> None:
+        """Prepare the server before the run."""
+
+    def inject(self, server: RedisServer) -> None:
         raise NotImplementedError
 
-    def mend(self, box: Box) -> None:
+    def repair(self, server: RedisServer) -> None:
         raise NotImplementedError
 
 
 class RestartedWithItsData(Fault):
-    told = "stopped, started with its data"
+    label = "stopped, started with its data"
 
-    def strike(self, box: Box) -> None:
-        box.do("SAVE")
-        box.stop()
+    def inject(self, server: RedisServer) -> None:
+        server.execute("SAVE")
+        server.stop()
 
-    def mend(self, box: Box) -> None:
-        box.start()
+    def repair(self, server: RedisServer) -> None:
+        server.start()
 
 
 class RestartedEmpty(Fault):
-    told = "stopped, started without its data"
+    label = "stopped, started without its data"
 
-    def strike(self, box: Box) -> None:
-        box.stop()
-        box.forget()
+    def inject(self, server: RedisServer) -> None:
+        server.stop()
+        server.delete_snapshot()
 
-    def mend(self, box: Box) -> None:
-        box.start()
+    def repair(self, server: RedisServer) -> None:
+        server.start()
 
 
 class RestartedFromAnOlderSnapshot(RestartedEmpty):
-    told = "stopped, started from an older snapshot"
+    label = "stopped, started from an older snapshot"
 
-    def prepare(self, box: Box) -> None:
-        box.do("SAVE")
+    def prepare(self, server: RedisServer) -> None:
+        server.execute("SAVE")
 
-    def strike(self, box: Box) -> None:
-        box.stop()
+    def inject(self, server: RedisServer) -> None:
+        server.stop()
 
 
 class Full(Fault):
-    told = "out of memory"
-    said = "used memory > 'maxmemory'"
+    label = "out of memory"
+    wait_reason = "used memory > 'maxmemory'"
 
-    def strike(self, box: Box) -> None:
-        box.do("CONFIG", "SET", "maxmemory", 1)
+    def inject(self, server: RedisServer) -> None:
+        server.execute("CONFIG", "SET", "maxmemory", 1)
 
-    def mend(self, box: Box) -> None:
-        box.do("CONFIG", "SET", "maxmemory", 0)
+    def repair(self, server: RedisServer) -> None:
+        server.execute("CONFIG", "SET", "maxmemory", 0)
 
 
 class Loading(Fault):
-    told = "loading"
-    said = "loading the dataset"
+    label = "loading"
+    wait_reason = "loading the dataset"
 
-    def strike(self, box: Box) -> None:
-        box.do("DEBUG", "POPULATE", FILLER, "filler")
-        box.do("SAVE")
-        box.stop()
-        slowly = ("--key-load-delay", str(LOAD_DELAY_US), "--loading-process-events-interval-bytes", "1024")
-        box.start(*slowly, until="Server initialized")
+    def inject(self, server: RedisServer) -> None:
+        server.execute("DEBUG", "POPULATE", FILLER, "filler")
+        server.execute("SAVE")
+        server.stop()
+        slow_loading = ("--key-load-delay", str(LOAD_DELAY_US), "--loading-process-events-interval-bytes", "1024")
+        server.start(*slow_loading, until="Server initialized")
 
-    def mend(self, box: Box) -> None:
-        box.do("CONFIG", "SET", "key-load-delay", 0)
+    def repair(self, server: RedisServer) -> None:
+        server.execute("CONFIG", "SET", "key-load-delay", 0)
 
 
 class ReadOnly(Fault):
-    told = "read-only after a failover"
-    said = "read only replica"
+    label = "read-only after a failover"
+    wait_reason = "read only replica"
 
-    def strike(self, box: Box) -> None:
-        box.do("REPLICAOF", "127.0.0.1", free_port())
+    def inject(self, server: RedisServer) -> None:
+        server.execute("REPLICAOF", "127.0.0.1", free_port())
 
-    def mend(self, box: Box) -> None:
-        box.do("REPLICAOF", "NO", "ONE")
+    def repair(self, server: RedisServer) -> None:
+        server.execute("REPLICAOF", "NO", "ONE")
 
 
-class Slow(Fault):
-    told = "stands still"
-    said = "no answer for 5 seconds"
+class Hanging(Fault):
+    label = "hangs"
+    wait_reason = "no answer for 5 seconds"
 
-    def strike(self, box: Box) -> None:
-        box.signal(signal.SIGSTOP)
+    def inject(self, server: RedisServer) -> None:
+        server.signal(signal.SIGSTOP)
 
-    def mend(self, box: Box) -> None:
-        box.signal(signal.SIGCONT)
+    def repair(self, server: RedisServer) -> None:
+        server.signal(signal.SIGCONT)
 
 
 class OtherPassword(Fault):
-    told = "password changed"
-    said = "refuses the login"
+    label = "password changed"
+    wait_reason = "refuses the login"
 
-    def strike(self, box: Box) -> None:
-        box.do("CONFIG", "SET", "requirepass", "another")
-        with redis.Redis.from_url(box.url, password="another") as client:
+    def inject(self, server: RedisServer) -> None:
+        server.execute("CONFIG", "SET", "requirepass", "another")
+        with redis.Redis.from_url(server.url, password="another") as client:
             client.execute_command("CLIENT", "KILL", "TYPE", "normal")
 
-    def mend(self, box: Box) -> None:
-        with redis.Redis.from_url(box.url, password="another") as client:
+    def repair(self, server: RedisServer) -> None:
+        with redis.Redis.from_url(server.url, password="another") as client:
             client.config_set("requirepass", "")
 
 
@@ -164,6 +167,6 @@ FAULTS = (
     Full,
     Loading,
     ReadOnly,
-    Slow,
+    Hanging,
     OtherPassword,
 )

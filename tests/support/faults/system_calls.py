@@ -1,4 +1,4 @@
-"""The system calls that a unit's SystemCallFilter allows, and those that it forbids."""
+"""The system calls that the SystemCallFilter of a unit allows and forbids."""
 
 import subprocess
 from functools import cache
@@ -9,15 +9,15 @@ def members(name: str) -> frozenset[str]:
     """The system calls of a set such as @system-service, or a single one."""
     if not name.startswith("@"):
         return frozenset({name})
-    said = subprocess.run(
+    listing = subprocess.run(
         ["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True
     ).stdout
-    lines = [line.strip() for line in said.splitlines() if line.startswith("    ")]
+    lines = [line.strip() for line in listing.splitlines() if line.startswith("    ")]
     return frozenset().union(*(members(line) for line in lines if line and not line.startswith("#")))
 
 
 def allowed(filters: list[str]) -> frozenset[str]:
-    """The calls that a unit's SystemCallFilter= lines, in their order, let through."""
+    """The calls that the SystemCallFilter= lines of a unit, in their order, allow."""
     names: frozenset[str] = frozenset()
     for line in filters:
         listed = frozenset().union(*(members(name) for name in line.removeprefix("~").split()))
@@ -26,5 +26,5 @@ def allowed(filters: list[str]) -> frozenset[str]:
 
 
 def forbidden(filters: list[str]) -> frozenset[str]:
-    """All other calls that are known."""
+    """All other known calls."""
     return members("@known") - allowed(filters)
