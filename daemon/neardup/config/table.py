@@ -32,15 +32,18 @@ def table() -> str:
 
 
 def keys() -> Iterator[tuple[str, str, FieldInfo]]:
-    """Yield the section, the name and the field of every key; a section for each name is SECTION.NAME."""
+    """Yield the section, the name and the field of every key.
+
+    A section whose tables an operator names, such as [languages.NAME], is written SECTION.NAME.
+    """
     for name, field in Config.model_fields.items():
         model, section = field.annotation, name
         if get_origin(model) is dict:
             model, section = get_args(model)[1], f"{name}.NAME"
         if isinstance(model, type) and issubclass(model, Section):
-            for key, own in model.model_fields.items():
-                if get_origin(own.annotation) is not dict:  # [detection.LANGUAGE] has the keys of [detection]
-                    yield section, key, own
+            for key, key_field in model.model_fields.items():
+                if get_origin(key_field.annotation) is not dict:  # [detection.LANGUAGE] repeats keys of [detection]
+                    yield section, key, key_field
 
 
 def replaced(document: str) -> str:

@@ -14,14 +14,14 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function of numbers and arrays when it is first called; it runs without the GIL.
+    """Return a function of numbers and arrays that is compiled when it is first called, and runs without the GIL.
 
-    numba caches the machine code in the first writable folder of NUMBA_CACHE_DIR, the source's folder and the user's
-    cache, until the function's own file changes; it does not notice changes in functions called from other files.  If
-    no folder is writable, each process compiles for itself.
+    numba caches the machine code in the first writable one of NUMBA_CACHE_DIR, the source's folder and the user's
+    cache, until the function's own file changes; it does not notice changes in functions of other files that this one
+    calls.  If no folder is writable, each process compiles for itself.
     """
     try:
         dispatcher = numba.njit(function, nogil=True, cache=True)
-    except RuntimeError:
+    except RuntimeError:  # no folder is writable
         dispatcher = numba.njit(function, nogil=True)
     return cast("Function", dispatcher)

@@ -1,32 +1,32 @@
 """The ledger's files and their permissions.
 
-SQLite gives the write-ahead log and its index the mode of the ledger's file, and the file system gives new files in a
-folder with the setgid bit the folder's group.  So in such a folder the daemon and operators share a ledger, no matter
-who opened it first and with which umask.
+SQLite gives the -wal and -shm files beside the ledger the mode of the ledger's file.  In a folder with the setgid bit,
+the file system gives new files the group of the folder.  So in such a folder the daemon and operators share a ledger,
+no matter who opened it first and with which umask.
 """
 
 import os
 import stat
 from pathlib import Path
 
-PRIVATE = 0o666  # less the umask
-SHARED = 0o660
+DEFAULT_MODE = 0o666  # less the umask
+SHARED_MODE = 0o660
 
 
 def make(path: Path) -> None:
-    """Create an empty file where there is none: for its group in a folder with the setgid bit, else by the umask.
+    """Create an empty file unless there is one.  Raises OSError.
 
-    Raises OSError.
+    In a folder with the setgid bit the group may read and write it; elsewhere the umask decides.
     """
     try:
-        made = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, DEFAULT_MODE)
     except FileExistsError:
         return
     try:
         if path.parent.stat().st_mode & stat.S_ISGID:
-            os.fchmod(made, SHARED)
+            os.fchmod(descriptor, SHARED_MODE)
     finally:
-        os.close(made)
+        os.close(descriptor)
 
 
 def is_read_only(path: Path) -> bool:

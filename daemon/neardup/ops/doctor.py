@@ -1,4 +1,7 @@
-"""The probes of `neardup doctor`: one for each part of an installation."""
+"""The checks of `neardup doctor`, one for each part of an installation.
+
+The check of the index writes a probe, a story that does not exist, and looks it up.
+"""
 
 import unicodedata
 from collections.abc import AsyncIterator
@@ -27,14 +30,14 @@ from neardup.source.rows import REQUIRED
 from neardup.timestamps import rfc3339
 
 PROBE_ID = -1  # no story has this id
-PROBE_NUMBER = 0  # no story has this number; the packed buckets keep it
+PROBE_NUMBER = 0  # no story has this number
 PROBE = Banded(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
-UNSIGNED = replace(PROBE, signature=None)
+UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few shingles for a signature
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The result of one probe; `message` describes the part, or says what to repair."""
+    """The result of one check; `message` describes the part, or says what to repair."""
 
     part: str
     good: bool
@@ -42,8 +45,8 @@ class ProbeResult:
 
 
 async def examine(config: Config) -> AsyncIterator[ProbeResult]:
-    """Probe config, ledger, index, source, object store, clock and fingerprints, in this order."""
-    probes = {
+    """Check config, ledger, index, source, object store, clock and fingerprints, in this order."""
+    checks = {
         "ledger": _ledger,
         "index": _index,
         "source": _source,
@@ -52,10 +55,10 @@ async def examine(config: Config) -> AsyncIterator[ProbeResult]:
         "fingerprints": _fingerprints,
     }
     yield ProbeResult("config", True, "every key is known")
-    for part, probe in probes.items():
+    for part, check in checks.items():
         try:
             with translated(config.ledger.path):
-                message = await probe(config)
+                message = await check(config)
             yield ProbeResult(part, True, message)
         except NeardupError as error:
             yield ProbeResult(part, False, str(error) or type(error).__name__)
@@ -68,10 +71,10 @@ async def _ledger(config: Config) -> str:
     try:
         with transaction(db):
             runs.put(db, "doctor", str(now_ms()))
-        version = runs.get(db, "fingerprint_version")
-        made, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
-        if version is not None and (why := fingerprint_version.difference(version, made, held)):
-            raise Fatal(f"holds {why}: `neardup backfill --refingerprint`")
+        recorded = runs.get(db, "fingerprint_version")
+        current, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
+        if recorded is not None and (why := fingerprint_version.difference(recorded, current, held)):
+            raise Fatal(f"holds {why}: `neardup backfill --refingerprint` makes them again")
         return f"{config.ledger.path}, {sum(runs.stories_by_language(db).values())} stories, writable"
     finally:
         db.close()
@@ -94,8 +97,8 @@ async def _index(config: Config) -> str:
 async def _check_index(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
-        made, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
-        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", made, held)
+        current, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
+        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", current, held)
     finally:
         db.close()
 
@@ -103,8 +106,9 @@ async def _check_index(config: Config, index: Index) -> None:
 async def _round_trip(index: Index) -> None:
     """Write a probe and find it; raises Fatal if it is not found.
 
-    Packed buckets keep the number of a probe, so it is written only if it is not there yet.  Otherwise repeated calls
-    would push stories out of the last max_bucket members of a bucket.
+    Packed buckets, which hold story numbers, never lose a number.  So the probe is written only to those that do not
+    hold its number from an earlier call: if each call added it once more, it would take the places of stories among
+    the last max_bucket members, which lookups read.
     """
     if isinstance(index, ServerHealth):
         await index.check_writable()
@@ -185,7 +189,9 @@ async def _clock(config: Config) -> str:
     try:
         for run in runs.latest(db, 1):
             if run["started_at"] > now_ms():
-                raise Fatal(f"the last run began at {rfc3339(run['started_at'])}, after now: the clock was set back")
+                raise Fatal(
+                    f"the last run began at {rfc3339(run['started_at'])}, in the future: the clock was set back"
+                )
         return str(rfc3339(now_ms()))
     finally:
         db.close()
@@ -194,11 +200,11 @@ async def _clock(config: Config) -> str:
 async def _fingerprints(config: Config) -> str:
     if changed := fingerprint_version.unpinned():
         raise Fatal(
-            f"makes other fingerprints than this release was pinned to, of {', '.join(changed)} (numpy "
-            f"{np.__version__}, xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): use the lock file"
+            f"the fingerprints of {', '.join(changed)} differ from those of this release (numpy {np.__version__}, "
+            f"xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): install the versions of the lock file"
         )
-    return f"version {fingerprint_version.algorithm()}, the golden texts of {len(SHIPPED)} languages agree"
+    return f"version {fingerprint_version.algorithm()}, {len(SHIPPED)} golden texts have their pinned fingerprints"
 
 
 async def _ignore_checkpoint(_: Checkpoint) -> None:
-    """Take no note of the checkpoint: the doctor never resumes a listing."""
+    """Ignore the checkpoint: the doctor never resumes a listing."""

@@ -1,4 +1,4 @@
-"""Counts the buckets that the lookups of a run did not read in full, because of max_bucket."""
+"""Counts the capped buckets of a run: those of which its lookups read only `max_bucket` members."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class _CappedBuckets:
 
     times: int = 0
     fullest: str = ""
-    members: int = 0
+    members: int = 0  # of the fullest
 
 
 class BucketCaps:
@@ -28,7 +28,7 @@ class BucketCaps:
         self._by_language: dict[Language, _CappedBuckets] = {}
 
     def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
-        """Count the capped buckets in the results of stories of these languages."""
+        """Count the capped buckets in the results of lookups; `languages` has the language of each."""
         for language, result in zip(languages, results, strict=True):
             if not result.capped:
                 continue

@@ -38,10 +38,12 @@ CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
 class Options:
     """The options of a run.
 
-    `since` (milliseconds) overrides the watermark of a daily run; a run that `needs_watermark` must have one of them.
-    `refingerprint_for` is as in `prepare_index`.  A `fresh` run looks nothing up and builds the index at its end; a
-    sweep, recorded as owed, finds the pairs.  A run over `dead_letters` also reads the stories in quarantine, and does
-    not move the watermark.
+    - `since`: the time (milliseconds) from which to list; for a daily run, instead of the watermark.
+    - `needs_watermark`: refuse a daily run that has neither `since` nor a watermark.
+    - `refingerprint_for`: as in `prepare_index`.
+    - `fresh`: make no lookups, and build the index at the end.  The ledger records that a sweep is owed, which finds
+      the pairs.
+    - `dead_letters`: the listing is of dead letters.  Read the stories in quarantine too; do not move the watermark.
     """
 
     command: str
@@ -56,7 +58,8 @@ class Options:
 class Parts:
     """The parts that a run works with.
 
-    `open_source` opens the listing; a listing that can be resumed passes its first checkpoint to the given function.
+    `reader` is a second, read-only connection to the ledger; `section` is [run] of the configuration.  `open_source`
+    opens the listing, and gives it the function with which a resumable listing records its first checkpoint.
     """
 
     ledger: Ledger
@@ -90,11 +93,11 @@ class Run:
 
     @property
     def watermark(self) -> int | None:
-        """The newest `updated_at` of the listing; None if the listing may have left out stories."""
+        """The newest `updated_at` of the listing; None if the run may have left out older stories."""
         return self._newest if self._moves_watermark else None
 
     async def prepare(self) -> None:
-        """Bring the index to the ledger's last change, and determine the time since when to list."""
+        """Bring the index to the ledger's last change, and determine the time from which to list."""
         parts, options = self._parts, self._options
         preparing = prepare_index(
             parts.index,
@@ -108,8 +111,8 @@ class Run:
         self._since = options.since
         if options.command == "daily" and options.since is None:
             self._since = self._daily_since(watermark)
-        no_gap = self._since is None or (watermark is not None and self._since <= watermark)
-        self._moves_watermark = no_gap and not options.dead_letters
+        leaves_no_gap = self._since is None or (watermark is not None and self._since <= watermark)
+        self._moves_watermark = leaves_no_gap and not options.dead_letters
 
     def _daily_since(self, watermark: int | None) -> int | None:
         if watermark is not None:
@@ -119,7 +122,7 @@ class Run:
         return None
 
     async def work(self, run_id: int) -> bool:
-        """List, read, look up, write and verify; returns whether the listing ended."""
+        """List, read, look up, write and verify.  Returns False if `stop` was set before the listing ended."""
         parts, before = self._parts, stage_seconds()
         source, readers = await parts.open_source(self._write_checkpoint), parts.open_readers()
         verifier = Verifier(parts.ledger, parts.detection, algorithm(), Texts(readers.shingled), self._flagged)
@@ -144,9 +147,9 @@ class Run:
             committed=verifier.wake,
         )
 
-        async def write(batch: Sequence[Outcome], looked: LookedUp | None, resume: int) -> None:
-            await writer.write(batch, looked, resume)
-            self._progress.position, self._progress.size = resume, source.size
+        async def write(batch: Sequence[Outcome], looked_up: LookedUp | None, position: int) -> None:
+            await writer.write(batch, looked_up, position)
+            self._progress.position, self._progress.size = position, source.size
             self._watch(self._progress)
 
         quarantine = Quarantine(parts.ledger, readers.read, section.workers, retry=self._options.dead_letters)
@@ -179,9 +182,10 @@ class Run:
         return ended
 
     async def _track_newest(self, source: Source) -> AsyncIterator[Listed]:
-        resume = await self._parts.ledger.do(runs.checkpoint) if self._is_backfill else None
-        self._newest = resume.newest if resume else None
-        async for story in source.stories(since=self._since, resume=resume):
+        """List the stories, a backfill from its checkpoint on, and keep the newest `updated_at`."""
+        checkpoint = await self._parts.ledger.do(runs.checkpoint) if self._is_backfill else None
+        self._newest = checkpoint.newest if checkpoint else None
+        async for story in source.stories(since=self._since, resume=checkpoint):
             # A watermark in the future would hide stories that are listed later.
             if (
                 isinstance(story, Story)

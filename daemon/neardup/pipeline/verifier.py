@@ -1,8 +1,8 @@
-"""The verification stage: reads the texts of pending candidates, scores them exactly and records flags.
+"""The verification stage: reads the texts of pending candidates, scores the pairs and records flags.
 
-Candidates are committed with their stories, so after a crash they are still pending, and verifying a pair twice gives
-the same flag.  If the store does not answer for a text, its pairs stay pending until the last pass of the run, or until
-the next run.
+Candidates are committed with their stories, so after a crash they are still pending; verifying a pair twice gives the
+same flag.  A pair of which a text is gone is scored by the signatures.  If the store does not answer for a text, its
+pairs stay pending until the last pass of the run, or until the next run.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from neardup.pages.text_cache import NoText, Texts
 from neardup.records import Assessment, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 
-BATCH = 250
+BATCH = 250  # pairs
 HASH_BYTES = 8  # of a word or a shingle
 MAX_TEXT_BYTES = 64_000_000  # of the texts that are held at the same time
-BEFORE_ALL = (-(2**63), 0)
+BEFORE_ALL = (-(2**63), 0)  # the ids of a pair that sorts before every candidate
 
 NewFlags = Counter[tuple[Language, Kind]]
 
@@ -49,7 +49,11 @@ class Verifier:
         self._awake.set()
 
     async def run(self) -> None:
-        """Make passes until `finish`, then a last one: a pass misses candidates committed behind its position."""
+        """Make a pass each time it is woken, and a last one after `finish`.
+
+        A pass goes through the pairs in the order of their ids, so it misses candidates that are committed meanwhile
+        with lower ids than it has reached; the next pass verifies them.
+        """
         last = False
         while not last:
             await self._awake.wait()
@@ -60,7 +64,7 @@ class Verifier:
             await self.drain()
 
     async def drain(self) -> None:
-        """Verify every pending candidate once."""
+        """Make one pass: verify every pending candidate once."""
         after = BEFORE_ALL
         while pending := await self._ledger.do(candidates.pending, after, BATCH):
             pending = _fitting(pending)
@@ -75,7 +79,7 @@ class Verifier:
             self._flagged(new_flags)
 
     async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
-        """The assessments of the pairs whose texts the store returned or reported missing."""
+        """Assess the pairs, except those with a text for which the store did not answer."""
         wanted = [
             (pair.language, side)
             for pair in pairs
@@ -83,10 +87,10 @@ class Verifier:
             for side in (pair.a, pair.b)
         ]
         read = await self._texts.read(wanted)
-        self._unanswered |= {key for key, text in read.items() if text is NoText.UNANSWERED}
+        self._unanswered |= {text_hash for text_hash, text in read.items() if text is NoText.UNANSWERED}
         texts = {
-            key: text if isinstance(text, Shingled) else None
-            for key, text in read.items()
+            text_hash: text if isinstance(text, Shingled) else None
+            for text_hash, text in read.items()
             if text is not NoText.UNANSWERED
         }
 
@@ -102,7 +106,7 @@ class Verifier:
 
 
 def _fitting(pairs: list[Candidate]) -> list[Candidate]:
-    """The first of the pairs, as many as have texts that fit in MAX_TEXT_BYTES together."""
+    """The first pairs, as many as can be verified with MAX_TEXT_BYTES of texts; at least one."""
     size, text_hashes = 0, set[bytes]()
     for n, pair in enumerate(pairs):
         for side in (pair.a, pair.b):

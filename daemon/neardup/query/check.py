@@ -21,7 +21,7 @@ from neardup.timestamps import rfc3339
 
 CHECKED_ID = -(2**63)  # the id of the checked text in a candidate; no story has it
 
-Copy = tuple[int, Kind, Signals]  # a story id, and how the checked text copies that story
+Verified = tuple[int, Kind, Signals]  # the id of a matching story, the kind of the match and its signals
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Match:
     """A story that a text would be flagged against.
 
     `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
-    story's that occur in the text.  Scores are None if neither texts nor signatures could be compared;
-    `published_at` is in milliseconds.
+    story's shingles that occur in the text.  If the story's text could not be read, they and `jaccard` are `estimated`
+    from the signatures, or None without signatures.  `published_at` is in milliseconds.
     """
 
     kind: Kind
@@ -53,7 +53,7 @@ class Match:
 class Checker:
     """Checks texts against the stories of a ledger; long-lived, and safe for concurrent checks.
 
-    `texts` reads the stories that a text is compared with; an exact copy is not read.
+    `texts` reads the candidates; one with the text hash of the checked text needs no reading.
     """
 
     def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection, version: str) -> None:
@@ -63,23 +63,24 @@ class Checker:
         self._detection = detection
         self._version = version
 
-    async def check(self, story: PageText, language: Language) -> list[Match]:
-        """A story's text (see `core.page.split_file`, `split_story`) -> its matches, the most severe first.
+    async def check(self, text: PageText, language: Language) -> list[Match]:
+        """The matches of a text, as `core.page.split_file` or `split_story` returns it, the most severe first.
 
-        Raises Fatal for an index of other fingerprints or of another ledger, Transient for an index that is behind.
+        Raises Fatal for the index of another ledger or of another version of the fingerprints, Transient for an index
+        that is behind the ledger.
         """
-        own, shingles = await asyncio.to_thread(_fingerprinted, story.words)
-        nominees = await retried("look_up", lambda: self._nominees(Banded(language, own.simhash, own.signature)))
-        rows = await self._ledger.do(stories.describe, nominees)
+        own, shingles = await asyncio.to_thread(_fingerprinted, text.words)
+        ids = await retried("look_up", lambda: self._candidate_ids(Banded(language, own.simhash, own.signature)))
+        rows = await self._ledger.do(stories.describe, ids)
         checked = Side(CHECKED_ID, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
         pairs = [
             Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in rows.values()
         ]
         texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != own.text_hash)
-        copies = await asyncio.to_thread(self._copies, pairs, shingles, texts)
-        return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(copies, key=_rank)]
+        verified = await asyncio.to_thread(self._verify, pairs, shingles, texts)
+        return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(verified, key=_rank)]
 
-    async def _nominees(self, probe: Banded) -> tuple[int, ...]:
+    async def _candidate_ids(self, probe: Banded) -> tuple[int, ...]:
         languages = await self._ledger.do(runs.stories_by_language)
         refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
         applied, [lookup] = await self._index.lookup([probe])
@@ -88,28 +89,28 @@ class Checker:
             raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
         arrays, unindexed = state
         thresholds = {probe.language: self._detection.of(probe.language)}
-        [nomination] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unindexed)
-        return nomination.matches
+        [nominee] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unindexed)
+        return nominee.matches
 
-    def _copies(self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text]) -> list[Copy]:
-        """Verify candidates: the stories that the text copies, and how."""
-        copies = []
+    def _verify(self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text]) -> list[Verified]:
+        """Verify candidates, and return those that match."""
+        verified = []
         for pair in pairs:
             text = texts.get(pair.b.text_hash)
             other = text if isinstance(text, Shingled) else None
             assessment = assess(pair, shingles, other, self._detection.of(pair.language))
             if assessment is not None and assessment.kind is not None:
-                copies.append((pair.b.id, assessment.kind, assessment.signals))
-        return copies
+                verified.append((pair.b.id, assessment.kind, assessment.signals))
+        return verified
 
 
 def _fingerprinted(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
     return fingerprint(words), shingled(words)
 
 
-def _rank(copy: Copy) -> tuple[int, float, int]:
-    """The order of an export: the most severe first."""
-    story_id, kind, signals = copy
+def _rank(verified: Verified) -> tuple[int, float, int]:
+    """The sort key, in the order of an export: the most severe kind first, and within a kind the strongest match."""
+    story_id, kind, signals = verified
     tier = tier_of(kind)
     return tier.severity, -tier.strength(signals), story_id
 

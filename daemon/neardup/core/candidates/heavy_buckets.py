@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from neardup.core.jit import compiled
 
-Positions = npt.NDArray[np.int64]  # of stories in the arrays of their fingerprints
+Positions = npt.NDArray[np.int64]  # the indices of stories in the arrays of fingerprints
 BandValues = npt.NDArray[np.unsignedinteger]  # (n, bands): the value of each story in each band
 HeavyBands = npt.NDArray[np.uint32]  # (n,): bit b is set if the story's value in band b is heavy
 
@@ -64,7 +64,7 @@ def _possibly_heavy(band_values: BandValues, positions: Positions, band: int, ma
     if counts.max() > max_bucket:
         possible = np.empty(len(positions), np.int64)
         for position in positions:
-            possible[kept] = position
+            possible[kept] = position  # the next one overwrites it unless it is counted as kept
             kept += counts[band_values[position, band] & (LOW_VALUES - 1)] > max_bucket
         return possible[:kept]
     return positions[:0]
@@ -74,7 +74,7 @@ def _possibly_heavy(band_values: BandValues, positions: Positions, band: int, ma
 def truncation_limit(
     band_values: BandValues, story: int, first_band: int, second_band: int, truncations: Truncations
 ) -> int:
-    """The first position that a story's bucket under a key excludes, or NOT_TRUNCATED."""
+    """The limit of the bucket that a story is in under a key, or NOT_TRUNCATED."""
     bucket = bucket_id(band_values, story, first_band, second_band)
     index = np.searchsorted(truncations.bucket_ids, bucket)
     found = index < len(truncations.bucket_ids) and truncations.bucket_ids[index] == bucket
@@ -83,9 +83,10 @@ def truncation_limit(
 
 @compiled
 def bucket_id(band_values: BandValues, story: int, first_band: int, second_band: int) -> np.uint64:
-    """A number that identifies a story's bucket under a key: its bands in the high half, their values in the low half.
+    """A number that identifies a story's bucket under a key.
 
-    The key is two bands of 16 bits, first_band < second_band, or one band of at most 32 bits, given twice.
+    The high half holds the bands of the key, the low half the story's values in them.  The key is two bands
+    of 16 bits, first_band < second_band, or one band of at most 32 bits, given as both.
     """
     value = np.uint64(band_values[story, second_band])
     if first_band != second_band:

@@ -9,7 +9,7 @@ from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate.other_stories import OtherStories
 from neardup.records import Language
 
-BLOCKS = {
+BLOCKS = {  # the first code point of the Unicode block of the language's script
     Language("HINDI"): 0x0900,
     Language("MARATHI"): 0x0900,
     Language("BENGALI"): 0x0980,
@@ -30,7 +30,7 @@ JOINERS = re.compile(f"{ZWNJ}|(?<![{''.join(CHILLU)}]{MALAYALAM_VIRAMA}){ZWJ}") 
 BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])(?=[^\W\d_])")
 SHARE_HYPHENATED = 0.2
 SHARE_LOOK_ALIKE = 0.1
-COMPOSED = {
+COMPOSED = {  # a letter and a nukta, as two code points -> the same as one code point
     unicodedata.normalize("NFD", chr(code)): chr(code)
     for code in range(0x0900, 0x0B80)
     if unicodedata.decomposition(chr(code)).endswith(tuple(f"{ord(sign):04X}" for sign in NUKTAS))
@@ -47,7 +47,7 @@ def nfd(text: str, others: OtherStories, rng: random.Random) -> str | None:
 
 
 def nfkc(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Apply NFKC line by line, except to lines where it changes the words: ½ would become 1⁄2, and ª an a."""
+    """Apply NFKC to each line, unless it changes the words of the line: ½ would become 1⁄2, and ª would become a."""
     lines = [(line, unicodedata.normalize("NFKC", line)) for line in text.splitlines(keepends=True)]
     return _changed(text, "".join(new if new == line or tokens(new) == tokens(line) else line for line, new in lines))
 
@@ -66,7 +66,7 @@ def joiners_removed(text: str, others: OtherStories, rng: random.Random) -> str 
 
 
 def soft_hyphens(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Insert a soft hyphen between a fifth of the adjacent letters."""
+    """Insert soft hyphens into words, in a fifth of the places between two letters."""
     return _changed(text, BETWEEN_LETTERS.sub(lambda _: SOFT_HYPHEN if rng.random() < SHARE_HYPHENATED else "", text))
 
 
@@ -75,33 +75,37 @@ def nukta_composed(text: str, others: OtherStories, rng: random.Random) -> str |
 
 
 def nukta_decomposed(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _changed(text, _replace_each(text, {one: two for two, one in COMPOSED.items()}))
+    return _changed(text, _replace_each(text, {composed: decomposed for decomposed, composed in COMPOSED.items()}))
 
 
 def nukta_dropped(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    letters = {one: two[0] for two, one in COMPOSED.items()}
-    return _changed(text, _replace_each(text, letters | dict.fromkeys(NUKTAS, "")))
+    plain_letters = {composed: decomposed[0] for decomposed, composed in COMPOSED.items()}
+    return _changed(text, _replace_each(text, plain_letters | dict.fromkeys(NUKTAS, "")))
 
 
 def chillu_sequences(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _changed(text, _replace_each(text, {one: letter + MALAYALAM_VIRAMA + ZWJ for letter, one in CHILLU.items()}))
+    """Replace each chillu by its older spelling: letter, virama, ZWJ."""
+    sequences = {chillu: letter + MALAYALAM_VIRAMA + ZWJ for letter, chillu in CHILLU.items()}
+    return _changed(text, _replace_each(text, sequences))
 
 
 def chillu_letters(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _changed(text, _replace_each(text, {letter + MALAYALAM_VIRAMA + ZWJ: one for letter, one in CHILLU.items()}))
+    """Replace each chillu spelled as letter, virama, ZWJ by its own code point."""
+    chillus = {letter + MALAYALAM_VIRAMA + ZWJ: chillu for letter, chillu in CHILLU.items()}
+    return _changed(text, _replace_each(text, chillus))
 
 
 def upper_case(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Change letters to upper case, except those that do not casefold back: ı would become I."""
+    """Change letters to upper case, except those that then casefold to another letter: ı would become I."""
     return _changed(text, "".join(c.upper() if c.upper().casefold() == c.casefold() else c for c in text))
 
 
 def digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Swap ASCII digits with those of the language's script; in English, with fullwidth digits."""
-    script = BLOCKS.get(others.language)
-    zero = script + DIGITS_AT if script else FULLWIDTH_DIGITS
+    """Swap ASCII digits with those of the language's script; for a language not in BLOCKS, with fullwidth digits."""
+    block = BLOCKS.get(others.language)
+    zero = block + DIGITS_AT if block else FULLWIDTH_DIGITS
     pairs = [(ord("0") + n, zero + n) for n in range(10)]
-    return _changed(text, text.translate(dict(pairs) | {native: western for western, native in pairs}))
+    return _changed(text, text.translate(dict(pairs) | {other: ascii_digit for ascii_digit, other in pairs}))
 
 
 def look_alikes(text: str, others: OtherStories, rng: random.Random) -> str | None:

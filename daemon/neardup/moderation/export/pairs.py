@@ -37,7 +37,7 @@ IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"
 TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})
 
 ExportRow = dict[str, Any]  # COLUMNS, in their order; None if a value is unknown
-ClusterOfStory = Mapping[int, tuple[int, int]]  # story -> (likely original, size) of its cluster
+ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (id of the likely original, size) of its cluster
 NO_CLUSTER = (None, None)
 
 
@@ -45,12 +45,14 @@ def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
     """Convert a row of the view `pairs` to the columns of the export."""
     pair = dict(row)
     cluster = cluster_of.get(pair["story_id"], NO_CLUSTER)
-    joined = cluster == cluster_of.get(pair["matched_id"])  # a withdrawn or not similar flag joins none
-    pair["cluster_id"], pair["cluster_size"] = cluster if joined else NO_CLUSTER
+    # a flag that was withdrawn, or decided as not similar, puts its stories in no common cluster
+    share_cluster = cluster == cluster_of.get(pair["matched_id"])
+    pair["cluster_id"], pair["cluster_size"] = cluster if share_cluster else NO_CLUSTER
     pair["estimated"] = bool(pair["estimated"])
     authors = pair["story_author_id"], pair["matched_author_id"]
     times = pair["story_published_at"], pair["matched_published_at"]
     pair["same_author"] = authors[0] == authors[1] if None not in authors else None
+    # in the view, the matched story is never the later one
     pair["earlier_id"] = pair["matched_id"] if None not in times and times[0] != times[1] else None
     for column in TIMES:
         pair[column] = rfc3339(pair[column])

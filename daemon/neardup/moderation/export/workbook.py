@@ -10,16 +10,16 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 from neardup.errors import Fatal
 from neardup.moderation.export.pairs import COLUMNS, IDS, ExportRow
 
-MAX_ROWS = 1_048_575  # rows of a sheet, without the header
+MAX_ROWS = 1_048_575  # of a sheet, beside the header
 WORKBOOK_OPTIONS = {
     "constant_memory": True,
     "strings_to_formulas": False,
     "strings_to_urls": False,
     "strings_to_numbers": False,
 }
-WIDTHS = {"kind": 9, "language": 12, "story_title": 40, "matched_title": 40} | dict.fromkeys(IDS, 18)
-DEFAULT_WIDTH = 14  # characters
-REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")
+WIDTHS = {"kind": 9, "language": 12, "story_title": 40, "matched_title": 40} | dict.fromkeys(IDS, 18)  # characters
+DEFAULT_WIDTH = 14
+REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # XML forbids them
 
 
 def write_xlsx(path: Path, pairs: Iterable[ExportRow]) -> None:
@@ -30,7 +30,7 @@ def write_xlsx(path: Path, pairs: Iterable[ExportRow]) -> None:
     try:
         _write(path, pairs)
     except FileCreateError as error:
-        raise error.args[0] from error
+        raise error.args[0] from error  # the OSError that XlsxWriter wrapped
 
 
 def _write(path: Path, pairs: Iterable[ExportRow]) -> None:
@@ -60,6 +60,6 @@ def _write_cell(sheet: Worksheet, row: int, column: int, value: object) -> None:
 
 
 def _cell_text(text: str) -> str:
-    """The part of a text that a cell can hold; XlsxWriter truncates long texts and escapes control characters."""
-    # XlsxWriter writes <r>...</r> to the sheet unescaped, as rich text
+    """A text as a cell can hold it.  XlsxWriter itself truncates long texts and escapes control characters."""
+    # XlsxWriter would write <r>...</r> unescaped, as rich text; a space in front prevents that
     return f" {text}" if text.startswith("<r>") else text.translate(REPLACED_CHARACTERS)
