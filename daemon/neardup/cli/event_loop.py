@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 def run_async(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]], *, finishes_queued_work: bool = False) -> T:
-    """Run `work(stop)`.  SIGTERM and SIGINT cancel it, or set `stop` if it finishes its queued work first."""
+    """Run `work(stop)`.  SIGTERM and SIGINT cancel it; if it `finishes_queued_work`, they only set `stop`."""
 
     async def with_signals() -> T:
         stop = asyncio.Event()
         task = asyncio.ensure_future(work(stop))
         on_signal = stop.set if finishes_queued_work else task.cancel
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, on_signal)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(signal_number, on_signal)
         return await task
 
     collect_seldom()

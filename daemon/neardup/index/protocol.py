@@ -1,6 +1,6 @@
 """The candidate index: it nominates the stories that may be copies of a story.
 
-An index is derived from the ledger.  It applies the ledger's numbered changes in order and remembers the number of the
+An index is derived from the ledger.  It applies the ledger's numbered changes in order and records the number of the
 last one, so an index that is behind replays the changes it lacks, and an index that lost data is rebuilt.
 
 A backend implements `Index`.  It may also implement `BucketStatistics` (neardup.index.statistics), `ServerHealth`
@@ -31,7 +31,8 @@ class BucketKind(StrEnum):
 class Bucket(NamedTuple):
     """The stories of a language that have the value `values[0]` in band `band`.
 
-    With more than one value it is the intersection of the buckets of adjacent bands, `band` and those after it.
+    With more than one value it is the intersection of the buckets of adjacent bands, `band` and those after it.  Where
+    a packed index stores SimHashes, `band` is the number of a block (see neardup.core.candidates.banding).
     `str()` gives the documented key, `HINDI:0:28D3` for a SimHash and `sketch:HINDI:31:0AF1` for a signature; the keys
     of an intersection are joined by `+`.
     """
@@ -49,11 +50,12 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """The candidates for one story, by story id or by story number: no backend knows both.
+    """The candidates for one story, each either by its story id or by its story number (see `Change`).
 
-    No story is missing that lies within the Hamming distance or shares enough bands of the signature.  Some candidates
-    are there by chance, and some numbers belong to versions that were since edited or removed.  `numbers` are distinct
-    and ascending.  `capped` gives the sizes of the buckets of which only `max_bucket` members were read.
+    Every story within the Hamming distance, or with enough bands of the signature in common, is among them, unless it
+    was left out of a bucket in `capped`: these buckets, given with their sizes, have more than `max_bucket` members, of
+    which only so many were read.  Some candidates share buckets by chance, and some numbers belong to former versions
+    of stories.  `numbers` are distinct and ascending.
     """
 
     ids: set[int]
@@ -81,10 +83,10 @@ class Index(Protocol):
         ...
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
-        """The last change applied, and one result per probe that includes every change up to that one.
+        """Look up stories, the probes: the last change applied, and one result per probe.
 
-        Of a bucket with more than `max_bucket` members, those with the lowest ids or the latest numbers are read:
-        the older numbers are more often those of edited or removed versions.
+        The results include every change up to that one.  A bucket with more than `max_bucket` members is read only in
+        part: the lowest ids, or the highest numbers, because lower ones more often belong to former versions.
         """
         ...
 
@@ -92,15 +94,15 @@ class Index(Protocol):
         """Apply changes to the buckets and set the position to `applied`, all in one transaction.
 
         Changes up to the position are skipped and the position never goes back, so a replay changes nothing; changes
-        numbered 0 are always applied.  None leaves the position as it is.  `since` is the position that the changes
-        follow: raises Transient if the index has fallen behind it.
+        numbered 0, which are not the ledger's, are always applied.  If `applied` is None the position stays as it is.
+        `since` is the position that the changes follow: raises Transient if the index has fallen behind it.
         """
         ...
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
         """Drop all data and record this ledger and this version of the fingerprints; `applied` becomes None.
 
-        `sizes` are the numbers of stories by language that the index is about to hold, as far as they are known.
+        `sizes` are the numbers of stories that the index is about to hold, by language, as far as they are known.
         """
         ...
 
@@ -114,8 +116,8 @@ class Index(Protocol):
     def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill an index that was just cleared; `applied` stays None.
 
-        Yields from time to time how many more stories the index holds.  `scratch` is an empty folder with room for a
-        hundred bytes per story.
+        Yields progress from time to time: by how many stories the build has advanced.  `scratch` is an empty folder
+        with room for a hundred bytes per story.
         """
         ...
 

@@ -1,4 +1,7 @@
-"""Projects the bytes of the embedded index, bucket by bucket."""
+"""Projects the bytes of the embedded index (neardup.index.sqlite): a table in which each bucket is a row.
+
+A row is a cell in a leaf page; a payload that is too long continues in overflow pages (sqlite.org/fileformat2.html).
+"""
 
 from collections.abc import Sequence
 
@@ -13,15 +16,15 @@ from neardup.sqlite_pages import PAGE, bytes_in_leaves
 
 Sizes = npt.NDArray[np.int64]
 
-MOST_LOCAL, LEAST_LOCAL = PAGE - 35, (PAGE - 12) * 32 // 255 - 23
-OVERFLOW_LINK = 4
+MOST_LOCAL, LEAST_LOCAL = PAGE - 35, (PAGE - 12) * 32 // 255 - 23  # bytes of a payload in its leaf: X and M there
+OVERFLOW_LINK = 4  # the number of the next overflow page
 CELL_HEADER, RECORD_HEADER = 5, 4
 
 
 def project_size(shapes: Sequence[LanguageShape], *, grown: bool) -> IndexSize:
-    """The size of a rebuilt index, whether `grown` or not: one that grew takes up to a third more."""
+    """The projected size of an index that was rebuilt.  `grown` is ignored: one that grew takes up to a third more."""
     tiers = {shape.language: _tiers(shape) for shape in shapes}
-    return IndexSize(tiers, sum(tier.bytes for each in tiers.values() for tier in each.values()))
+    return IndexSize(tiers, sum(tier.bytes for by_tier in tiers.values() for tier in by_tier.values()))
 
 
 def _tiers(shape: LanguageShape) -> dict[str, TierSize]:
@@ -31,21 +34,21 @@ def _tiers(shape: LanguageShape) -> dict[str, TierSize]:
 
 
 def _tier(spread: Spread, stories: float) -> TierSize:
-    cells, filled = spread.expected(stories, _cell), spread.filled(stories)
-    overflow = spread.expected(stories, _overflow)
-    return TierSize(filled * bytes_in_leaves(cells / filled) + overflow if filled else 0.0, filled)
+    cell_bytes, filled = spread.expected(stories, _cell_bytes), spread.filled(stories)
+    overflow = spread.expected(stories, _overflow_bytes)
+    return TierSize(filled * bytes_in_leaves(cell_bytes / filled) + overflow if filled else 0.0, filled)
 
 
-def _cell(members: Sizes) -> Sizes:
-    """The bytes of a bucket's row in a leaf of the table."""
+def _cell_bytes(members: Sizes) -> Sizes:
+    """The bytes of each bucket's cell in its leaf, by the number of members."""
     payload = NUMBER_BYTES * members + RECORD_HEADER
-    rest = LEAST_LOCAL + (payload - LEAST_LOCAL) % (PAGE - OVERFLOW_LINK)
-    local = np.where(rest <= MOST_LOCAL, rest, LEAST_LOCAL)
+    fitted = LEAST_LOCAL + (payload - LEAST_LOCAL) % (PAGE - OVERFLOW_LINK)  # fills the overflow pages exactly
+    local = np.where(fitted <= MOST_LOCAL, fitted, LEAST_LOCAL)
     return np.where(members > 0, np.where(payload <= MOST_LOCAL, payload, local + OVERFLOW_LINK) + CELL_HEADER, 0)
 
 
-def _overflow(members: Sizes) -> Sizes:
-    """The bytes of a bucket's row in overflow pages."""
+def _overflow_bytes(members: Sizes) -> Sizes:
+    """The bytes of each bucket's overflow pages, by the number of members."""
     payload = NUMBER_BYTES * members + RECORD_HEADER
-    beyond = np.where(payload > MOST_LOCAL, payload - LEAST_LOCAL, 0)
-    return -(-beyond // (PAGE - OVERFLOW_LINK)) * PAGE
+    overflowing = np.where(payload > MOST_LOCAL, payload - LEAST_LOCAL, 0)
+    return -(-overflowing // (PAGE - OVERFLOW_LINK)) * PAGE

@@ -27,9 +27,10 @@ OPEN = Selection()
 def record(
     db: sqlite3.Connection, assessed: Sequence[tuple[Candidate, Assessment | None]], version: str
 ) -> Counter[tuple[Language, Kind]]:
-    """Turn verified candidates into flags or near misses, or drop them, in one transaction; counts the new flags.
+    """Turn verified candidates into flags or near misses, or drop them, in one transaction.
 
-    A candidate of which a story was edited since it was read stays pending.
+    Returns the number of new flags.  If a story of a candidate was edited since the candidate was read, the candidate
+    stays pending.
     """
     new: Counter[tuple[Language, Kind]] = Counter()
     now = now_ms()
@@ -42,9 +43,8 @@ def record(
                     db, candidate, assessment, assessment.kind, version, now
                 )
                 continue
-            db.execute(
-                "UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id)
-            )  # it was estimated
+            # a flagged pair is verified again only if its flag was estimated: this estimate was too high
+            db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
             if assessment is not None:
                 candidates.put_near_miss(db, candidate, assessment.signals, now)
     return +new
@@ -55,11 +55,11 @@ def _flag(  # noqa: PLR0917 - what `record` has at hand
 ) -> bool:
     """Write the flag of a pair, unless a verdict suppresses it; returns whether it is new."""
     pair = candidate.a.id, candidate.b.id
-    shown = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", pair).fetchone()
+    flagged_as = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", pair).fetchone()
     own = active_verdicts.of_pair(db, pair)
-    undecided = own is None and shown is None  # only then do decisions count, so only then are they read
+    undecided = own is None and flagged_as is None  # decisions count only for an undecided pair
     one, other = (active_verdicts.decisions_on(db, story_id) if undecided else {} for story_id in pair)
-    ruling = suppression.rule(kind, shown[0] if shown else None, own, (one, other))
+    ruling = suppression.rule(kind, flagged_as[0] if flagged_as else None, own, (one, other))
     if ruling.suppressed_by is not None:
         active_verdicts.suppress(db, pair, ruling.suppressed_by, now)
     if ruling.status is None:
@@ -80,7 +80,11 @@ def _put(  # noqa: PLR0917 - what `_flag` has at hand
     now: int,
     ruling: suppression.Ruling,
 ) -> None:
-    """Write a flag: one that was there before keeps its id, and unless it is new, its context and its times."""
+    """Insert or update the flag of a pair.
+
+    A flag that is on record already keeps its id.  Unless the ruling calls it new, it also keeps its context, and the
+    times at which it was flagged and exported.
+    """
     tier = tier_of(kind)
     shorter, longer = sorted((candidate.a.words, candidate.b.words))
     values = {
@@ -151,12 +155,12 @@ def of_cluster(db: sqlite3.Connection, story_id: int) -> list[sqlite3.Row]:
 
 
 def edges(db: sqlite3.Connection) -> list[Edge]:
-    """The flags that join stories in clusters, as edges of a graph: a, b and the largest of their scores."""
+    """The flags that join stories into clusters, as edges of a graph: a, b and the largest of the pair's scores."""
     return db.execute(f"SELECT a, b, score FROM flags WHERE {JOINS} ORDER BY a, b").fetchall()
 
 
 def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
-    """The edges of one story's cluster."""
+    """The edges within the cluster of a story."""
     holding, values = conditions(db, Selection(statuses=JOINING, cluster=story_id))
     return db.execute(
         f"SELECT a, b, score FROM flags WHERE joins_clusters AND {holding} ORDER BY a, b", values
@@ -173,7 +177,7 @@ def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
 
 
 def counts(db: sqlite3.Connection) -> dict[str, dict[str, int]]:
-    """Open flags by language and kind."""
+    """The number of open flags, by language and kind."""
     out: dict[str, dict[str, int]] = {}
     query = (
         "SELECT name, kind, count(*) FROM flags JOIN languages ON number = language WHERE status = 'open'"

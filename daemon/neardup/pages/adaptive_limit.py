@@ -1,9 +1,9 @@
-"""A limit of the requests in flight that adapts to the store and the network.
+"""A limit on the number of requests in flight, which adapts to the store and the network.
 
 Additive increase, multiplicative decrease (Chiu and Jain, 1989).  Congestion shows in the latency, as in TCP Vegas
 (Brakmo and Peterson, SIGCOMM 1994), and in the store's own "slow down".  After each window of requests the limit
-grows while their median latency stays near the best one seen, and shrinks once it is a multiple of it: requests then
-wait in a queue somewhere, and more of them would only wait longer.  Latency alone never shrinks the limit below START,
+grows if their median latency is near the best one seen, and shrinks if it is several times as long: requests then wait
+in a queue somewhere, and more of them would only wait longer.  Latency alone never shrinks the limit below START,
 so that a store that stays slow is still read by several requests at once.
 """
 
@@ -18,13 +18,13 @@ from neardup.errors import Transient
 
 START = 16
 MIN_WINDOW = 16
-UNCONGESTED = 2.0  # times the best median latency, at most: the limit grows
-CONGESTED = 4.0  # times the best median latency, at least: the limit shrinks
-BEST_DOUBLES_SECONDS = 3600.0  # the best latency ages, since conditions change
+UNCONGESTED = 2.0  # the limit grows up to this many times the best median latency
+CONGESTED = 4.0  # the limit shrinks above this many times the best median latency
+BEST_DOUBLES_SECONDS = 3600.0  # in which the best latency is taken to double, because conditions change
 
 
 class AdaptiveLimit:
-    """A limit of the requests in flight, between 1 and `most`."""
+    """A limit on the number of requests in flight, between 1 and `most`."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:
         self.limit = min(START, most)
@@ -32,23 +32,22 @@ class AdaptiveLimit:
         self._most = most
         self._clock = clock
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._exclusive = asyncio.Lock()
-        self._is_exclusive = False  # a request runs alone, or waits for the others to end
-        self._empty = asyncio.Event()
+        self._alone_lock = asyncio.Lock()
+        self._is_alone = False  # a request runs alone, or waits for the others to end
+        self._none_in_flight = asyncio.Event()
         self._latencies: list[float] = []
         self._best = float("inf")
         self._best_at = clock()
-        self._window = 0
+        self._window = 0  # the number of windows that ended
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait for a free slot and occupy it; a Transient with the reason `slow_down` halves the limit."""
+        """Wait for a free slot and occupy it; a Transient for `slow_down` halves the limit, once per window."""
         await self._enter()
         began, window = self._clock(), self._window
         try:
             yield
         except Transient as error:
-            # halve once for all requests of one window
             if error.reason == "slow_down" and window == self._window:
                 self._set_limit(max(self.limit // 2, 1))
             raise
@@ -59,24 +58,24 @@ class AdaptiveLimit:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Wait until nothing is in flight, and keep other requests waiting until the block ends."""
-        async with self._exclusive:
-            self._is_exclusive = True
+        """Wait until no request is in flight, and keep other requests waiting until the block ends."""
+        async with self._alone_lock:
+            self._is_alone = True
             try:
                 while self.in_flight:
-                    self._empty.clear()
-                    await self._empty.wait()
+                    self._none_in_flight.clear()
+                    await self._none_in_flight.wait()
                 self.in_flight = 1
                 try:
                     yield
                 finally:
                     self.in_flight = 0
             finally:
-                self._is_exclusive = False
+                self._is_alone = False
                 self._admit()
 
     async def _enter(self) -> None:
-        while self._is_exclusive or self.in_flight >= self.limit:
+        while self._is_alone or self.in_flight >= self.limit:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
@@ -85,11 +84,12 @@ class AdaptiveLimit:
     def _leave(self) -> None:
         self.in_flight -= 1
         if not self.in_flight:
-            self._empty.set()
+            self._none_in_flight.set()
         self._admit()
 
     def _admit(self) -> None:
-        free = 0 if self._is_exclusive else self.limit - self.in_flight
+        """Wake as many waiting requests as there are free slots."""
+        free = 0 if self._is_alone else self.limit - self.in_flight
         while self._waiting and free > 0:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -113,6 +113,7 @@ class AdaptiveLimit:
         return self.limit
 
     def _set_limit(self, limit: int) -> None:
+        """Set the limit and begin a new window."""
         self.limit = limit
         self._window += 1
         self._latencies.clear()

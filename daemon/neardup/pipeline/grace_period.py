@@ -12,20 +12,20 @@ class GracePeriodOver(Exception):
 
 
 async def within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: float) -> T:
-    """Await `work`.  Raises GracePeriodOver if it has not ended `seconds` after `stop` is set."""
+    """Await `work`; cancel it and raise GracePeriodOver if it has not ended `seconds` after `stop` is set."""
 
-    async def limit() -> None:
+    async def start_when_stopped() -> None:
         await stop.wait()
         deadline.reschedule(asyncio.get_running_loop().time() + seconds)
 
     try:
         async with asyncio.timeout(None) as deadline:
-            watching = asyncio.create_task(limit())
+            watcher = asyncio.create_task(start_when_stopped())
             try:
                 return await work
             finally:
-                watching.cancel()
+                watcher.cancel()
     except TimeoutError as error:
         if deadline.expired():
             raise GracePeriodOver from error
-        raise
+        raise  # a TimeoutError of the work itself

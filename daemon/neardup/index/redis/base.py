@@ -1,13 +1,15 @@
 """What both layouts of an index in Redis have in common: the position, transactions and packed buckets.
 
-    SET  neardup:applied  <seq>    beside neardup:version, neardup:ledger and the settings that decide on buckets
+    SET  neardup:applied  <seq>    the position: the number of the last change applied
+
+Further keys record the ledger, the version and the settings that decide which buckets a story falls into.
 
 On a cluster the language is a hash tag, {HINDI}:0:A8D3, so that all of its keys share a slot.  Each language then has
 its own neardup:applied, set with its buckets in one MULTI, and the position of the index is the lowest of them.
 
-A Redis may lose its data between two messages, all of it or back to an older state, and then answer the next message;
-and changes may be applied during a lookup.  A lookup therefore reads the position both before and after the buckets,
-and changes are applied while the position is watched.
+Between two messages Redis may lose all its data or the latest writes, in a restart or a failover, and still answer the
+next message.  Changes may also be applied during a lookup.  A lookup therefore reads the position both before and after
+the buckets, and changes are applied under a WATCH of the position.
 """
 
 import asyncio
@@ -38,8 +40,8 @@ PROBES_PER_READ = 256
 class RedisIndex(ABC):
     """The `Index` in a Redis or a Redis cluster, with its optional protocols; each layout is a subclass.
 
-    `names` are the languages as they stand in keys, `settings` those that decide which buckets a story falls into.
-    `blocks` is whether SimHashes have packed buckets too, `append_each` the script that appends to packed buckets.
+    `names` are the names of languages in keys, `settings` those that decide which buckets a story falls into.  With
+    `blocks`, SimHashes have packed buckets too.  `append_each` is the script that appends to packed buckets.
     """
 
     blocks: bool
@@ -69,11 +71,11 @@ class RedisIndex(ABC):
 
     @abstractmethod
     def _column_prefixes(self, name: str) -> list[bytes]:
-        """What the keys of each column of a language's packed buckets start with, up to the value."""
+        """For each column of a language's packed buckets, the part of their keys before the value."""
 
     @abstractmethod
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
-        """The widths of the values, from the index's record of them."""
+        """The width in bits of each language's values; `record` is that in `neardup:bits`, None if there is none."""
 
     @abstractmethod
     def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
@@ -88,7 +90,7 @@ class RedisIndex(ABC):
         """What is wrong, in one line, or None."""
 
     def _chosen(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
-        """The settings that the index chooses by itself for so many stories, to be recorded."""
+        """The settings that the layout chooses for the numbers of stories by language; `clear` records them."""
         return {}
 
     async def position(self) -> IndexPosition:
@@ -96,41 +98,46 @@ class RedisIndex(ABC):
         facts = ("ledger", "version", *SETTINGS)
         replies = await self._send([("GET", key) for key in (*(f"neardup:{fact}" for fact in facts), *self._applied)])
         ledger, version, *recorded = [reply and reply.decode() for reply in replies[: len(facts)]]
-        other = changed_options(recorded, self._settings)
-        return with_other_settings(IndexPosition(ledger, version, earliest(replies[len(facts) :])), other)
+        changed = changed_options(recorded, self._settings)
+        return with_other_settings(IndexPosition(ledger, version, earliest(replies[len(facts) :])), changed)
 
     async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
         """The last change applied, and the result of each probe's packed buckets.
 
-        The probes are read in batches on separate connections, so that Redis reads one while another is counted.
+        The probes are read in batches on separate connections, so that Redis reads one while the candidates of
+        another are counted here.
         """
-        read = await asyncio.gather(*map(self._look_up, batches(probes, PROBES_PER_READ) if probes else [()]))
-        return earliest([applied for applied, _ in read]), [result for _, results in read for result in results]
+        parts = await asyncio.gather(*map(self._look_up, batches(probes, PROBES_PER_READ) if probes else [()]))
+        return earliest([applied for applied, _ in parts]), [result for _, results in parts for result in results]
 
     async def _look_up(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
         bits = self._bits
-        requests, mgets = await asyncio.to_thread(self._reads, probes)  # a thread, for the loop feeds the readers
-        reads = [mget for each in mgets for mget in each]
-        commands = [("GET", "neardup:bits"), *self._get_applied, *reads, *self._get_applied]
+        # in a thread, because the event loop also feeds the reader processes
+        requests, mgets = await asyncio.to_thread(self._requests_and_mgets, probes)
+        commands = [("GET", "neardup:bits"), *self._get_applied, *chain.from_iterable(mgets), *self._get_applied]
         replies = iter(await self._send(commands))
-        [record] = islice(replies, 1)
+        [bits_record] = islice(replies, 1)
         before = list(islice(replies, len(self._applied)))
-        self._bits = self._bits_of(record and record.decode())
-        if self._bits != bits:  # the index was rebuilt since, or this is the first read of its widths
+        self._bits = self._bits_of(bits_record and bits_record.decode())
+        if self._bits != bits:  # this lookup is the first, or the index was rebuilt with other widths
             return await self._look_up(probes)
         values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
-        applied = earliest([*before, *replies])
+        after = replies
+        applied = earliest([*before, *after])
         results = chain.from_iterable(await asyncio.to_thread(list, map(self._results, requests, values)))
         positions = chain.from_iterable(packed_buckets.positions_by_language(probes).values())
         by_position = dict(zip(positions, results, strict=True))
         return applied, [by_position[n] for n in range(len(probes))]
 
-    def _reads(self, probes: Sequence[Banded]) -> tuple[list[packed_buckets.LookupRequest], list[list[Command]]]:
-        """The request of each language, and the commands that read its buckets."""
+    def _requests_and_mgets(
+        self, probes: Sequence[Banded]
+    ) -> tuple[list[packed_buckets.LookupRequest], list[list[Command]]]:
+        """For each language among the probes its request, and the commands that read the requested buckets."""
         positions = packed_buckets.positions_by_language(probes)
         requests = [self._request(language, [probes[n] for n in each]) for language, each in positions.items()]
         return requests, [
-            [("MGET", *keys) for keys in batches(self._keys[one.language].of(one.buckets))] for one in requests
+            [("MGET", *keys) for keys in batches(self._keys[request.language].of(request.buckets))]
+            for request in requests
         ]
 
     def _request(self, language: Language, stories: Sequence[Banded]) -> packed_buckets.LookupRequest:
@@ -140,28 +147,28 @@ class RedisIndex(ABC):
 
     def _results(self, request: packed_buckets.LookupRequest, values: list[bytes | None]) -> list[LookupResult]:
         banding = self._bandings[request.language]
-        most = packed_buckets.NUMBER_BYTES * banding.max_bucket
+        max_bytes = packed_buckets.NUMBER_BYTES * banding.max_bucket
         lengths = [0 if value is None else len(value) for value in values]
-        last = [value if len(value) <= most else value[-most:] for value in values if value]
-        return packed_buckets.lookup_results(request, last, lengths, banding)
+        capped = [value if len(value) <= max_bytes else value[-max_bytes:] for value in values if value]
+        return packed_buckets.lookup_results(request, capped, lengths, banding)
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         """Apply changes and set the position, in one MULTI, or on a cluster in one MULTI per language."""
         await self._read_bits()
         for languages, key in zip(self._parts, self._applied, strict=True):
             async with translated(), self._client.pipeline(transaction=True) as pipe:
-                guarded = self._guard.keys(languages)
-                await pipe.watch(key, *guarded)
+                count_keys = self._guard.keys(languages)
+                await pipe.watch(key, *count_keys)
                 reply = await pipe.get(key)
                 refuse_gap(earliest([reply]), since)
-                self._guard.refuse_loss([int(await pipe.get(one) or 0) for one in guarded], languages)
+                self._guard.refuse_loss([int(await pipe.get(one) or 0) for one in count_keys], languages)
                 before = -1 if reply is None else int(reply)
                 new = [change for change in changes if change.seq == 0 or change.seq > before]
                 commands = await asyncio.to_thread(list, self._commands(new, languages))
                 if applied is not None and applied > before:
                     commands.append(("SET", key, applied))
                 pipe.multi()
-                for command in (*commands, *(("DEL", one) for one in guarded)):
+                for command in (*commands, *(("DEL", one) for one in count_keys)):
                     pipe.execute_command(*command)
                 await pipe.execute()
                 self._guard.finish(languages)
@@ -175,7 +182,7 @@ class RedisIndex(ABC):
             yield ("EVAL", self.append_each, len(keys), *keys, chunk.counts.astype(">u4").tobytes(), chunk.numbers)
 
     async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
-        """Fill the empty index, each bucket by one SET.  Raises Transient if data written earlier is gone."""
+        """Fill the empty index; each bucket is written whole.  Raises Transient if Redis loses data meanwhile."""
         await self._guard.start()
         await self._read_bits()
         spool = Spool(scratch)
@@ -183,15 +190,15 @@ class RedisIndex(ABC):
             await self._take(spool, page)
         for column in spooled_columns(spool, self._bandings, blocks=self.blocks):
             buckets = column.buckets(spool)
-            while some := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
-                keys = self._keys[column.language].of(np.array([bucket for bucket, _ in some]))
-                pairs = zip(keys, (numbers for _, numbers in some), strict=True)
+            while chunk := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
+                keys = self._keys[column.language].of(np.array([bucket for bucket, _ in chunk]))
+                pairs = zip(keys, (numbers for _, numbers in chunk), strict=True)
                 await self._guard.write(column.language, [("MSET", *chain.from_iterable(pairs))])
             yield column.stories
         await self._write_rest(spool)
 
     async def _take(self, spool: Spool, page: FingerprintArrays) -> None:
-        """Take in a page of stories during a build."""
+        """Spool a page of stories during a build."""
         await asyncio.to_thread(spool_page, spool, page, self._bandings, self._bits, blocks=self.blocks)
 
     @abstractmethod
@@ -199,23 +206,23 @@ class RedisIndex(ABC):
         """Write what is not in packed buckets, after all pages of a build."""
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
-        """Delete the keys of either layout, and record what the index is about to hold.
+        """Delete the keys of both layouts, and record the ledger, the settings and the version.
 
         The version is deleted first and set last: an index without a version has no position, so a clear that was
         interrupted is started again.
         """
         self._guard.reset()
         async with translated(seconds=None):  # the time depends on the number of keys
-            for fact in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
-                await self._client.delete(fact)
+            for key in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
+                await self._client.delete(key)
             await delete_index_keys(self._client, self._index_key)
             facts = {"ledger": ledger_id, **self._settings, **self._chosen(sizes), "version": version}
             await self._send([("SET", f"neardup:{fact}", value) for fact, value in facts.items()])
 
     async def admit(self, version: str) -> None:
-        """Record the settings of the languages that were added since, and then this version."""
-        positions = dict(zip(self._names, self._applied, strict=True)) if len(self._parts) > 1 else {}
-        await record_added_languages(self._send, self._settings, positions, self._bits_of, version)
+        """Record the settings of the languages that were added since the index was cleared, and then this version."""
+        applied_keys = dict(zip(self._names, self._applied, strict=True)) if len(self._parts) > 1 else {}
+        await record_added_languages(self._send, self._settings, applied_keys, self._bits_of, version)
 
     async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
         """The number of members of each packed bucket that a story of the sample falls into."""
@@ -230,7 +237,7 @@ class RedisIndex(ABC):
         return {record: n // packed_buckets.NUMBER_BYTES for record, n in zip(records, lengths, strict=True) if n}
 
     async def check_writable(self) -> None:
-        """Write without changing the index."""
+        """Write a key that is not part of the index."""
         await self._send([("SET", "neardup:touched", 1)])
 
     async def close(self) -> None:
@@ -242,9 +249,9 @@ class RedisIndex(ABC):
         self._bits = self._bits_of(record and record.decode())
 
     async def _send(self, commands: Sequence[Command]) -> list[Any]:
-        """The replies to commands that are sent as one message."""
+        """Send commands as one message; returns their replies."""
         pipe = self._client.pipeline(transaction=False)
         for command in commands:
-            pipe.execute_command(*command)  # the methods for some commands are disabled on a cluster
+            pipe.execute_command(*command)  # on a cluster redis-py disables its methods for some commands
         async with translated():
             return list(await pipe.execute())

@@ -1,4 +1,4 @@
-"""Connects to a Redis or a Redis cluster, and translates the errors of redis-py into ours."""
+"""Connects to a Redis or a Redis cluster, and translates the errors of redis-py into neardup's."""
 
 import asyncio
 import re
@@ -18,6 +18,7 @@ from neardup.index.positions import data_lost
 
 TIMEOUT_SECONDS = 30
 LOGIN_REFUSED = partial(Transient, reason="redis_login")
+# error codes of Redis for conditions that pass by themselves
 TRANSIENT = re.compile(r"\b(OOM|LOADING|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|NOREPLICAS|MISCONF)\b")
 
 
@@ -25,12 +26,14 @@ async def connect(url: str) -> tuple[Any, bool]:
     """A client for redis://, rediss:// or unix://, and whether it connects to a cluster.
 
     Raises Transient if Redis does not answer, Misuse for a malformed URL, Fatal for a refused login or a server that
-    may evict keys.  Wrap every call of the client in `translated`.  It makes a login that is refused later transient:
-    most likely the password is being changed, and a run of several hours should survive that.
+    may evict keys.  Wrap every call of the client in `translated`: to it, a login that is refused later is
+    Transient, because most likely the password is being changed, and a run of several hours should survive that.
     """
-    once = Retry(NoBackoff(), 0)  # neardup.retry alone decides what is retried, and for how long
+    no_retries = Retry(NoBackoff(), 0)  # neardup.retry alone decides what is retried, and for how long
     try:
-        client: Any = Redis.from_url(url, retry=once, protocol=2, socket_timeout=None, socket_connect_timeout=None)
+        client: Any = Redis.from_url(
+            url, retry=no_retries, protocol=2, socket_timeout=None, socket_connect_timeout=None
+        )
     except ValueError as error:
         # the message of redis-py may contain a part of the password
         raise Misuse("index.url: not a Redis URL (percent-encode / # @ : in a password)") from error
@@ -47,7 +50,7 @@ async def connect(url: str) -> tuple[Any, bool]:
                 )
             if cluster:
                 await client.aclose()
-                client = RedisCluster.from_url(url, retry=once, protocol=2, socket_timeout=None)
+                client = RedisCluster.from_url(url, retry=no_retries, protocol=2, socket_timeout=None)
                 await client.initialize()
     except BaseException:
         await client.aclose()
@@ -74,20 +77,22 @@ async def translated(
 ) -> AsyncIterator[None]:
     """Translate the errors of redis-py: Transient for what passes by itself, Fatal for what has to be repaired.
 
-    A refused login raises `login`.  The time limit is set here because redis-py's applies to each reply, and sometimes
-    loses a cancellation.
+    A refused login raises what `login` returns.  The time limit is set here because that of redis-py applies to each
+    reply, and sometimes loses a cancellation.
     """
     try:
         async with asyncio.timeout(seconds):
             yield
     except exceptions.AuthenticationError as error:
-        raise login(f"Redis refuses the login: {error} (the password in index.url is read at the start)") from error
+        raise login(
+            f"Redis refuses the login: {error} (the password in index.url is read only when neardup starts)"
+        ) from error
     except exceptions.NoPermissionError as error:
         raise Fatal(f"Redis refuses: {_message(error)}") from error
     except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
         why = str(error) or f"nothing within {seconds} seconds"
         raise Transient(f"Redis does not answer: {why}", "redis_unreachable") from error
-    except exceptions.WatchError as error:
+    except exceptions.WatchError as error:  # a watched key has changed
         raise data_lost() from error
     except exceptions.RedisError as error:
         message = _message(error)
@@ -97,6 +102,6 @@ async def translated(
 
 
 def _message(error: exceptions.RedisError) -> str:
-    """Redis's own message: redis-py prefixes the errors of a pipeline with the command, and wraps those of a MULTI."""
+    """Redis's own message, without what redis-py adds: the command in a pipeline, a wrapper in a MULTI."""
     message = error.args[0] if error.args else ""
     return str(message[0] if isinstance(message, tuple) else message).rpartition("caused error: ")[2]

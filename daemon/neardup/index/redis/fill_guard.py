@@ -1,8 +1,9 @@
-"""Detects that a Redis loses data while an index is built in it, when there is no position yet that would show it.
+"""Detects that Redis loses data during the build of an index, when there is no position yet to show a loss.
 
     INCR  neardup:filled:<LANG>    with each message that writes data of a language; deleted when the position is set
 
-Redis applies and persists commands in order, so whatever is lost of a message is lost together with its count.
+Redis applies and persists commands in order, and the INCR is the last of a message: if Redis loses any part of the
+message, it loses the INCR too.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from neardup.records import Language
 
 
 class FillGuard:
-    """Counts the messages sent for each language and compares Redis's own counts; `send` sends one message."""
+    """Counts the messages sent for each language and compares Redis's counts with its own; `send` sends one message."""
 
     def __init__(
         self, send: Callable[[Sequence[Command]], Awaitable[list[Any]]], names: Mapping[Language, str]
@@ -28,7 +29,7 @@ class FillGuard:
         self._counts.clear()
 
     async def start(self) -> None:
-        """Start counting, after the index was cleared.  Raises Transient if what the clear wrote is gone."""
+        """Start counting, after the index was cleared.  Raises Transient if Redis has lost what the clear wrote."""
         version, *counts = await self._send(
             [("GET", "neardup:version"), *(("INCR", key) for key in self._keys.values())]
         )
@@ -37,7 +38,7 @@ class FillGuard:
         self._counts = dict.fromkeys(self._keys, 1)
 
     async def write(self, language: Language, commands: Sequence[Command]) -> None:
-        """Write data of a language.  Raises Transient if data written earlier is gone."""
+        """Write data of a language.  Raises Transient if Redis has lost data written earlier."""
         self._counts[language] += 1
         *_, count = await self._send([*commands, ("INCR", self._keys[language])])
         if count != self._counts[language]:
@@ -48,7 +49,7 @@ class FillGuard:
         return [self._keys[language] for language in languages if language in self._counts]
 
     def refuse_loss(self, counts: Sequence[int], languages: Iterable[Language]) -> None:
-        """Raise Transient if the counts that Redis holds under `keys` show a loss."""
+        """Raise Transient if Redis's counts, the values of `keys(languages)`, show a loss."""
         if list(counts) != [self._counts[language] for language in languages if language in self._counts]:
             raise data_lost()
 

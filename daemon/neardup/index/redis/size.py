@@ -19,21 +19,21 @@ from neardup.index.size import IndexSize, LanguageShape, SizeProjection, TierSiz
 from neardup.index.spread import Spread, even_spread, signature_spread, simhash_spread
 
 Sizes = npt.NDArray[np.int64]
-Room = Callable[[Sizes], Sizes]
+BucketBytes = Callable[[Sizes], Sizes]  # the members of each bucket -> its bytes
 
 ENTRY = 32  # pointers to key, value and next entry, in the size class of 32
 OBJECT = 16
 SLOT = 8
 FEWEST_SLOTS = 4
 INTSET_HEADER = 8
-EMBEDDED, EMBEDDED_HEADER = 44, OBJECT + 4
-HASH_DIGITS = 32
+EMBEDDED, EMBEDDED_HEADER = 44, OBJECT + 4  # the longest string inside its object, and the bytes around it
+HASH_DIGITS = 32  # of a SimHash
 VALUE_DIGITS = len(":FFFF")
 EMPTY = 1_000_000  # bytes of an empty Redis
 MOST_MEMBERS = 1 << 24
-MAX_PREALLOCATION = 1 << 20  # a shorter string doubles when it grows
+MAX_PREALLOCATION = 1 << 20  # a string that grows gets as much spare room as it is long, but no more than this
 
-CODE_LENGTH = 2  # of nearly every language
+CODE_LENGTH = 2  # of the ISO 639 code of nearly every language
 
 
 def size_class(sizes: npt.ArrayLike) -> Sizes:
@@ -51,7 +51,7 @@ def sds(lengths: npt.ArrayLike) -> Sizes:
 
 
 def slots(keys: float) -> int:
-    """The bytes of a table with so many keys; its slots are a power of two."""
+    """The bytes of the slots of a hash table with so many keys; their number is a power of two."""
     return SLOT * max(FEWEST_SLOTS, 1 << max(0, int(np.ceil(keys)) - 1).bit_length()) if keys else 0
 
 
@@ -68,23 +68,23 @@ def trimmed(members: Sizes) -> Sizes:
 
 
 def appended(members: Sizes) -> Sizes:
-    """The bytes of packed buckets that grew number by number: each time one is full, its allocation is doubled."""
-    fullest, sizes = _growth()
-    return np.where(members > 0, sizes[np.searchsorted(fullest, members)], 0)
+    """The bytes of packed buckets that grew number by number: a full one gets spare room (see MAX_PREALLOCATION)."""
+    capacities, sizes = _growth()
+    return np.where(members > 0, sizes[np.searchsorted(capacities, members)], 0)
 
 
 @cache
 def _growth() -> tuple[Sizes, Sizes]:
-    """The members that a bucket holds at most before it grows again, and its bytes up to that point."""
-    fullest, sizes = [1], [int(size_class(EMBEDDED_HEADER + NUMBER_BYTES))]
-    while fullest[-1] < MOST_MEMBERS:
-        length = NUMBER_BYTES * (fullest[-1] + 1)
-        wanted = length + min(length, MAX_PREALLOCATION)
-        header = 3 if wanted < 256 else 5 if wanted < 65536 else 9
-        size = int(size_class(wanted + header + 1))
-        fullest.append((size - header - 1) // NUMBER_BYTES)
+    """For each allocation of a growing bucket, the most members that fit into it, and the bucket's bytes."""
+    capacities, sizes = [1], [int(size_class(EMBEDDED_HEADER + NUMBER_BYTES))]
+    while capacities[-1] < MOST_MEMBERS:
+        length = NUMBER_BYTES * (capacities[-1] + 1)
+        requested = length + min(length, MAX_PREALLOCATION)
+        header = 3 if requested < 256 else 5 if requested < 65536 else 9
+        size = int(size_class(requested + header + 1))
+        capacities.append((size - header - 1) // NUMBER_BYTES)
         sizes.append(OBJECT + size)
-    return np.array(fullest), np.array(sizes)
+    return np.array(capacities), np.array(sizes)
 
 
 def documented_tiers(shape: LanguageShape, *, grown: bool) -> dict[str, TierSize]:
@@ -92,23 +92,25 @@ def documented_tiers(shape: LanguageShape, *, grown: bool) -> dict[str, TierSize
     simhashes = simhash_spread(shape.simhash_skew)
     keys = simhashes.filled(shape.stories)
     intset = partial(_intset, width=_id_width(shape.highest_id))
-    bands = keys * _key(len(shape.language) + len(":0") + VALUE_DIGITS) + simhashes.expected(shape.stories, intset)
+    band_bytes = keys * _key_bytes(len(shape.language) + len(":0") + VALUE_DIGITS)
+    band_bytes += simhashes.expected(shape.stories, intset)
     id_digits = len(str(shape.highest_id))
-    hashes = shape.stories * (ENTRY + int(sds(id_digits)) + int(sds(HASH_DIGITS))) + slots(shape.stories)
-    near = TierSize(bands + hashes + OBJECT + _key(len(f"simhashes:{shape.language}")), keys + 1)
+    hash_bytes = shape.stories * (ENTRY + int(sds(id_digits)) + int(sds(HASH_DIGITS))) + slots(shape.stories)
+    hash_key = _key_bytes(len(f"simhashes:{shape.language}"))
+    near = TierSize(band_bytes + hash_bytes + OBJECT + hash_key, keys + 1)
     signatures = signature_spread(shape.signature_skew, shape.banding.bands, BAND_BITS)
-    room = appended if grown else packed
-    similar = _signatures(f"sketch:{shape.language}:", shape.stories * shape.signed, signatures, room)
+    bucket_bytes = appended if grown else packed
+    similar = _signature_tier(f"sketch:{shape.language}:", shape.stories * shape.signed, signatures, bucket_bytes)
     return {"near": near, "similar": similar}
 
 
 def compact_tiers(shape: LanguageShape, *, grown: bool) -> dict[str, TierSize]:
     """The tiers of a language in the compact layout."""
-    room = trimmed if grown else packed
+    bucket_bytes = trimmed if grown else packed
     blocks = even_spread(shape.banding.hamming + SHARED_BLOCKS, shape.value_bits)
-    near = _tier(blocks, shape.stories, _key(len("hi:n0") + VALUE_DIGITS), room)
+    near = _tier(blocks, shape.stories, _key_bytes(len("hi:n0") + VALUE_DIGITS), bucket_bytes)
     signatures = signature_spread(shape.signature_skew, shape.banding.bands, shape.value_bits)
-    similar = _signatures(f"{'x' * CODE_LENGTH}:", shape.stories * shape.signed, signatures, room)
+    similar = _signature_tier(f"{'x' * CODE_LENGTH}:", shape.stories * shape.signed, signatures, bucket_bytes)
     return {"near": near, "similar": similar}
 
 
@@ -129,25 +131,29 @@ PROJECTIONS: Mapping[str, SizeProjection] = {"documented": project_documented, "
 
 def total(languages: Iterable[Mapping[str, TierSize]]) -> float:
     """The bytes of all tiers of all languages, with the table of keys and an empty Redis."""
-    tiers = [tier for each in languages for tier in each.values()]
+    tiers = [tier for by_tier in languages for tier in by_tier.values()]
     return EMPTY + sum(tier.bytes for tier in tiers) + slots(sum(tier.keys for tier in tiers))
 
 
-def _signatures(prefix: str, stories: float, spread: Spread, room: Room) -> TierSize:
+def _signature_tier(prefix: str, stories: float, spread: Spread, bucket_bytes: BucketBytes) -> TierSize:
     bands = range(len(spread.collisions))
-    return _tier(spread, stories, fmean(_key(len(f"{prefix}{band}") + VALUE_DIGITS) for band in bands), room)
+    return _tier(
+        spread, stories, fmean(_key_bytes(len(f"{prefix}{band}") + VALUE_DIGITS) for band in bands), bucket_bytes
+    )
 
 
-def _tier(spread: Spread, stories: float, key: float, room: Room) -> TierSize:
+def _tier(spread: Spread, stories: float, key_bytes: float, bucket_bytes: BucketBytes) -> TierSize:
     keys = spread.filled(stories)
-    return TierSize(keys * key + spread.expected(stories, room), keys)
+    return TierSize(keys * key_bytes + spread.expected(stories, bucket_bytes), keys)
 
 
-def _key(length: int) -> int:
+def _key_bytes(length: int) -> int:
+    """The bytes of a key of this length, with its entry in the table of keys."""
     return ENTRY + int(sds(length))
 
 
 def _intset(members: Sizes, width: int) -> Sizes:
+    """The bytes of sets of ids, each of `width` bytes."""
     return np.where(members > 0, OBJECT + size_class(INTSET_HEADER + width * members), 0)
 
 

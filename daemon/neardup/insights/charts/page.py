@@ -28,7 +28,7 @@ class Table:
 def can_plot() -> bool:
     """Whether matplotlib is installed; if not, a log line says how to install it."""
     try:
-        import matplotlib as mpl  # noqa: F401, PLC0415 - half a second, which only pages with plots pay
+        import matplotlib as mpl  # noqa: F401, PLC0415 - takes half a second, so only for plots
     except ImportError:
         log.warning("the page has no plots, because matplotlib is not installed: pip install matplotlib")
         return False
@@ -44,8 +44,9 @@ def write_page(
     tables: Sequence[Table],
     details: Sequence[Table] = (),
 ) -> None:
-    """Write a page of plots (SVG by title), tables and collapsed tables; it replaces an older page atomically.
+    """Write a page of plots (SVG by title) and tables, replacing an older page atomically.
 
+    `about` is the paragraph below the title; `details` are tables that are collapsed at first.
     Raises Fatal if the page cannot be written.
     """
     environment = Environment(

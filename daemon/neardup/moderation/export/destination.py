@@ -20,8 +20,8 @@ R = TypeVar("R")
 async def write_to_target(target: Target | None, content: Content, write: Callable[[Path], R]) -> R:
     """Have `write` write a local file, put it at the target (None is stdout), and return the result of `write`.
 
-    The endpoint and region of S3 are those of [content].  Raises Fatal if the target cannot be written, Transient if
-    the store does not answer; the target is unchanged in both cases.
+    S3's endpoint and region are those of the section [content].  Raises Fatal if the file or object cannot be written,
+    Transient if S3 does not answer; in both cases what the target held before is unchanged.
     """
     if isinstance(target, Path):
         return await asyncio.to_thread(write_atomically, target.resolve(), write)
@@ -36,7 +36,10 @@ async def write_to_target(target: Target | None, content: Content, write: Callab
 
 
 def write_atomically(path: Path, write: Callable[[Path], R]) -> R:
-    """Have `write` write a temporary file, move it to `path`, and return the result of `write`.  Raises Fatal."""
+    """Have `write` write a temporary file, move it to `path`, and return the result of `write`.
+
+    Raises Fatal if the file cannot be written.
+    """
     if path.exists() and not path.is_file():
         raise Fatal(f"cannot write {path}: it is not a regular file")
     try:
@@ -62,11 +65,11 @@ def _copy_to_stdout(file: Path) -> None:
     """Copy a file to stdout and flush it."""
     with file.open("rb") as written:
         shutil.copyfileobj(written, sys.stdout.buffer)
-    sys.stdout.flush()  # raises before the flags are marked as exported
+    sys.stdout.flush()  # a failed write must raise here, before the flags are marked as exported
 
 
 async def _upload(file: Path, url: str, content: Content) -> None:
-    """Upload a file to an S3 URL.  Raises as `write_to_target` does."""
+    """Upload a file to an S3 URL.  Raises the same errors as `write_to_target`."""
     try:
         await upload(file, url, content)
     except Transient as error:
