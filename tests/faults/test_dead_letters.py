@@ -50,7 +50,7 @@ def test_dead_letters_are_listed_retried_and_dropped(with_dead_letters: tuple[Ne
     for arguments, word in (
         (["retry", "99"], "no dead letter 99"),
         (["retry", row], "names no story"),
-        (["dead-letters", "--drop"], "which?"),
+        (["dead-letters", "--drop"], "--drop needs KEYs or --reason"),
         (["retry", "--reason", "boredom"], "boredom"),
     ):
         ended = neardup(*arguments)
@@ -81,7 +81,7 @@ def test_several_pages_of_dead_letters_are_all_retried() -> None:
     while page := dead_letters.retriable(db, Choice(), found[-1].key if found else ""):
         found += page
     assert sorted(story.id for story in found) == list(ids)
-    assert found[0].title == "ଶୀର୍ଷକ" and found[0].language is ODIA
+    assert found[0].title == "ଶୀର୍ଷକ" and found[0].language == ODIA
 
 
 def test_an_outcome_clears_the_suspicion() -> None:

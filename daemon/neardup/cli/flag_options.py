@@ -29,13 +29,15 @@ OPTIONS = (
     click.option("--kind", "kinds", multiple=True, type=click.Choice(tiers.kinds()), help="May be repeated."),
     click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="May be repeated.  [open]"),
     click.option(
-        "--min-score", type=click.FloatRange(0, 1), help="Jaccard similarity or a containment is at least this."
+        "--min-score",
+        type=click.FloatRange(0, 1),
+        help="Pairs with a Jaccard similarity or a containment of at least this.",
     ),
-    click.option("--author", metavar="ID", help="This author wrote one of the two stories."),
-    click.option("--story", type=story_id, metavar="ID", help="Pairs of this story."),
+    click.option("--author", metavar="ID", help="Pairs with a story by this author."),
+    click.option("--story", type=story_id, metavar="ID", help="Pairs that contain this story."),
     click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that contains this story."),
-    click.option("--since", metavar="TIME", help="Flagged at or after this RFC 3339 time."),
-    click.option("--until", metavar="TIME", help="Flagged before this time."),
+    click.option("--since", metavar="TIME", help="Pairs flagged at or after this RFC 3339 time."),
+    click.option("--until", metavar="TIME", help="Pairs flagged before this time."),
     click.option("--new", "only_new", is_flag=True, help="Only flags that no export has written before."),
 )
 

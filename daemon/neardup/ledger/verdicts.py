@@ -1,7 +1,7 @@
 """The verdicts of moderators: giving and undoing them, and how precise they show the flags to be.
 
 A flag's status is the active verdict on its pair, or `open`; a withdrawn flag stays withdrawn until its pair is
-flagged again.  Nothing is overwritten: a moderator whose page is out of date gets a Conflict.
+flagged again.  No verdict or undo changes flags that are no longer as they were shown: the moderator gets a Conflict.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ from neardup.timestamps import rfc3339
 AMONG = "IN (SELECT value FROM json_each(?))"
 
 
-def decide(  # noqa: PLR0917 - a form's fields, in its order
+def decide(  # noqa: PLR0917 - the fields of a form, in their order
     db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str, seen: str
 ) -> int:
-    """Give all of these flags a verdict, in one transaction; returns the decision, by which it can be undone.
+    """Give all of these flags a verdict, in one transaction; returns the number of the decision, for `undo`.
 
     `seen` is the `state` of the flags that the moderator was shown.  Raises Conflict where it has changed.
     """
     with transaction(db):
-        _refuse_unless(db, flag_ids, seen)
+        _refuse_if_changed(db, flag_ids, seen)
         pairs = db.execute(
             f"SELECT a, b, language, kind, severity FROM flags WHERE flag_id {AMONG}"
             " ORDER BY severity, strength DESC, a, b",
@@ -37,13 +37,13 @@ def decide(  # noqa: PLR0917 - a form's fields, in its order
         replaced = [one.verdict_id for a, b, *_ in pairs if (one := active_verdicts.of_pair(db, (a, b)))]
         decision, now = 0, now_ms()
         for pair in pairs:
-            row = db.execute(
+            verdict_id = db.execute(
                 "INSERT INTO verdicts (a, b, language, kind, severity, verdict, note, moderator, decided_at, decision)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*pair, verdict, note, moderator, now, decision),
             ).lastrowid
-            assert row is not None
-            decision = decision or row
+            assert verdict_id is not None
+            decision = decision or verdict_id  # a decision has the number of its first verdict
         db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (decision,))
         db.execute(
             f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (verdict, _json(flag_ids))
@@ -59,7 +59,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
     """
     with transaction(db):
         flag_ids = flags_of(db, decision)
-        _refuse_unless(db, flag_ids, seen)
+        _refuse_if_changed(db, flag_ids, seen)
         undone = [
             row[0]
             for row in db.execute(
@@ -99,7 +99,7 @@ def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
 
 
 def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
-    """The flags of the pairs of a decision."""
+    """The ids of the flags on the pairs of a decision."""
     rows = db.execute(
         "SELECT flag_id FROM verdicts v JOIN flags f ON f.a = v.a AND f.b = v.b WHERE decision = ? ORDER BY flag_id",
         (decision,),
@@ -145,13 +145,13 @@ def precision(db: sqlite3.Connection) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def _refuse_unless(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
-    """Raises Conflict where these flags have changed since they were seen; it names what a moderator did since."""
-    now = state(db, flag_ids)
-    if now == seen:
+def _refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
+    """Raise Conflict if the `state` of these flags is not `seen` any more; it tells what a moderator did since."""
+    current = state(db, flag_ids)
+    if current == seen:
         return
-    then = seen.partition("-")[0]
-    if then.isascii() and then.isdecimal() and int(then) >= int(now.partition("-")[0]):
+    seen_count = seen.partition("-")[0]  # any text: `seen` is from a form
+    if seen_count.isascii() and seen_count.isdecimal() and int(seen_count) >= int(current.partition("-")[0]):
         raise Conflict("these flags have changed meanwhile: look at them again")
     row = db.execute(
         "SELECT coalesce(undone_by, moderator), undone_at, decided_at, verdict, v.a, v.b FROM flags f"
@@ -167,7 +167,10 @@ def _refuse_unless(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -
 
 
 def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> None:
-    """Update what depends on verdicts that are no longer active: contexts, and suppressed pairs, which are verified."""
+    """Update what depended on verdicts that are no longer active.
+
+    Flags get another context, and the pairs that these verdicts suppressed become candidates again.
+    """
     which = (_json(verdict_ids),)
     db.execute(
         "UPDATE flags SET context = (SELECT max(verdict_id) FROM active_verdicts v"

@@ -1,4 +1,4 @@
-"""A pool of reader processes, and what it returns for each page."""
+"""A pool of reader processes."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied
 from neardup.pages.adaptive_limit import AdaptiveLimit
-from neardup.pages.reader_process import FINGERPRINT, SHINGLE, SPLIT, Answer, Greeting, Seconds
+from neardup.pages.reader_process import FINGERPRINT, SHINGLE, SPLIT, Answer, Greeting, Request, Seconds
 from neardup.pages.reader_rpc import ReaderConnection, connect_reader
 from neardup.pages.results import PageResult, ReadFailed, ShingledResult, TextResult, failure_of
 from neardup.pages.store import path_of
@@ -30,17 +30,17 @@ from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
-STRIKES = 2  # processes that die while they compute a page before it is given up: the first may have another cause
-GRACE_SECONDS = 1.0  # for native code to return to the interpreter
+STRIKES = 2  # a page is given up when so many processes died while they computed it: one may die of something else
+GRACE_SECONDS = 1.0  # for a process to end by itself: native code must return to the interpreter first
 READER_ENVIRONMENT = {
-    # no threads, which do not mix with fork; and large pages return their memory, by which the watchdog decides
+    # no threads, which do not mix with fork; large blocks that are freed leave the memory that the watchdog measures
     "OPENBLAS_NUM_THREADS": "1",
     "MALLOC_MMAP_THRESHOLD_": "1000000",
     "MALLOC_TRIM_THRESHOLD_": "10000000",
 }
 
 OpenReaderPool = Callable[[], "ReaderPool"]  # raises Fatal for a store that does not exist
-RecordInFlight = Callable[[int], AbstractContextManager[None]]  # a story's id -> a record that it is in flight
+RecordInFlight = Callable[[int], AbstractContextManager[None]]  # a story's id -> a context that records it as in flight
 
 log = structlog.get_logger()
 
@@ -50,10 +50,10 @@ def _record_nothing(_: int) -> AbstractContextManager[None]:
 
 
 class ReaderPool:
-    """Reads pages, at most `most` at a time, and no more of them than `concurrency` allows.
+    """Reads up to `most` pages at a time; `concurrency` adapts the number to the store.
 
     The reader processes start with the first page.  An error that concerns one page becomes a result; an error that
-    is raised ends the whole run: Fatal where no process can read, or where the store refuses everything.
+    is raised ends the whole run: Fatal if no process can read pages, or if the store cannot be used at all.
     """
 
     def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
@@ -81,7 +81,7 @@ class ReaderPool:
         return [connection for group in self._groups for connection in group.connections if not connection.ended]
 
     async def _replace_ended(self) -> None:
-        """Start processes, as many as have ended."""
+        """Start as many processes as are missing: all at first, later those that have ended."""
         async with self._starting_or_closing:
             for group in [group for group in self._groups if all(one.ended for one in group.connections)]:
                 await group.end()
@@ -105,7 +105,7 @@ class ReaderPool:
     ) -> PageResult:
         """Fingerprint a story's page; NotModified where it still has this ETag.
 
-        `record` keeps the story on record while its page is in flight, with no other one if `alone`.
+        `record` keeps the story on record while its page is in flight; if `alone`, no other page is in flight then.
         """
         result, seconds = await self._read(FINGERPRINT, story, etag, alone=alone, record=record)
         if isinstance(result, PageFingerprinted):
@@ -145,13 +145,11 @@ class ReaderPool:
             return await self._request((operation, path, etag), story, alone=alone, record=record)
         except NeardupError as error:
             if isinstance(error, OverBudget):
-                log.warning("a page takes too much to be read", page=path, over=error.resource)
+                log.warning("a page exceeds its budget", page=path, budget=error.resource)
             return failure_of(error), None
 
-    async def _request(
-        self, request: tuple[str, str, str | None], story: Story, *, alone: bool, record: RecordInFlight
-    ) -> Answer:
-        """Send a request until it is answered; the death of a process counts against the page that it computed."""
+    async def _request(self, request: Request, story: Story, *, alone: bool, record: RecordInFlight) -> Answer:
+        """Send a request until it is answered; the death of a process counts against the page that it was computing."""
         strikes = 0
 
         async def attempt() -> Answer:
@@ -166,14 +164,14 @@ class ReaderPool:
             except ReaderDied as death:
                 strikes += death.computing
                 if strikes == STRIKES:
-                    return ReadFailed(Dead.QUARANTINED, f"{strikes} reader processes died of it"), None
+                    return ReadFailed(Dead.QUARANTINED, f"{strikes} reader processes died computing this page"), None
                 RETRIES.labels("fetch", "crashed").inc()
 
     async def _least_busy(self) -> ReaderConnection:
         connections = self._connections
         if len(connections) < self._processes:
             await self._replace_ended()
-            connections = self._connections or self._groups[-1].connections  # all ended: a request raises the reason
+            connections = self._connections or self._groups[-1].connections  # all ended: `ask` raises the reason
         return min(connections, key=lambda connection: connection.under_way)
 
     async def aclose(self) -> None:
@@ -194,7 +192,7 @@ class _Group:
     connections: list[ReaderConnection]
 
     async def end(self) -> None:
-        """Close the connections, which ends the processes, and kill those that are left after GRACE_SECONDS."""
+        """Close the connections, which ends the processes, and kill those that still run after GRACE_SECONDS."""
         for connection in self.connections:
             connection.close()
         await asyncio.to_thread(self._wait_or_kill)
@@ -213,17 +211,18 @@ def _reason_to_refuse(greeting: Greeting) -> Fatal | None:
     if version != fingerprint_version.version():
         return Fatal("the program was replaced while it ran; start it again")
     if not compiled:
-        log.warning("this system forbids code compiled here: fingerprints take several times as long")
+        log.warning("this system forbids code compiled at run time: fingerprints take several times as long")
     return None
 
 
 async def _start_group(content: Content, extraction: Extraction, size: int) -> _Group:
-    """Start `size` processes.  Raises Fatal where the system starts no more."""
+    """Start `size` processes.  Raises Fatal if the system refuses to start one."""
     with ExitStack() as stack:
         sockets = [socket.socketpair() for _ in range(size)]
+        # the descriptors that each process inherits: of its socket, and of its record
         inherited = [(stack.enter_context(reader_end).fileno(), new_record()) for _, reader_end in sockets]
-        for _, record in inherited:
-            stack.callback(os.close, record)
+        for _, record_fd in inherited:
+            stack.callback(os.close, record_fd)
         # not -m: it would pickle the classes of that module under the name __main__
         # -P: import nothing from the working directory
         command = [sys.executable, "-P", "-c", f"from neardup.pages.reader_process import main; main({inherited})"]
@@ -237,13 +236,13 @@ async def _start_group(content: Content, extraction: Extraction, size: int) -> _
                 process_group=0,
             )
         except OSError as error:
-            raise Fatal(f"no process to read pages can be started: {error.strerror}") from error
-        records = [Record(record) for _, record in inherited]
+            raise Fatal(f"cannot start a reader process: {error.strerror}") from error
+        records = [Record(record_fd) for _, record_fd in inherited]
     group = _Group(first, [])
     try:
-        for (pool_end, _), shared in zip(sockets, records, strict=True):
-            reader = await connect_reader(pool_end, shared, _reason_to_refuse, (content, extraction))
-            group.connections.append(reader)
+        for (pool_end, _), record in zip(sockets, records, strict=True):
+            connection = await connect_reader(pool_end, record, _reason_to_refuse, (content, extraction))
+            group.connections.append(connection)
     except BaseException:  # a cancelled request must not leave processes behind
         await group.end()
         raise

@@ -10,14 +10,14 @@ from neardup.errors import NeardupError
 from neardup.pipeline.grace_period import GracePeriodOver, within_grace_period
 from neardup.pipeline.summary import Summary
 
-GRACE_SECONDS = 5.0  # for a hook to end once the process is asked to stop
+GRACE_SECONDS = 5.0  # for a hook to end after a signal to stop
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One call after a run; `name` appears in warnings.  After a signal to stop, only `vital` hooks are called."""
+    """A call after each run; warnings give its `name`.  After a signal to stop, only `vital` hooks are called."""
 
     name: str
     call: Callable[[Summary], Awaitable[None]]
@@ -36,7 +36,7 @@ async def run_hooks(hooks: Sequence[Hook], summary: Summary, stop: asyncio.Event
         except NeardupError as error:
             why = str(error)
         except Exception as error:
-            log.exception("a hook has a defect", hook=hook.name)
+            log.exception("a hook raised an unexpected error", hook=hook.name)
             why = f"{type(error).__name__}: {error}"
         else:
             continue

@@ -21,14 +21,14 @@ async def prepare_index(
 
     If `fresh`, clear it instead and record that a sweep is owed; the run builds the index at its end.  Given
     `refingerprint_for`, the settings by which text is extracted from pages, delete all fingerprints first.
-    Raises Fatal for an index of other fingerprints or of another ledger.
+    Raises Fatal for an index with fingerprints of another version, or of another ledger.
     """
     if refingerprint_for is not None:
         await forget_fingerprints(index, ledger, version, refingerprint_for)
     await refuse_mismatch(index, ledger, version)
     if fresh:
         await ledger.do(runs.owe_sweep, owed=True)
-        # without a position, the next command knows that the index must be built
+        # a cleared index has no position, by which the next command knows that it must be built
         await index.clear(await ledger_id(ledger), version)
     else:
         await catch_up(index, ledger, version)

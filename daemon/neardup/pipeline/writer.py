@@ -36,7 +36,8 @@ log = structlog.get_logger()
 class LookedUp:
     """The results of looking up a batch in an index that had applied the changes up to `applied`, or more.
 
-    `fresh` are the ids and fingerprints to look up; `groups` are their distinct fingerprints, with one of `found` each.
+    `fresh` are the ids and fingerprints of the stories looked up; `groups` has those with equal fingerprints together,
+    and `found` has the result of each group.
     """
 
     fresh: list[tuple[int, Banded]]
@@ -81,7 +82,7 @@ class Writer:
         self._caps = BucketCaps()
         self._insert_task: asyncio.Task[bool] | None = None
         self._index_lock = asyncio.Lock()  # of writes to the index
-        self._repairs = 0
+        self._repairs = 0  # so far; a lookup during a repair is repeated
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,9 +97,9 @@ class Writer:
                 await self._insert_task
 
     async def look_up(self, batch: Sequence[Outcome]) -> LookedUp | None:
-        """Look up the new fingerprints of a batch of outcomes, several batches at a time; None if there are none.
+        """Look up the stories of a batch that were fingerprinted; None if there are none, or no index.
 
-        Stories with equal fingerprints share a lookup.
+        Stories with equal fingerprints share a lookup.  Several batches may be looked up at a time.
         """
         fresh, ids_of = _fingerprinted(batch), dict[Banded, list[int]]()
         for story_id, banded in fresh:
@@ -115,13 +116,13 @@ class Writer:
         self._caps.count([banded.language for banded in probes], found)
         return applied, found
 
-    async def write(self, batch: Sequence[Outcome], looked: LookedUp | None, resume: int) -> None:
-        """Record a batch of outcomes of distinct stories, `looked` up before, and the position to resume from."""
+    async def write(self, batch: Sequence[Outcome], lookup: LookedUp | None, resume: int) -> None:
+        """Record a batch of outcomes of distinct stories, looked up before, and the position to resume from."""
         index, nominees = self._index, dict[int, Nominee]()
-        fresh = [] if looked is None else looked.fresh
-        if index is not None and looked is not None:
+        fresh = [] if lookup is None else lookup.fresh
+        if index is not None and lookup is not None:
             with STAGE_SECONDS.labels("nominate").time():
-                nominees = await self._nominate(index, looked)
+                nominees = await self._nominate(index, lookup)
         for outcome in batch:
             self._counts.add(outcome)
         with STAGE_SECONDS.labels("commit").time():
@@ -146,20 +147,21 @@ class Writer:
         self._measure(batch)
         self._committed()
 
-    async def _nominate(self, index: Index, looked: LookedUp) -> dict[int, Nominee]:
-        """For each new story, its matches among the stories looked up, those not indexed yet, and its own batch."""
+    async def _nominate(self, index: Index, lookup: LookedUp) -> dict[int, Nominee]:
+        """For each story looked up, its matches among the stories found, those not indexed yet, and its own batch."""
+        # None: the index is too far behind the ledger
         while (
-            arrays := await self._ledger.do(fingerprint_arrays.for_nomination, looked.found, looked.applied)
+            arrays := await self._ledger.do(fingerprint_arrays.for_nomination, lookup.found, lookup.applied)
         ) is None:
             await self._index_wait.until_answered("index", lambda: self._repair(index))
-            looked = LookedUp(looked.fresh, looked.groups, *await self._look_up_groups(index, looked.groups))
+            lookup = LookedUp(lookup.fresh, lookup.groups, *await self._look_up_groups(index, lookup.groups))
         held, unindexed = arrays
-        thresholds = {banded.language: self._detection.of(banded.language) for _, banded in looked.groups}
-        nominees = await asyncio.to_thread(nominate, looked.groups, looked.found, held, thresholds, unindexed)
+        thresholds = {banded.language: self._detection.of(banded.language) for _, banded in lookup.groups}
+        nominees = await asyncio.to_thread(nominate, lookup.groups, lookup.found, held, thresholds, unindexed)
         return {one.story_id: one for one in nominees}
 
     async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[LookupResult]]:
-        """Look up in an index that is complete up to some change; returns that change and the results."""
+        """Look up, after a repair if the index has no position; returns the last change applied, and the results."""
         while True:
             repairs = self._repairs
             applied, found = await index.lookup(probes)
@@ -169,7 +171,7 @@ class Writer:
                 return applied, found
 
     async def _insert(self, index: Index) -> bool:
-        """Insert what was committed in the index; False if it needs a repair first, or does not answer."""
+        """Insert into the index what was committed; False if the index needs a repair first, or does not answer."""
         with STAGE_SECONDS.labels("index").time():
             try:
                 async with self._index_lock:
@@ -178,7 +180,7 @@ class Writer:
                 return False
 
     async def _finish_insert(self) -> None:
-        """Wait until the batches committed before are in the index."""
+        """Wait until the index holds every batch committed so far."""
         index, insert_task = self._index, self._insert_task
         if index is None or insert_task is None:
             return
@@ -201,8 +203,8 @@ class Writer:
         for outcome in batch:
             language = outcome.story.language if isinstance(outcome.story, Story) else "unknown"
             match outcome:
-                case Fingerprinted(fingerprint=made):
-                    STORIES.labels(language, "fingerprinted", "" if made.signature else FEW_SHINGLES).inc()
+                case Fingerprinted(fingerprint=fingerprint):
+                    STORIES.labels(language, "fingerprinted", "" if fingerprint.signature else FEW_SHINGLES).inc()
                 case Skipped():
                     STORIES.labels(language, "skipped", outcome.reason).inc()
                 case DeadLettered():
@@ -211,20 +213,20 @@ class Writer:
                     log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
 
     def _measure_matches(
-        self, fresh: Sequence[tuple[int, Banded]], nominees: Mapping[int, Nominee], left_out: Sequence[int]
+        self, fresh: Sequence[tuple[int, Banded]], nominees: Mapping[int, Nominee], all_left_out: Sequence[int]
     ) -> None:
-        for (story_id, banded), full in zip(fresh, left_out, strict=True):
+        for (story_id, banded), left_out in zip(fresh, all_left_out, strict=True):
             nominee = nominees[story_id]
             CANDIDATES.labels(banded.language).observe(len(nominee.matches))
-            if nominee.capped or full:
-                CAPPED.labels(banded.language).inc(nominee.capped + full)
+            if nominee.capped or left_out:
+                CAPPED.labels(banded.language).inc(nominee.capped + left_out)
                 if banded.language not in self._capped_languages:
                     self._capped_languages.add(banded.language)
                     log.warning("max_matches reached", language=banded.language, first=story_id)
 
 
 def _fingerprinted(batch: Sequence[Outcome]) -> list[tuple[int, Banded]]:
-    """The ids and fingerprints of the stories that were fingerprinted."""
+    """The ids and fingerprints of the stories of a batch that were fingerprinted."""
     return [
         (one.story.id, Banded(one.story.language, one.fingerprint.simhash, one.fingerprint.signature))
         for one in batch

@@ -12,58 +12,61 @@ from neardup.source.rows import Row
 MAX_ID = 2**63 - 1
 DIGITS = re.compile(r"[0-9]{1,19}")
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# Control characters other than tabs and line ends, and code points that are no characters: XML cannot hold them.
+# Control characters other than tabs and line ends, and code points that are no characters: XML forbids some of them,
+# and a terminal obeys some of them.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class _Bad(ValueError):
+class _BadValue(ValueError):
+    """Why a row does not describe a story."""
+
     def __init__(self, reason: Dead, error: str) -> None:
         super().__init__(error)
         self.reason = reason
 
 
 def listed(row: Row, languages: Languages) -> Listed:
-    """The story in a row, in one of these languages, or the dead letter for a row that is not one."""
+    """The story that a row describes, in one of these languages; a BadRow if it describes none."""
     try:
         if row.error:
-            raise _Bad(Dead.BAD_ROW, row.error)
-        text = {name: _text(value) for name, value in row.values.items()}
+            raise _BadValue(Dead.BAD_ROW, row.error)
+        texts = {name: _text(value) for name, value in row.values.items()}
         return Story(
-            id=_id(text.get("id")),
-            language=_language(text.get("language"), languages),
-            path=_path(text.get("path")),
-            author_id=_shown(text.get("author_id")),
-            title=_shown(text.get("title")),
-            published_at=_time(text.get("published_at"), "published_at"),
-            updated_at=_time(text.get("updated_at"), "updated_at"),
+            id=_id(texts.get("id")),
+            language=_language(texts.get("language"), languages),
+            path=_path(texts.get("path")),
+            author_id=_printable(texts.get("author_id")),
+            title=_printable(texts.get("title")),
+            published_at=_time(texts.get("published_at"), "published_at"),
+            updated_at=_time(texts.get("updated_at"), "updated_at"),
             position=row.position,
         )
-    except _Bad as bad:
+    except _BadValue as bad:
         key = f"row:{xxhash.xxh3_64_hexdigest(row.raw.encode())}"
         return BadRow(key, bad.reason, f"{bad}, in the row {row.raw[:200]!r}", row.position)
 
 
 def _text(value: object) -> str | None:
-    """A value as text that SQLite can store, without lone surrogates; None if empty."""
+    """A value as text, stripped; None if empty.  Lone surrogates, which SQLite cannot store, become question marks."""
     if value is None:
         return None
     text = str(value)
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()).strip() or None
 
 
-def _shown(text: str | None) -> str | None:
+def _printable(text: str | None) -> str | None:
     """Text that every terminal and file format can show: unprintable characters become U+FFFD."""
     return text and UNPRINTABLE.sub("\ufffd", text)
 
 
 def _id(value: str | None) -> int:
     if value is None:
-        raise _Bad(Dead.BAD_ID, "no id")
+        raise _BadValue(Dead.BAD_ID, "no id")
     try:
         return id_of(value)
     except ValueError as error:
-        raise _Bad(Dead.BAD_ID, str(error)) from None
+        raise _BadValue(Dead.BAD_ID, str(error)) from None
 
 
 def id_of(value: str) -> int:
@@ -77,12 +80,12 @@ def _language(value: str | None, languages: Languages) -> Language:
     try:
         return languages.find(value or "")
     except ValueError:
-        raise _Bad(Dead.BAD_LANGUAGE, f"unknown language {value or ''!r}") from None
+        raise _BadValue(Dead.BAD_LANGUAGE, f"unknown language {value or ''!r}") from None
 
 
 def _path(value: str | None) -> str | None:
     if value is not None and (set(value.split("/")) & {"", ".", ".."} or CONTROL.search(value)):
-        raise _Bad(Dead.BAD_PATH, f"the path {value!r} is not one below content.url")
+        raise _BadValue(Dead.BAD_PATH, f"the path {value!r} is not a path below content.url")
     return value
 
 
@@ -92,7 +95,7 @@ def _time(value: str | None, column: str) -> int | None:
     try:
         return parse_time(value)
     except (ValueError, OverflowError):
-        raise _Bad(Dead.BAD_TIME, f"{column} {value!r} is not an RFC 3339 time") from None
+        raise _BadValue(Dead.BAD_TIME, f"{column} {value!r} is not an RFC 3339 time") from None
 
 
 def parse_time(value: str) -> int:

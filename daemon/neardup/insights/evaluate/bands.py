@@ -14,14 +14,15 @@ from neardup.core.fingerprint import minhash
 from neardup.core.fingerprint.minhash import signature, signature_rows
 from neardup.core.fingerprint.word_hashes import Hashes, hashed, mixed
 
-CHARACTERS = 5
-BANDINGS = ((64, 1, 1), (32, 2, 1), (32, 2, 2), (21, 3, 1), (16, 4, 1), (12, 5, 1), (8, 8, 1))  # bands, rows, shared
-COLUMNS = 1 << 14  # shingles multiplied at a time
+CHARACTERS = 5  # of a character shingle
+# bands, rows of a band, and how many bands a pair must share to be a candidate
+BANDINGS = ((64, 1, 1), (32, 2, 1), (32, 2, 2), (21, 3, 1), (16, 4, 1), (12, 5, 1), (8, 8, 1))
+COLUMNS = 1 << 14  # of the incidence matrix, one for each shingle, that are multiplied at a time
 
 
 @dataclass(frozen=True, slots=True)
 class BandingCounts:
-    """Counts of the pairs of some stories: similar pairs, candidates of a banding, and candidates that are similar."""
+    """Counts of stories and of their pairs: `similar`, `candidates` of a banding, and `found`: both of these."""
 
     stories: int = 0
     similar: int = 0
@@ -72,20 +73,20 @@ SHINGLES: Mapping[str, Callable[[Sequence[bytes]], Hashes]] = {
 
 
 def count_by_banding(stories: Sequence[Hashes], jaccard: float) -> dict[tuple[int, int, int], BandingCounts]:
-    """Count what each (bands, rows, shared) of BANDINGS finds of the pairs with at least this Jaccard similarity.
+    """For each of BANDINGS, count the candidates among all pairs; similar pairs have at least this Jaccard similarity.
 
-    Stories of too few shingles for a signature are left out.
+    Stories with too few shingles for a signature are left out.
     """
-    signatures = [(shingles, made) for shingles in stories if (made := signature(shingles)) is not None]
-    n = len(signatures)
+    signed = [(shingles, own) for shingles in stories if (own := signature(shingles)) is not None]
+    n = len(signed)
     each_pair_once = np.triu(np.ones((n, n), bool), 1)
-    similar = (similarities([shingles for shingles, _ in signatures]) >= jaccard) & each_pair_once
-    rows = signature_rows([made for _, made in signatures])
+    similar = (similarities([shingles for shingles, _ in signed]) >= jaccard) & each_pair_once
+    rows = signature_rows([own for _, own in signed])
     out = {}
-    for bands, rows_a_band, shared in BANDINGS:
-        candidates = (bands_shared(rows, bands, rows_a_band) >= shared) & each_pair_once
+    for bands, rows_per_band, shared in BANDINGS:
+        candidates = (bands_shared(rows, bands, rows_per_band) >= shared) & each_pair_once
         found = int((candidates & similar).sum())
-        out[bands, rows_a_band, shared] = BandingCounts(n, int(similar.sum()), int(candidates.sum()), found)
+        out[bands, rows_per_band, shared] = BandingCounts(n, int(similar.sum()), int(candidates.sum()), found)
     return out
 
 
@@ -99,6 +100,7 @@ def similarities(stories: Sequence[Hashes]) -> npt.NDArray[np.float64]:
     _, column, counts = np.unique(np.concatenate(stories), return_inverse=True, return_counts=True)
     row = np.repeat(np.arange(len(stories)), sizes)
     shared = counts[column] > 1
+    # the columns that are left are numbered without gaps
     column, row = (np.cumsum(counts > 1) - 1)[column[shared]], row[shared]
     common = np.zeros((len(stories), len(stories)))
     for start in range(0, int((counts > 1).sum()), COLUMNS):
@@ -111,10 +113,11 @@ def similarities(stories: Sequence[Hashes]) -> npt.NDArray[np.float64]:
     return jaccard
 
 
-def bands_shared(rows: minhash.SignatureRows, bands: int, rows_a_band: int) -> npt.NDArray[np.int64]:
-    """Count the bands that every two of n signatures (n, 64) have in common; shape (n, n)."""
-    weights = np.uint64(1) << np.arange(0, 8 * rows_a_band, 8, dtype=np.uint64)
-    values = rows[:, : bands * rows_a_band].reshape(len(rows), bands, rows_a_band) @ weights
+def bands_shared(rows: minhash.SignatureRows, bands: int, rows_per_band: int) -> npt.NDArray[np.int64]:
+    """Count the bands that every two of n signatures, of shape (n, 64), share; shape (n, n)."""
+    # the rows of a band, a byte each, make one integer
+    weights = np.uint64(1) << np.arange(0, 8 * rows_per_band, 8, dtype=np.uint64)
+    values = rows[:, : bands * rows_per_band].reshape(len(rows), bands, rows_per_band) @ weights
     shared = np.zeros((len(rows), len(rows)), np.int64)
     for band in values.T:
         shared += band[:, None] == band[None]

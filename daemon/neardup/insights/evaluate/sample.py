@@ -1,4 +1,4 @@
-"""Draws the stories to copy from those that the configured source lists."""
+"""Draws a random sample of the stories that the configured source lists, for an evaluation to make copies of."""
 
 import asyncio
 import heapq
@@ -15,7 +15,7 @@ from neardup.errors import Fatal
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Checkpoint, Language, Story
 
-TRIED = 20  # stories read at most for each one wanted, because many are too short
+TRIED = 20  # stories drawn for each one wanted, because many may be too short
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ async def sample(
     async with aclosing(open_readers(config)) as pool:
         for language, drawn in (await _draw(config, stories * TRIED, seed, show_listed)).items():
             originals = await _read(pool, drawn, stories, min_words, config.run.workers)
-            if len(originals) > 1:  # edits take words from other stories
+            if len(originals) > 1:  # an edit takes words from another story
                 out[language] = originals
     if not out:
         raise Fatal(f"no language has two readable stories of at least {min_words} words: give a lower --min-words")
@@ -49,7 +49,7 @@ async def sample(
 async def _draw(
     config: Config, limit: int, seed: int, show_listed: Callable[[int], None]
 ) -> dict[Language, Sequence[Story]]:
-    """Draw by language the stories whose ids have the lowest hashes: a random sample of bounded size."""
+    """Draw up to `limit` stories of each language, those whose ids have the lowest hashes: a random sample."""
 
     async def ignore_checkpoint(_: Checkpoint) -> None: ...
 
@@ -61,10 +61,10 @@ async def _draw(
         if isinstance(story, Story):
             heap = heaps[story.language]
             rank = xxhash.xxh3_64_intdigest(f"{seed}:{story.id}".encode())
-            heapq.heappush(heap, (-rank, -count, story))
+            heapq.heappush(heap, (-rank, -count, story))  # negated: heappop removes the highest rank
             if len(heap) > limit:
                 heapq.heappop(heap)
-    # Of a story that is listed twice, the last row counts.
+    # If a story is listed twice, its last row counts.
     return {
         language: list({story.id: story for *_, story in sorted(heap, reverse=True)}.values())
         for language, heap in heaps.items()
@@ -73,6 +73,8 @@ async def _draw(
 
 
 async def _read(pool: ReaderPool, drawn: Sequence[Story], wanted: int, min_words: int, step: int) -> list[Original]:
+    """The first `wanted` drawn stories that have enough words, reading `step` pages at a time."""
+
     async def read(story: Story) -> Original | None:
         result = await pool.text(story)
         if not isinstance(result, PageText) or len(result.words) < min_words:

@@ -1,4 +1,4 @@
-"""Formats the tables, which are the same on a terminal and on the page."""
+"""Formats the figures of an evaluation, and prints its tables; the HTML page has the same tables."""
 
 from collections.abc import Iterable, Mapping
 from math import floor
@@ -14,7 +14,8 @@ SHOWN_PAIRS = 20
 
 
 def decimal(value: float | None) -> str:
-    """Format with three decimals, rounded down, so that 1.000 means all; None is empty."""
+    """Format with three decimals, rounded down, so that only 1 is shown as 1.000; None as an empty string."""
+    # 1e-9: a value that floating point left just below a thousandth counts as that thousandth
     return "" if value is None else f"{floor(value * 1000 + 1e-9) / 1000:.3f}"
 
 
@@ -23,7 +24,7 @@ def interval(share: Mapping[str, Any]) -> str:
 
 
 def show(console: Console, tables: Iterable[Table]) -> None:
-    """Print the tables."""
+    """Print tables on a terminal."""
     for table in tables:
         console.print(f"\n[bold]{table.title}[/]")
         if table.note:

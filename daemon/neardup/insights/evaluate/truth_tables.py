@@ -10,11 +10,11 @@ from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal, interval
 
 
 def tables(facts: Facts) -> list[Table]:
-    """Recall, precision, misses and false flags."""
+    """Recall, precision by the labels and by the verdicts, misses and false flags."""
     return [
         Table(
             "Recall",
-            "The share of the labelled pairs that must be found which were flagged, as any kind.",
+            "The share of flagged pairs among the labelled pairs that must be found; a flag of any kind counts.",
             ("language", "labelled", "n", "found", "recall", "95 % interval", "flagged as"),
             [
                 (
@@ -31,7 +31,7 @@ def tables(facts: Facts) -> list[Table]:
         ),
         Table(
             "Precision",
-            "The share of flagged pairs that are labelled, with a score of at least 0.45 or without scores.",
+            "The share of the flagged pairs that are right: labelled, with a score of at least 0.45 or without scores.",
             ("language", "flagged", "right", "precision", "95 % interval"),
             [
                 (row["language"], str(row["n"]), str(row["found"]), decimal(row["share"]), interval(row))

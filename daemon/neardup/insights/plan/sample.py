@@ -33,18 +33,18 @@ class Sample:
     @property
     def unread(self) -> Counter[str]:
         """Count the stories that could not be fingerprinted, by reason."""
-        every = (one for outcomes in self.outcomes.values() for one in outcomes)
-        return Counter(str(one.reason) for one in every if not isinstance(one, Fingerprinted))
+        every = (outcome for outcomes in self.outcomes.values() for outcome in outcomes)
+        return Counter(str(outcome.reason) for outcome in every if not isinstance(outcome, Fingerprinted))
 
 
 async def read_sample(config: Config, size: int, show_listed: Callable[[int], None]) -> Sample:
-    """Read `size` stories, divided over the languages as evenly as possible; the same stories for the same listing.
+    """Read `size` stories, divided over the languages as evenly as possible; the same listing gives the same stories.
 
     `show_listed` is called with the number of stories listed so far.
     """
     sample = Sample()
     drawn = await _draw(config, size, sample, show_listed)
-    every = [story for stories in drawn.values() for story in stories]
+    stories = [story for of_language in drawn.values() for story in of_language]
     sizes: list[int] = []
     async with aclosing(open_readers(config)) as pool:
 
@@ -55,11 +55,11 @@ async def read_sample(config: Config, size: int, show_listed: Callable[[int], No
             return result
 
         worker = Worker(_nothing_on_record, read)
-        for story in every[:1]:  # before the measurement, which must not include the start of the reader processes
+        for story in stories[:1]:  # before the measurement, which must not include the start of the reader processes
             await worker.process(story)
         sizes.clear()
         wall_before, cpu_before, computing_before = time.perf_counter(), pool.cpu_seconds, pool.computing_seconds
-        results = await asyncio.gather(*map(worker.process, every))
+        results = await asyncio.gather(*map(worker.process, stories))
         sample.cost = _cost(
             sizes,
             computing=pool.computing_seconds - computing_before,
@@ -67,14 +67,17 @@ async def read_sample(config: Config, size: int, show_listed: Callable[[int], No
             wall=time.perf_counter() - wall_before,
         )
     outcomes = iter(outcome for _, outcome in results)
-    sample.outcomes = {language: list(islice(outcomes, len(stories))) for language, stories in drawn.items()}
+    sample.outcomes = {language: list(islice(outcomes, len(of_language))) for language, of_language in drawn.items()}
     return sample
 
 
 async def _draw(
     config: Config, size: int, sample: Sample, show_listed: Callable[[int], None]
 ) -> dict[Language, list[Story]]:
-    """Draw by algorithm R, with a reservoir for each language (Vitter, "Random sampling with a reservoir", 1985)."""
+    """Draw `size` stories in all, and count what is listed in `sample`.
+
+    Algorithm R, with a reservoir for each language (Vitter, "Random sampling with a reservoir", 1985).
+    """
     rng = random.Random(SEED)  # noqa: S311 - not for cryptography
     reservoirs: dict[Language, list[Story]] = {}
     async for story in open_source(config, _ignore_checkpoint).stories(since=None, resume=None):
@@ -102,16 +105,16 @@ def _shares(available: dict[Language, int], size: int) -> dict[Language, int]:
 
 
 def _cost(sizes: Sequence[int], *, computing: float, cpu: float, wall: float) -> PageCost:
-    """The mean cost of pages of these sizes, which took these seconds in total; the typical cost if none was read."""
+    """The mean cost of pages of these sizes, which took these seconds in total; the default cost if there are none."""
     if not sizes:
         return PageCost()
-    each = MICRO / len(sizes)
-    read = computing * each
-    return PageCost(fetch=max(0.0, cpu * each - read), read=read, wall=wall * each, bytes=fmean(sizes))
+    per_page = MICRO / len(sizes)  # seconds in total -> microseconds a page
+    read = computing * per_page
+    return PageCost(fetch=max(0.0, cpu * per_page - read), read=read, wall=wall * per_page, bytes=fmean(sizes))
 
 
 async def _nothing_on_record(_: int) -> None:
-    """Know no story, so that every page is read."""
+    """Find no story on record, so that every page is read."""
 
 
 async def _ignore_checkpoint(_: Checkpoint) -> None:

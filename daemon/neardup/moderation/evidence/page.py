@@ -1,4 +1,4 @@
-"""The page of a pair: the values its template shows, and the page as one self-contained file."""
+"""The evidence page of a pair: the values that its template shows, and the page as one self-contained file."""
 
 import sqlite3
 from contextlib import closing
@@ -25,7 +25,7 @@ def render_evidence(
     drawn: Graph | None,
     languages: Languages,
 ) -> str:
-    """The page of a pair as one self-contained HTML document."""
+    """The evidence page of a pair as one self-contained HTML document."""
     template = environment(languages).get_template(TEMPLATE)
     return template.render(**template_values(facts, a, b, drawn), inline_assets=inline_assets(languages))
 
@@ -34,7 +34,8 @@ def template_values(
     facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, drawn: Graph | None
 ) -> dict[str, Any]:
     """The values of evidence.html.j2: the evidence for a pair, its stories and its cluster."""
-    texts = [story if isinstance(story, LoadedStory) else LoadedStory("", [], story.known) for story in (a, b)]
+    # an unreadable story is shown without text
+    loaded = [story if isinstance(story, LoadedStory) else LoadedStory("", [], story.known) for story in (a, b)]
     return {
         "facts": facts,
         "kind": wording.kind(facts),
@@ -43,13 +44,13 @@ def template_values(
         "warnings": wording.warnings(facts),
         "shares": {side: wording.share(facts, side) for side in facts.sides},
         "scores": wording.scores(facts),
-        "aligned": align_stories(facts, *texts),
+        "aligned": align_stories(facts, *loaded),
         "graph": drawn,
     }
 
 
 def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
-    """The cluster that contains a pair (A, B) of stories; None if it contains no other story."""
+    """The drawing of the cluster of a pair (A, B) of stories; None unless it has both and another story."""
     cluster = clusters.around(db, pair[0])
     if cluster is None or len(cluster.stories) <= len(pair) or pair[1] not in cluster.stories:
         return None
@@ -60,7 +61,10 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
 
 
 async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
-    """Write the page of two stories atomically; they are named as for `compare`.  Raises as it does, and Fatal."""
+    """Write the evidence page of two stories to `path`, atomically; `one` and `other` name them as for `compare`.
+
+    Raises as `load_pair` does, and Fatal for a file that cannot be written.
+    """
     a, b = await load_pair(comparer, one, other)
     drawn = None
     flag = None
@@ -74,10 +78,10 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, l
     else:
         facts = evidence_from_ledger(a, b, flag)
     page = render_evidence(facts, a, b, drawn, languages)
-    new = path.with_name(f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}.new")
     try:
-        new.write_text(page, encoding="utf-8")
-        new.replace(path)
+        temporary.write_text(page, encoding="utf-8")
+        temporary.replace(path)
     except OSError as error:
-        new.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise Fatal(f"cannot write {path}: {error.strerror}") from error
