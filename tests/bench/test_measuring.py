@@ -45,7 +45,7 @@ def test_stages_are_measured_as_a_reader_process_runs_them(tmp_path: Path, monke
         """Some golden texts need the plain implementation, so it is refused only after the check of them."""
         calls.append("warm_up")
         warm_up()
-        monkeypatch.setattr(compute, "_read_plainly", refuse)
+        monkeypatch.setattr(compute, "_plain_fingerprint", refuse)
 
     monkeypatch.setattr(fingerprint_version, "warm_up", warm_up_once)
     monkeypatch.setattr(time, "process_time", lambda: calls.append("clock") or clock())  # type: ignore[func-returns-value]

@@ -95,7 +95,7 @@ def test_a_full_disk_loses_nothing(  # noqa: PLR0917
 ) -> None:
     neardup, _ = on_disk(make_neardup, corpus, disk)
     disk.remount(f"size={kib}k")
-    assert_one_error_line(neardup("backfill"), "disk is full; make room", "No space left on device")
+    assert_one_error_line(neardup("backfill"), "disk is full; free some disk space", "No space left on device")
     disk.remount("size=16m")
     again = neardup("backfill", "--json")
     assert again.code == 0, again.err

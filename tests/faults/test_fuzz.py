@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
 from neardup.core.text.html import Extraction, NoStoryText, page_text
 from neardup.core.text.normalize import tokens
-from neardup.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.support.faults.fault_table import CHAOS
 from tests.support.faults.hostile_pages import ENCODED, LABELS
 from tests.support.html_pieces import BROKEN, NOISE, TAGS, WORDS
+from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES
 
 INPUTS = 200  # of each of eleven kinds of seed
@@ -132,7 +132,7 @@ def text_of(body: bytes, content_type: str | None, extraction: Extraction) -> st
         return None
 
 
-@pytest.mark.parametrize("kind", [*LANGUAGES, None], ids=lambda kind: kind or "messy")
+@pytest.mark.parametrize("kind", [*SAMPLED, None], ids=lambda kind: kind or "messy")
 @settings(max_examples=INPUTS * CHAOS, suppress_health_check=list(HealthCheck), database=None)
 @given(st.data())
 def test_the_fingerprint_of_any_page_is_sound(kind: Language | None, data: st.DataObject) -> None:

@@ -62,10 +62,13 @@ class Proxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the connection of a client until either side closes it."""
-        with suppress(asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
-            while await self._answer(reader, writer):
-                pass
-        writer.close()
+        try:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                while await self._answer(reader, writer):
+                    pass
+            writer.close()
+        except asyncio.CancelledError:
+            writer.transport.abort()  # the proxy ends, and waits for no client to read
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; returns whether the connection can take another."""
@@ -130,10 +133,11 @@ def proxied(upstream: str) -> Iterator[Proxy]:
         ready.set()
         await ended.wait()
         server.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.sleep(0)  # transports close, and connections accepted meanwhile get their tasks
 
     ended = asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),), name="proxy")

@@ -48,7 +48,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "nominate in a sweep": [(sweep, "_put")],
     "sweep": [(commands, "sweep_ledger")],
     "forget": [(stories, "forget")],
-    "judge": [(verdicts, "judge")],
+    "judge": [(verdicts, "decide")],
     "undo": [(verdicts, "undo")],
     "export": [(write, "export")],
     "finish a run": [(runs, "finish")],
