@@ -4,7 +4,7 @@ import random
 import time
 from pathlib import Path
 
-from neardup.languages import LANGUAGES
+from tests.support.languages import SAMPLED
 
 COPY_EVERY, COPY_OF = 50, 25  # the original of a copy comes COPY_OF stories before it
 WORDS, VOCABULARY = 100, 20_000
@@ -14,7 +14,7 @@ def write_stories(folder: Path, count: int) -> list[dict[str, str]]:
     """Write `count` pages below a folder; returns the rows of their manifest."""
     rng = random.Random(count)
     vocabulary = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9))) for _ in range(VOCABULARY)]
-    for name in LANGUAGES:
+    for name in SAMPLED:
         (folder / name).mkdir(parents=True)
     rows: list[dict[str, str]] = []
     texts: list[str] = []
@@ -22,7 +22,7 @@ def write_stories(folder: Path, count: int) -> list[dict[str, str]]:
         copy = n % COPY_EVERY == COPY_EVERY - 1
         text = texts[n - COPY_OF] if copy else " ".join(rng.choices(vocabulary, k=WORDS))
         texts.append(text)
-        language = rows[n - COPY_OF]["language"] if copy else str(LANGUAGES[n % len(LANGUAGES)])
+        language = rows[n - COPY_OF]["language"] if copy else str(SAMPLED[n % len(SAMPLED)])
         path = f"{language}/{n + 1}.html"
         (folder / path).write_text(f'<article><div class="story"><p>{text}</p></div></article>', encoding="ascii")
         updated_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_700_000_000 + n))
