@@ -31,7 +31,7 @@ def rows_of(tree: LexborHTMLParser, column: str) -> dict[str, list[str]]:
 def test_a_report_shows_the_contents_of_the_ledger(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
     ended = neardup("report")
-    assert (ended.code, ended.out.split()) == (0, ["The", "report:", str(neardup.folder / "report.html")]), ended.err
+    assert (ended.code, ended.out.split()) == (0, ["Report:", str(neardup.folder / "report.html")]), ended.err
     text = (neardup.folder / "report.html").read_text(encoding="utf-8")
     tree = LexborHTMLParser(text)
     assert [node.attributes["aria-label"] for node in tree.css("svg")] == PLOTS
