@@ -128,7 +128,7 @@ def test_the_samples_are_found_as_labelled(neardup: Neardup) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
-        (["--min-words", "5000"], 1, "no language has two readable stories of 5000 words"),
+        (["--min-words", "5000"], 1, "no language has two readable stories of at least 5000 words"),
         (["--sample", "1"], 2, "--sample"),
         (["--truth", "none.jsonl"], 2, "cannot read the labelled pairs none.jsonl: No such file or directory"),
         (["--truth", "bad.jsonl"], 2, "bad.jsonl, line 2: no b"),
