@@ -11,7 +11,7 @@ from neardup.core.text.html import Extraction
 from neardup.index import backends
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, connect, dead_letters, languages, read
-from neardup.ledger.dead_letters import Choice
+from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
 from neardup.pages.reader_pool import ReaderPool
@@ -33,7 +33,7 @@ from neardup.source import Source
 from neardup.source.athena import Athena
 from neardup.source.dead_letters import DeadLetters
 from neardup.source.manifest import Manifest
-from neardup.telemetry.metrics import show
+from neardup.telemetry.metrics import create_series
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, closing(Ledger(config.ledger.path, read)) as reader:
         await ledger.do(languages.register, config.registry)
-        show(config.registry)
+        create_series(config.registry)
         index = await open_index(config)
         try:
             version = fingerprint_version.version(config.registry)
@@ -88,7 +88,7 @@ def open_source(config: Config, checkpoint: Callable[[Checkpoint], Awaitable[Non
     return Manifest(config.source.manifest, config.registry)
 
 
-async def _open_dead_letters(ledger: Ledger, choice: Choice) -> Source:
+async def _open_dead_letters(ledger: Ledger, choice: DeadLetterFilter) -> Source:
     size = sum((await ledger.do(dead_letters.counted, choice)).values())
     return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
 
@@ -130,7 +130,7 @@ async def run_once(
     since: int | None = None,
     refingerprint: bool = False,
     fresh: bool = False,
-    dead_letters: Choice | None = None,
+    dead_letters: DeadLetterFilter | None = None,
 ) -> RunSummary:
     """Run `backfill`, `daily` or `retry` until its listing ends or `stop` is set; then call the hooks.
 

@@ -65,7 +65,7 @@ class BadRow:
     position: int = 0
 
 
-Listed = Story | BadRow
+ListedRow = Story | BadRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Skipped:
 class DeadLettered:
     """The story or row could not be processed, for a named reason."""
 
-    story: Listed
+    story: ListedRow
     reason: Dead
     error: str
 
@@ -117,7 +117,7 @@ Outcome = Fingerprinted | Skipped | DeadLettered
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredVersion:
     """What the ledger has on a story, to decide whether the story has changed."""
 
     language: Language
@@ -127,7 +127,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Banded:
+class BandedFingerprint:
     """What an index stores a story by: its language, SimHash (16 bytes) and signature (64 bytes, or None)."""
 
     language: Language
@@ -146,13 +146,13 @@ class Change:
 
     seq: int
     story_id: int
-    old: Banded | None
-    new: Banded | None
+    old: BandedFingerprint | None
+    new: BandedFingerprint | None
     number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class PairedStory:
     """One story of a candidate pair, with what is needed to verify the pair and to read the text again."""
 
     id: int
@@ -169,8 +169,8 @@ class Candidate:
     """A nominated pair, `a.id` < `b.id`."""
 
     language: Language
-    a: Side
-    b: Side
+    a: PairedStory
+    b: PairedStory
 
 
 Kind = str  # how two stories match: the name of a row of neardup.core.verify.tiers.TIERS

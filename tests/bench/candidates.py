@@ -28,7 +28,7 @@ from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
-from neardup.records import Banded
+from neardup.records import BandedFingerprint
 
 from tests.bench import report, scale_bytes
 from tests.bench.report import redis_cpu
@@ -127,7 +127,7 @@ async def _timed(cost: Cost, server_cpu: ServerCpu) -> AsyncIterator[None]:
     cost.server += server_cpu() - server_start
 
 
-def _nominated(stories: Stories, probe: Banded, result: LookupResult) -> tuple[Nominee, int]:
+def _nominated(stories: Stories, probe: BandedFingerprint, result: LookupResult) -> tuple[Nominee, int]:
     """The matches that a run would nominate for a probe in a batch of its own, and the number of its candidates."""
     ids = np.fromiter(result.ids, np.int64, len(result.ids)) - FIRST_ID
     candidates = np.union1d(ids, result.numbers.astype(np.int64) - 1)

@@ -31,7 +31,7 @@ from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
-from neardup.records import Banded, Fingerprinted, Story
+from neardup.records import BandedFingerprint, Fingerprinted, Story
 
 from tests.bench.corpus import Document, Pair, read_documents
 from tests.bench.detected import Detected
@@ -85,7 +85,7 @@ async def from_texts(config: Config, corpus: Path) -> Results:
 async def _warm_up(app: App) -> None:
     """Load compiled code now, so that its loading counts for no stage."""
     fingerprint_version.warm_up()
-    probe = Banded(HINDI, bytes(16), bytes(64))
+    probe = BandedFingerprint(HINDI, bytes(16), bytes(64))
     await app.index.lookup([probe])
     worth_comparing(probe, probe, app.config.detection.of(probe.language))
 

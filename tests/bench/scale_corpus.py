@@ -8,7 +8,7 @@ import numpy as np
 from neardup.config import Thresholds
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.verify.scores import hamming
-from neardup.records import Banded, Fingerprinted, Language
+from neardup.records import BandedFingerprint, Fingerprinted, Language
 
 from tests.support import synthetic
 from tests.support.languages import NUMBER_OF, SAMPLED
@@ -29,7 +29,7 @@ class Probe:
     their signatures).
     """
 
-    banded: Banded
+    banded: BandedFingerprint
     original: tuple[int, int] = (0, 0)
     near: bool = False
     shares_bands: bool = False
@@ -81,10 +81,12 @@ class Corpus:
         return [probes[n] for n in self._rng.permutation(len(probes))]
 
 
-def _bandeds(rng: np.random.Generator, language: Language, distribution: Distribution, count: int) -> Iterator[Banded]:
+def _bandeds(
+    rng: np.random.Generator, language: Language, distribution: Distribution, count: int
+) -> Iterator[BandedFingerprint]:
     for part in synthetic.draw_chunks(rng, distribution, count, COPY_SHARE):
         for simhash, signature in zip(part.simhashes, part.signatures, strict=True):
-            yield Banded(language, simhash.tobytes(), signature.tobytes())
+            yield BandedFingerprint(language, simhash.tobytes(), signature.tobytes())
 
 
 def _compared(language: Language, drawn: synthetic.Probes, known: FingerprintArrays) -> Iterator[Probe]:
@@ -98,7 +100,7 @@ def _compared(language: Language, drawn: synthetic.Probes, known: FingerprintArr
     )
     originals = zip(known.numbers[positions].tolist(), known.ids[positions].tolist(), strict=True)
     for n, original in enumerate(originals):
-        banded = Banded(language, simhashes[n].tobytes(), signatures[n].tobytes())
+        banded = BandedFingerprint(language, simhashes[n].tobytes(), signatures[n].tobytes())
         if drawn.kinds[n] == UNRELATED:
             yield Probe(banded)
         else:
@@ -108,4 +110,7 @@ def _compared(language: Language, drawn: synthetic.Probes, known: FingerprintArr
 
 def without_signatures(probes: Sequence[Probe]) -> list[Probe]:
     """The same probes for lookups by SimHash alone."""
-    return [Probe(Banded(probe.banded.language, probe.banded.simhash), probe.original, probe.near) for probe in probes]
+    return [
+        Probe(BandedFingerprint(probe.banded.language, probe.banded.simhash), probe.original, probe.near)
+        for probe in probes
+    ]

@@ -6,12 +6,12 @@ import numpy as np
 import redis
 from neardup.core.candidates.banding import band_values
 from neardup.core.verify.scores import hamming, hash_rows
-from neardup.records import Banded
+from neardup.records import BandedFingerprint
 
 from tests.support.synthetic import LANGUAGE
 
 
-def look_up(client: redis.Redis, batch: Sequence[Banded], distance: int) -> list[int]:
+def look_up(client: redis.Redis, batch: Sequence[BandedFingerprint], distance: int) -> list[int]:
     """For each probe, the number of stories within the Hamming distance, found with SUNION and HMGET."""
     pipe = client.pipeline(transaction=False)
     for probe in batch:
@@ -23,6 +23,6 @@ def look_up(client: redis.Redis, batch: Sequence[Banded], distance: int) -> list
     return [_near(next(hashes), probe, distance) if ids else 0 for probe, ids in zip(batch, members, strict=True)]
 
 
-def _near(digits: Sequence[bytes], probe: Banded, distance: int) -> int:
+def _near(digits: Sequence[bytes], probe: BandedFingerprint, distance: int) -> int:
     rows = hash_rows([bytes.fromhex(hexadecimal.decode()) for hexadecimal in digits])
     return int(np.count_nonzero(hamming(rows, hash_rows([probe.simhash])) <= distance))

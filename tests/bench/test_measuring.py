@@ -15,7 +15,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.protocol import LookupResult
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
-from neardup.records import Banded
+from neardup.records import BandedFingerprint
 
 from tests.bench import candidates, detector, report, stages
 from tests.bench.candidates import DETECTION
@@ -79,7 +79,7 @@ async def test_the_first_lookup_is_not_timed(tmp_path: Path, monkeypatch: pytest
         return 0.0
 
     class Watched(SqliteIndex):
-        async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+        async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
             timed.append(len(clock_calls) % 2 == 1)
             return await super().lookup(probes)
 
@@ -99,7 +99,7 @@ def test_candidates_that_share_bands_are_nominated() -> None:
     signatures[1, :40:2] = signatures[0, :40:2]
     signatures[2, :20] = signatures[0, :20]
     stories = Stories(np.array([[0] * 16, [255] * 16, [15] * 16], np.uint8), signatures)
-    probe = Banded(LANGUAGE, bytes([0xF0] * 16), signatures[0].tobytes())
+    probe = BandedFingerprint(LANGUAGE, bytes([0xF0] * 16), signatures[0].tobytes())
     nominee, count = candidates._nominated(
         stories, probe, LookupResult({synthetic.FIRST_ID + 1}, np.array([2, 3], np.uint32), {})
     )

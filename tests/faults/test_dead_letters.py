@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from neardup.ledger import dead_letters
-from neardup.ledger.dead_letters import Choice
+from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.records import Dead, DeadLettered, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
@@ -78,7 +78,7 @@ def test_several_pages_of_dead_letters_are_all_retried() -> None:
     ids = range(3 * dead_letters.PAGE)
     commit(db, *(DeadLettered(Story(n, ODIA, title="ଶୀର୍ଷକ"), Dead.STORE_ERROR, "why") for n in ids))
     found: list[Story] = []
-    while page := dead_letters.retriable(db, Choice(), found[-1].key if found else ""):
+    while page := dead_letters.retriable(db, DeadLetterFilter(), found[-1].key if found else ""):
         found += page
     assert sorted(story.id for story in found) == list(ids)
     assert found[0].title == "ଶୀର୍ଷକ" and found[0].language == ODIA

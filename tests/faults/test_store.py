@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 from neardup.config import Content
 from neardup.errors import Fatal
-from neardup.ledger.dead_letters import Choice
+from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, Story
 from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
@@ -116,7 +116,7 @@ def test_no_mixture_of_faults_loses_a_story(
         if stop is not None:
             bed.run(trouble.command)
         bed.run("daily")
-        retried = bed.run("retry", dead_letters=Choice()).counts
+        retried = bed.run("retry", dead_letters=DeadLetterFilter()).counts
         assert not retried.dead_lettered, "a retry failed without a fault"
         assert dead_letters(bed.ledger) == Counter(), "some dead letters remain"
         assert bed.state() == undisturbed

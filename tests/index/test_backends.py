@@ -15,13 +15,13 @@ from neardup.ledger import Ledger
 from neardup.ops.doctor import _round_trip
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_sync import rebuild
-from neardup.records import Banded
+from neardup.records import BandedFingerprint
 from pydantic import ValidationError
 
 from tests.support.index_under_test import Bench
 from tests.support.languages import CODES, HINDI
 
-PROBE = Banded(HINDI, bytes(16), bytes(64))
+PROBE = BandedFingerprint(HINDI, bytes(16), bytes(64))
 
 
 @pytest.mark.parametrize("scheme", [*OPENERS, "http", "memcached"])

@@ -13,7 +13,7 @@ from neardup.errors import Fatal
 from neardup.index.protocol import BucketKind, IndexPosition
 from neardup.languages import LANGUAGES
 from neardup.ops.doctor import PROBE, UNSIGNED, _round_trip
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.index_under_test import Bench, insert
 from tests.support.languages import HINDI, TAMIL
@@ -49,7 +49,7 @@ def test_no_hash_within_the_distance_is_missed(
     bench.clear()
     stored = dict(enumerate([flip(base, bits) for bits in others] + unrelated))
     bench.apply(*(insert(story_id, value) for story_id, value in stored.items()))
-    [found] = bench.ids(Banded(HINDI, base))
+    [found] = bench.ids(BandedFingerprint(HINDI, base))
     near = {story_id for story_id, value in stored.items() if distance(base, value) <= limit}
     assert near <= found, f"missed at distance {limit}: {near - found}"
     assert found <= stored.keys(), "a story was found that was never stored"
@@ -61,10 +61,10 @@ def test_edits_leave_a_story_in_the_bands_of_its_last_version(
     bench: Bench, changes: list[tuple[int, Language, bytes]]
 ) -> None:
     bench.clear()
-    current: dict[int, Banded] = {}
+    current: dict[int, BandedFingerprint] = {}
     log: list[Change] = []
     for story_id, language, value in changes:
-        banded = Banded(language, value)
+        banded = BandedFingerprint(language, value)
         log.append(Change(len(log) + 1, story_id, current.get(story_id), banded, len(log) + 1))
         current[story_id] = banded
     bench.apply(*log, applied=len(log))
@@ -95,7 +95,7 @@ def test_a_built_index_equals_one_that_grew(
     bench: Bench, fingerprints: list[tuple[Language, bytes, bytes | None]], page: int, sized: bool
 ) -> None:
     """With widths chosen for its sizes, and with the default widths."""
-    stories = [(n + 1, 100 - n, Banded(*banded)) for n, banded in enumerate(fingerprints)]
+    stories = [(n + 1, 100 - n, BandedFingerprint(*banded)) for n, banded in enumerate(fingerprints)]
     sizes = Counter(banded.language for *_, banded in stories) if sized else {}
     probes = [banded for *_, banded in stories]
 
@@ -113,7 +113,7 @@ def test_a_built_index_equals_one_that_grew(
 
 
 def test_a_removed_story_is_found_no_more(bench: Bench) -> None:
-    banded = Banded(TAMIL, bytes(range(16)))
+    banded = BandedFingerprint(TAMIL, bytes(range(16)))
     bench.apply(insert(7, banded.simhash, banded.language), applied=1)
     assert bench.ids(banded) == [{7}]
     bench.apply(Change(2, 7, banded, None), applied=2)
@@ -126,7 +126,9 @@ def test_a_lookup_finds_only_stories_of_its_language(bench: Bench) -> None:
     value = bytes(range(16))
     for number, language in enumerate(LANGUAGES):
         bench.apply(insert(number, value, language))
-    assert bench.ids(*(Banded(language, value) for language in LANGUAGES)) == [{n} for n in range(len(LANGUAGES))]
+    assert bench.ids(*(BandedFingerprint(language, value) for language in LANGUAGES)) == [
+        {n} for n in range(len(LANGUAGES))
+    ]
 
 
 def test_the_position_is_none_until_set_and_after_a_clear(bench: Bench) -> None:
@@ -138,13 +140,13 @@ def test_the_position_is_none_until_set_and_after_a_clear(bench: Bench) -> None:
     assert bench.runner.run(bench.index.lookup([]))[0] == 41
     bench.clear()
     assert bench.position().applied is None
-    assert bench.ids(Banded(HINDI, bytes(16))) == [set()]
+    assert bench.ids(BandedFingerprint(HINDI, bytes(16))) == [set()]
 
 
 def test_ids_keep_all_their_digits(bench: Bench) -> None:
     largest = 2**63 - 1
     bench.apply(insert(largest, bytes(16), number=1), insert(6755373518901234, bytes(16), number=2))
-    assert bench.ids(Banded(HINDI, bytes(16))) == [{largest, 6755373518901234}]
+    assert bench.ids(BandedFingerprint(HINDI, bytes(16))) == [{largest, 6755373518901234}]
 
 
 def test_probes_of_the_doctor_fill_no_bucket(bench: Bench) -> None:
@@ -161,7 +163,7 @@ def test_probes_of_the_doctor_fill_no_bucket(bench: Bench) -> None:
 
 def test_a_story_number_of_33_bits_is_refused_whole(bench: Bench) -> None:
     with pytest.raises(Fatal, match="32 bits"):
-        bench.apply(Change(1, 1, None, Banded(HINDI, bytes(16), bytes(64)), 1 << 32), applied=1)
+        bench.apply(Change(1, 1, None, BandedFingerprint(HINDI, bytes(16), bytes(64)), 1 << 32), applied=1)
     assert bench.position().applied is None
     bench.apply(insert(1, bytes(16)), applied=2)
     assert bench.position().applied == 2
@@ -170,6 +172,6 @@ def test_a_story_number_of_33_bits_is_refused_whole(bench: Bench) -> None:
 def test_bucket_sizes_count_the_members(bench: Bench) -> None:
     value = bytes(range(16))
     bench.apply(*(insert(n, value) for n in range(5)))
-    sizes = bench.bucket_sizes(Banded(HINDI, value))
+    sizes = bench.bucket_sizes(BandedFingerprint(HINDI, value))
     assert set(sizes.values()) == {5}
     assert {(bucket.kind, bucket.language) for bucket in sizes} == {(BucketKind.SIMHASH, HINDI)}

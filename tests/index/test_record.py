@@ -9,7 +9,7 @@ from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.packed_buckets import MAX_BITS, MIN_BITS
 from neardup.index.protocol import Bucket, BucketKind, IndexPosition
-from neardup.records import Banded, Change
+from neardup.records import BandedFingerprint, Change
 
 from tests.support.index_under_test import KINDS, Bench
 from tests.support.languages import HINDI, MALAYALAM, ODIA, TAMIL
@@ -41,12 +41,16 @@ def test_an_added_language_leaves_data_and_position(bench: Bench) -> None:
     known = {HINDI: Banding(bands=16), TAMIL: Banding(bands=8)}
     bench.reopen_with(known)
     bench.clear({HINDI: 10_000_000})
-    bench.apply(Change(1, 1, None, Banded(HINDI, SIMHASH, BASE), 1), applied=1)
+    bench.apply(Change(1, 1, None, BandedFingerprint(HINDI, SIMHASH, BASE), 1), applied=1)
     bench.reopen_with({MALAYALAM: Banding(bands=32), **known})
     bench.admit("version-2")
     assert bench.position() == IndexPosition("ledger-1", "version-2", 1)
-    bench.apply(Change(2, 2, None, Banded(MALAYALAM, SIMHASH, BASE), 2), applied=2)
-    assert bench.ids(*(Banded(language, SIMHASH, BASE) for language in (HINDI, MALAYALAM, TAMIL))) == [{1}, {2}, set()]
+    bench.apply(Change(2, 2, None, BandedFingerprint(MALAYALAM, SIMHASH, BASE), 2), applied=2)
+    assert bench.ids(*(BandedFingerprint(language, SIMHASH, BASE) for language in (HINDI, MALAYALAM, TAMIL))) == [
+        {1},
+        {2},
+        set(),
+    ]
     bench.admit("version-2")
     assert bench.position() == IndexPosition("ledger-1", "version-2", 2), "recording it again changes nothing"
     bench.reopen_with({MALAYALAM: Banding(bands=32), HINDI: Banding(bands=8), TAMIL: Banding(bands=8)})
@@ -59,7 +63,7 @@ def test_an_added_language_has_the_least_width(bench: Bench) -> None:
     bench.clear({HINDI: 100_000_000})
     bench.reopen_with({HINDI: Banding(), ODIA: Banding()})
     bench.admit("version-2")
-    every = Banded(HINDI, b"\xff" * 16, b"\xff" * ROWS)
+    every = BandedFingerprint(HINDI, b"\xff" * 16, b"\xff" * ROWS)
     bench.apply(*(Change(0, n, None, replace(every, language=one), n) for n, one in enumerate((HINDI, ODIA))))
     for language, bits in ((HINDI, MAX_BITS), (ODIA, MIN_BITS)):
         values = {value for bucket in bench.bucket_sizes(replace(every, language=language)) for value in bucket.values}
@@ -67,7 +71,7 @@ def test_an_added_language_has_the_least_width(bench: Bench) -> None:
 
 
 def test_bucket_sizes_cover_simhashes_and_signatures(bench: Bench) -> None:
-    banded = Banded(MALAYALAM, SIMHASH, BASE)
+    banded = BandedFingerprint(MALAYALAM, SIMHASH, BASE)
     bench.apply(*(Change(0, n, None, banded, n) for n in range(3)))
     sizes = bench.bucket_sizes(banded, banded)
     assert set(sizes.values()) == {3}

@@ -15,7 +15,7 @@ from neardup.index.protocol import IndexPosition
 from neardup.index.redis import open_redis
 from neardup.languages import LANGUAGES
 from neardup.ops.doctor import _round_trip
-from neardup.records import Banded, Change
+from neardup.records import BandedFingerprint, Change
 
 from tests.support.index_under_test import Bench, insert
 from tests.support.languages import CODES, HINDI, ODIA, TAMIL
@@ -35,7 +35,7 @@ def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_ur
     simhash = bytes.fromhex("a8d3000102030405060708090a0b0c0d")
     signature = bytes.fromhex("00ff0102ab340af1") + bytes(56)
     for n in (1, 2):
-        bench.apply(Change(n, 40 + n, None, Banded(HINDI, simhash, signature), 69_999 + n), applied=n)
+        bench.apply(Change(n, 40 + n, None, BandedFingerprint(HINDI, simhash, signature), 69_999 + n), applied=n)
     with redis.Redis.from_url(redis_url) as client:
         assert client.smembers("HINDI:0:A8D3") == client.smembers("HINDI:7:0C0D") == {b"41", b"42"}
         assert client.hget("simhashes:HINDI", "42") == simhash.hex().encode()
@@ -49,7 +49,7 @@ def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_ur
 
 def test_the_compact_layout_writes_its_keys_at_exact_size(redis_url: str, tmp_path: Path) -> None:
     bench = Bench("compact redis", redis_url, tmp_path)
-    banded = Banded(HINDI, bytes(16), bytes(64))
+    banded = BandedFingerprint(HINDI, bytes(16), bytes(64))
     for n in (1, 2, 3):
         bench.apply(Change(n, 40 + n, None, banded, 69_999 + n), applied=n)
     bench.close()
@@ -68,7 +68,7 @@ def test_the_compact_layout_writes_its_keys_at_exact_size(redis_url: str, tmp_pa
 
 def test_widths_that_another_process_chose_are_read_again(redis_url: str, tmp_path: Path) -> None:
     one, other = (Bench("compact redis", redis_url, tmp_path) for _ in range(2))
-    banded = Banded(TAMIL, bytes(range(16)), bytes(range(64)))
+    banded = BandedFingerprint(TAMIL, bytes(range(16)), bytes(range(64)))
     assert one.numbers(banded) == [[]]
     other.runner.run(other.index.clear("ledger-1", "version-1", {TAMIL: 4_000_000}))
     other.apply(Change(1, 7, None, banded, 1), applied=1)
@@ -94,7 +94,7 @@ def test_the_doctor_notices_a_full_redis_that_holds_its_probe(tmp_path: Path) ->
 def test_bucket_sizes_use_the_recorded_widths(redis_url: str, tmp_path: Path) -> None:
     bench = Bench("compact redis", redis_url, tmp_path)
     bench.clear({HINDI: 4_000_000})
-    story = Banded(HINDI, bytes(range(16)), bytes(range(64)))
+    story = BandedFingerprint(HINDI, bytes(range(16)), bytes(range(64)))
     bench.apply(Change(0, 1, None, story, 7))
     bench.reopen(Banding(max_bucket=10))  # as a process that has looked nothing up yet
     assert set(bench.bucket_sizes(story).values()) == {1}
@@ -103,7 +103,7 @@ def test_bucket_sizes_use_the_recorded_widths(redis_url: str, tmp_path: Path) ->
 
 def test_on_a_cluster_the_language_is_the_hash_tag(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("cluster", cluster_url, tmp_path)
-    bench.apply(Change(1, 7, None, Banded(ODIA, bytes(16), bytes(64)), 5), applied=1)
+    bench.apply(Change(1, 7, None, BandedFingerprint(ODIA, bytes(16), bytes(64)), 5), applied=1)
     bench.close()
     with redis.Redis.from_url(cluster_url) as client:
         assert client.smembers("{ODIA}:7:0000") == {b"7"}
@@ -113,7 +113,10 @@ def test_on_a_cluster_the_language_is_the_hash_tag(cluster_url: str, tmp_path: P
 
 def test_a_cluster_stopped_between_languages_applies_each_change_once(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("cluster", cluster_url, tmp_path)
-    log = [Change(n + 1, n, None, Banded(language, bytes(16), bytes(64)), n) for n, language in enumerate(LANGUAGES)]
+    log = [
+        Change(n + 1, n, None, BandedFingerprint(language, bytes(16), bytes(64)), n)
+        for n, language in enumerate(LANGUAGES)
+    ]
     bench.apply(*log, applied=len(log))
     with redis.Redis.from_url(cluster_url) as client:
         client.set("neardup:applied:{TAMIL}", 3)
@@ -128,7 +131,7 @@ def test_a_cluster_stopped_between_languages_applies_each_change_once(cluster_ur
 
 def test_on_a_cluster_the_compact_keys_of_a_language_share_a_slot(cluster_url: str, tmp_path: Path) -> None:
     bench = Bench("compact cluster", cluster_url, tmp_path)
-    bench.apply(Change(1, 7, None, Banded(ODIA, bytes(16), bytes(64)), 5), applied=1)
+    bench.apply(Change(1, 7, None, BandedFingerprint(ODIA, bytes(16), bytes(64)), 5), applied=1)
     bench.close()
     with redis.Redis.from_url(cluster_url) as client:
         assert client.get("{or}:n4:0000") == client.get("{or}:31:0000") == struct.pack("<I", 5)

@@ -6,7 +6,7 @@ import pytest
 import redis
 from neardup.index.protocol import IndexPosition
 from neardup.languages import LANGUAGES
-from neardup.records import Banded, Change
+from neardup.records import BandedFingerprint, Change
 
 from tests.support.index_under_test import Bench, insert
 from tests.support.languages import ODIA
@@ -16,7 +16,7 @@ def test_the_other_layout_is_noticed_and_cleared(redis_url: str, tmp_path: Path)
     documented, compact = (Bench(kind, redis_url, tmp_path) for kind in ("redis", "compact redis"))
     for mine, other in ((compact, documented), (documented, compact)):
         mine.clear()
-        mine.apply(Change(1, 7, None, Banded(ODIA, bytes(16), bytes(64)), 1), applied=1)
+        mine.apply(Change(1, 7, None, BandedFingerprint(ODIA, bytes(16), bytes(64)), 1), applied=1)
         found = other.position()
         assert found.applied is None and found.version is not None and "index.layout" in found.version
     documented.clear()
@@ -55,7 +55,10 @@ def test_a_clear_deletes_only_keys_of_the_index(redis_url: str, tmp_path: Path) 
         for key in foreign:
             client.set(key, "foreign")
         for n, language in enumerate(LANGUAGES):
-            bench.apply(Change(n + 1, n, None, Banded(language, bytes(range(16)), bytes(range(64))), n), applied=n + 1)
+            bench.apply(
+                Change(n + 1, n, None, BandedFingerprint(language, bytes(range(16)), bytes(range(64))), n),
+                applied=n + 1,
+            )
         bench.clear()
         assert set(client.keys()) == foreign | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
     bench.close()

@@ -9,11 +9,11 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.documented import INTSET_ENTRIES
-from neardup.index.redis.size import EMPTY, PROJECTIONS
+from neardup.index.redis.size import EMPTY_BYTES, PROJECTIONS
 from neardup.insights.plan.profile import TYPICAL
 from neardup.insights.plan.project import Corpus, index_size
 from neardup.languages import LANGUAGES
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.languages import CODES, HINDI, TELUGU
 from tests.support.servers import redis_server
@@ -30,7 +30,7 @@ def changes_of(page: FingerprintArrays, start: int) -> list[Change]:
             int(page.numbers[n]),
             int(page.ids[n]),
             None,
-            Banded(LANGUAGES[page.languages[n]], page.simhashes[n].tobytes(), page.signatures[n].tobytes()),
+            BandedFingerprint(LANGUAGES[page.languages[n]], page.simhashes[n].tobytes(), page.signatures[n].tobytes()),
             int(page.numbers[n]),
         )
         for n in range(start, min(start + BATCH, len(page)))
@@ -66,4 +66,4 @@ async def test_redis_takes_as_much_as_projected(
         used, keys = client.info("memory")["used_memory"] - before, client.dbsize()
     size = index_size(Corpus(sizes, TYPICAL, Detection()), layout, grown=grown)
     assert sum(tier.keys for each in size.tiers.values() for tier in each.values()) == pytest.approx(keys, rel=0.1)
-    assert size.total - EMPTY == pytest.approx(used, rel=0.15)
+    assert size.total - EMPTY_BYTES == pytest.approx(used, rel=0.15)

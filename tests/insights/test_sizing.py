@@ -69,7 +69,7 @@ def test_more_stories_take_more_bytes(stories: int, more: int, language: Languag
     typical = TYPICAL[language]
 
     def size(n: int) -> list[TierSize]:
-        skews = (typical.sketch_skew, typical.hash_skew)
+        skews = (typical.signature_skew, typical.simhash_skew)
         shape = LanguageShape(language, n, typical.signed, typical.row.highest_id, *skews, Banding(), 14)
         return list(SIZE_PROJECTIONS[backend]([shape], grown=grown).tiers[language].values())
 
@@ -83,10 +83,12 @@ def test_more_stories_take_more_bytes(stories: int, more: int, language: Languag
 @given(st.lists(st.integers(1, 2_000_000), min_size=1, max_size=50))
 def test_a_bucket_needs_room_for_its_numbers(sizes: list[int]) -> None:
     members = np.array(sorted(sizes))
-    for size in (redis_size.packed, redis_size.trimmed, redis_size.appended):
+    for size in (redis_size.packed_bytes, redis_size.trimmed_bytes, redis_size.appended_bytes):
         assert (np.diff(size(members)) >= 0).all()
         assert (size(members) > packed_buckets.NUMBER_BYTES * members).all()
-    assert (redis_size.appended(members) >= redis_size.packed(members) - 16).all(), "appending must not save memory"
+    assert (redis_size.appended_bytes(members) >= redis_size.packed_bytes(members) - 16).all(), (
+        "appending must not save memory"
+    )
     assert (redis_size.size_class(members) >= members).all()
     assert (redis_size.size_class(members) < np.maximum(1.25 * members, members + 16)).all()
     assert (redis_size.size_class(redis_size.size_class(members)) == redis_size.size_class(members)).all()
@@ -94,7 +96,7 @@ def test_a_bucket_needs_room_for_its_numbers(sizes: list[int]) -> None:
 
 @given(st.integers(1, 1 << 40))
 def test_a_hash_table_has_the_next_power_of_two_slots(keys: int) -> None:
-    slots = redis_size.slots(keys) // redis_size.SLOT
+    slots = redis_size.hash_table_bytes(keys) // redis_size.SLOT_BYTES
     assert slots >= keys
     assert slots & (slots - 1) == 0
     assert slots == redis_size.FEWEST_SLOTS or slots < 2 * keys
@@ -106,7 +108,9 @@ def test_the_total_is_the_sum_of_the_parts() -> None:
         size = index_size(corpus, layout)
         tiers = [tier for each in size.tiers.values() for tier in each.values()]
         parts = (
-            redis_size.EMPTY + sum(tier.bytes for tier in tiers) + redis_size.slots(sum(tier.keys for tier in tiers))
+            redis_size.EMPTY_BYTES
+            + sum(tier.bytes for tier in tiers)
+            + redis_size.hash_table_bytes(sum(tier.keys for tier in tiers))
         )
         assert size.total == parts
         memory = memory_needed(corpus, layout)
@@ -149,21 +153,21 @@ def outcomes_of(language: Language, count: int) -> list[Fingerprinted]:
 def test_three_hundred_stories_show_the_skew_of_prose(language: Language) -> None:
     prose = synthetic.prose(language)
     profile = measured(language, outcomes_of(language, 300))
-    assert profile.sketch_skew == pytest.approx(BAND_VALUES * prose.signature_collision(), rel=0.4)
-    assert profile.hash_skew == pytest.approx(BAND_VALUES * prose.simhash_collision(), rel=0.4)
+    assert profile.signature_skew == pytest.approx(BAND_VALUES * prose.signature_collision(), rel=0.4)
+    assert profile.simhash_skew == pytest.approx(BAND_VALUES * prose.simhash_collision(), rel=0.4)
 
 
 def test_copies_do_not_count_as_skew() -> None:
     originals = outcomes_of(TAMIL, 300)
     with_copies = [*originals, *[originals[0]] * 100]
-    assert measured(TAMIL, with_copies).sketch_skew == measured(TAMIL, originals).sketch_skew
+    assert measured(TAMIL, with_copies).signature_skew == measured(TAMIL, originals).signature_skew
     assert measured(TAMIL, with_copies).fullest >= 0.25, "the fullest bucket must include copies"
 
 
 def test_a_sample_shows_titles_ids_and_unreadable_pages() -> None:
     readable = outcomes_of(ODIA, 30)
     profile = measured(ODIA, [*readable, *[Skipped(Story(9, ODIA), Skip.MISSING)] * 10])
-    assert profile.sketch_skew == TYPICAL[ODIA].sketch_skew, "thirty stories are too few to measure skew"
+    assert profile.signature_skew == TYPICAL[ODIA].signature_skew, "thirty stories are too few to measure skew"
     assert profile.readable == 0.75
     assert (profile.row.title, profile.row.author_id, profile.row.etag, profile.row.dates) == (12, 1, 16, 1)
     assert profile.row.highest_id == 30

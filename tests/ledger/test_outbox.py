@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES
 from neardup.ledger import changes, connect, fingerprint_arrays, runs
-from neardup.records import Banded, Change, Outcome, Skip, Skipped, Story
+from neardup.records import BandedFingerprint, Change, Outcome, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, stories_as_changes
 from tests.support.languages import HINDI
@@ -23,7 +23,7 @@ REMOVALS = st.builds(lambda story_id: Skipped(Story(story_id, HINDI), Skip.EMPTY
 BATCHES = st.lists(st.lists(VERSIONS | REMOVALS, unique_by=lambda outcome: outcome.story.id, max_size=4), max_size=8)
 
 
-def in_bands(bands: dict[int, Banded], read: Sequence[Change]) -> dict[int, Banded]:
+def in_bands(bands: dict[int, BandedFingerprint], read: Sequence[Change]) -> dict[int, BandedFingerprint]:
     """What an index that stood so holds after these changes; each must leave the bands that the last one entered."""
     bands = dict(bands)
     for change in read:
@@ -35,8 +35,8 @@ def in_bands(bands: dict[int, Banded], read: Sequence[Change]) -> dict[int, Band
     return bands
 
 
-def without_signature(banded: Banded) -> Banded:
-    return Banded(banded.language, banded.simhash)
+def without_signature(banded: BandedFingerprint) -> BandedFingerprint:
+    return BandedFingerprint(banded.language, banded.simhash)
 
 
 @given(batches=BATCHES, page=st.integers(1, 4), keep=st.integers(0, 12))
@@ -44,7 +44,7 @@ def test_replaying_changes_from_any_point_yields_the_stories(
     batches: list[list[Outcome]], page: int, keep: int
 ) -> None:
     db = ledger_in_memory()
-    moments: dict[int, dict[int, Banded]] = {0: {}}
+    moments: dict[int, dict[int, BandedFingerprint]] = {0: {}}
     for batch in batches:
         commit(db, *batch)
         counted = Counter(row[0] for row in db.execute("SELECT language FROM described"))

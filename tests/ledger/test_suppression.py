@@ -194,7 +194,7 @@ def test_verdict_outlives_the_text_of_its_pair(db: sqlite3.Connection) -> None:
     give_verdict(db, {(1, 2)}, Verdict.REPOST)
     commit(db, Skipped(Story(2, HINDI), Skip.EMPTY))
     assert statuses(db) == {(1, 2): "withdrawn"}
-    [counted] = verdicts.precision(db)
+    [counted] = verdicts.verdict_counts(db)
     assert (counted["judged"], counted["repost"]) == (1, 1), "a verdict counts even after the text is gone"
     add_copies(db, 2)
     assert statuses(db) == {(1, 2): "repost"}

@@ -67,7 +67,7 @@ def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdic
             want |= dict.fromkeys(judged, verdict.value)
         assert statuses(db) == want, steps
         counted = Counter(status for status in want.values() if status != "open")
-        rows = verdicts.precision(db)
+        rows = verdicts.verdict_counts(db)
         assert [row["kind"] for row in rows] == [EXACT] * bool(counted)
         assert {verdict: row[verdict] for row in rows for verdict in Verdict if row[verdict]} == counted
         assert sum(row["judged"] for row in rows) == counted.total()
@@ -170,7 +170,7 @@ def test_precision_is_by_language_and_decided_kind() -> None:
     ids = list(statuses(db))
     judge(db, set(ids[::2]), Verdict.PLAGIARISM)
     judge(db, set(ids[1::2]), Verdict.NOT_SIMILAR)
-    rows = verdicts.precision(db)
+    rows = verdicts.verdict_counts(db)
     assert [(row["language"], row["kind"]) for row in rows] == [
         (language, kind) for language in sorted(LANGUAGES) for kind in (EXACT, PARTIAL)
     ]

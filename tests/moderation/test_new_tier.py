@@ -113,7 +113,7 @@ def test_verdicts_on_new_tier_suppress_by_its_severity(db: sqlite3.Connection) -
 def test_new_tier_is_counted_in_its_place(db: sqlite3.Connection) -> None:
     for pair in PAIRS:
         decide(db, pair, Verdict.QUOTATION)
-    counted = [(row["kind"], row["judged"]) for row in verdicts.precision(db)]
+    counted = [(row["kind"], row["judged"]) for row in verdicts.verdict_counts(db)]
     assert counted == [(SIMILAR, 1), ("quoted", 2), (PARTIAL, 1)]
     _set_verdict_gauges(db)
     assert VERDICTS.labels("HINDI", "quoted", "quotation")._value.get() == 2

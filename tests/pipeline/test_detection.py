@@ -27,8 +27,8 @@ from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
-from neardup.pipeline.writer import LookedUp, Writer
-from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind, Language, Outcome, Side, Story
+from neardup.pipeline.writer import BatchLookup, Writer
+from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind, Language, Outcome, PairedStory, Story
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
@@ -50,7 +50,7 @@ listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, ma
 class NoTexts:
     """An object store without any pages."""
 
-    async def read(self, sides: Iterable[tuple[Language, Side]]) -> dict[bytes, None]:
+    async def read(self, sides: Iterable[tuple[Language, PairedStory]]) -> dict[bytes, None]:
         return {side.text_hash: None for _, side in sides}
 
 
@@ -110,7 +110,7 @@ async def flagged(
         checkpoint=lambda position: None,
         committed=verifier.wake,
     ) as writer:
-        lookups: list[LookedUp | None] = []
+        lookups: list[BatchLookup | None] = []
         for n, batch in enumerate(batches):
             lookups += [await writer.look_up(later) for later in batches[len(lookups) : n + 1 + ahead]]
             await writer.write(batch, lookups[n], 0)
@@ -129,9 +129,9 @@ def run(
         return asyncio.run(flagged(Path(folder), batches, Detection(**thresholds), kind, ahead))
 
 
-def side(one: Fingerprinted) -> Side:
+def side(one: Fingerprinted) -> PairedStory:
     made = one.fingerprint
-    return Side(one.story.id, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+    return PairedStory(one.story.id, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
 
 
 def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:

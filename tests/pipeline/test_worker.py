@@ -11,7 +11,7 @@ from neardup.errors import Transient
 from neardup.pages.results import PageResult
 from neardup.pages.store import Pages
 from neardup.pipeline.worker import Worker
-from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Outcome, Skip, Skipped, Story
+from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, StoredVersion, Story
 
 from tests.support.builders import fetch_page, worker_of
 from tests.support.languages import HINDI, MARATHI, TAMIL
@@ -24,7 +24,7 @@ PAGE = f"<html><head><meta charset=utf-8></head><body><p>{PROSE}</p></body></htm
 
 
 async def outcome(
-    folder: Path, page: bytes | None, known: Known | None = None, story: Story = STORY, body: str = ""
+    folder: Path, page: bytes | None, known: StoredVersion | None = None, story: Story = STORY, body: str = ""
 ) -> Outcome:
     if page is not None:
         (folder / "page.html").write_bytes(page)
@@ -74,7 +74,7 @@ async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
     async def broken(story: Story, etag: str | None) -> PageResult:
         raise ZeroDivisionError("oh")
 
-    async def unknown(_: int) -> Known | None:
+    async def unknown(_: int) -> StoredVersion | None:
         return None
 
     _, made = await Worker(unknown, broken).process(STORY)
@@ -82,21 +82,21 @@ async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
 
 
 async def test_an_error_of_the_ledger_ends_the_run(tmp_path: Path) -> None:
-    def locked(_: int) -> Known | None:
+    def locked(_: int) -> StoredVersion | None:
         raise Transient("the ledger is locked")
 
     with pytest.raises(Transient):
         await worker_of(Content(url=f"file:{tmp_path}"), known=locked).process(STORY)
 
 
-def known_of(made: Fingerprinted, **changes: object) -> Known:
+def known_of(made: Fingerprinted, **changes: object) -> StoredVersion:
     facts = {
         "language": HINDI,
         "text_hash": made.fingerprint.text_hash,
         "etag": made.etag,
         "updated_at": 1000,
     }
-    return Known(**(facts | changes))  # type: ignore[arg-type]
+    return StoredVersion(**(facts | changes))  # type: ignore[arg-type]
 
 
 async def test_an_unchanged_story_is_skipped_as_early_as_possible(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from neardup.config import Content, Source
 from neardup.errors import Fatal, Misuse, Transient
 from neardup.languages import SHIPPED
-from neardup.records import Checkpoint, Listed, Story
+from neardup.records import Checkpoint, ListedRow, Story
 from neardup.s3_objects import open_range_reader
 from neardup.source import athena as athena_module
 from neardup.source.athena import Athena
@@ -54,8 +54,8 @@ Make = Callable[[], tuple[Athena, list[Checkpoint]]]
 
 async def stories(
     athena: Athena, since: int | None = None, resume: Checkpoint | None = None, limit: int | None = None
-) -> list[Listed]:
-    found: list[Listed] = []
+) -> list[ListedRow]:
+    found: list[ListedRow] = []
     async with aclosing(athena.stories(since=since, resume=resume)) as listing:  # type: ignore[type-var]
         async for story in listing:
             found.append(story)

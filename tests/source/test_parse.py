@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import BadRow, Dead, Language, Story
-from neardup.source.parse import MAX_ID, listed, parse_time
+from neardup.source.parse import MAX_ID, parse_row, parse_time
 from neardup.source.rows import Row
 from neardup.timestamps import rfc3339
 
@@ -29,12 +29,12 @@ times = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=zones
 
 def read(**changes: object) -> Story | BadRow:
     values = GOOD | changes
-    return listed(Row(5, values, json.dumps(values)), SHIPPED)
+    return parse_row(Row(5, values, json.dumps(values)), SHIPPED)
 
 
 @given(st.dictionaries(st.sampled_from(COLUMNS), values), st.text(st.characters(codec="utf-8")), st.none() | st.text())
 def test_any_row_is_a_story_or_a_bad_row(row: dict[str, object], raw: str, error: str | None) -> None:
-    made = listed(Row(5, row, raw, error), SHIPPED)
+    made = parse_row(Row(5, row, raw, error), SHIPPED)
     assert made.position == 5
     if isinstance(made, Story):
         assert 0 <= made.id <= MAX_ID
@@ -48,7 +48,7 @@ def test_any_row_is_a_story_or_a_bad_row(row: dict[str, object], raw: str, error
 @example("title", "\ud83d")
 def test_every_listed_value_can_be_stored(column: str, value: str) -> None:
     """Neither SQLite nor a file accepts a lone surrogate."""
-    made = listed(Row(0, json.loads(json.dumps(GOOD | {column: value})), ""), SHIPPED)
+    made = parse_row(Row(0, json.loads(json.dumps(GOOD | {column: value})), ""), SHIPPED)
     held = made.error if isinstance(made, BadRow) else f"{made.path} {made.author_id} {made.title}"
     assert not any("\ud800" <= c <= "\udfff" for c in held), ascii(held)
 
@@ -57,7 +57,7 @@ def test_every_listed_value_can_be_stored(column: str, value: str) -> None:
 @example("title", "a\0b\x1b[2J")
 def test_text_shown_to_people_fits_every_file_format(column: str, value: str) -> None:
     """XML, and so a spreadsheet, allows few control characters; a terminal executes them."""
-    made = listed(Row(0, GOOD | {column: value}, ""), SHIPPED)
+    made = parse_row(Row(0, GOOD | {column: value}, ""), SHIPPED)
     assert isinstance(made, Story)
     for character in getattr(made, column) or "":
         assert character in "\t\n\r" or unicodedata.category(character) not in {"Cc", "Cs"}, ascii(value)
@@ -101,11 +101,11 @@ def test_a_bad_row_names_its_reason(changes: dict[str, object], reason: Dead) ->
 
 
 def test_an_unparsable_row_is_a_bad_row() -> None:
-    bad = listed(Row(9, {}, "1,HINDI", "2 values for 3 columns"), SHIPPED)
+    bad = parse_row(Row(9, {}, "1,HINDI", "2 values for 3 columns"), SHIPPED)
     assert isinstance(bad, BadRow)
     assert (bad.reason, bad.position) == (Dead.BAD_ROW, 9)
     assert bad.error == "2 values for 3 columns, in the row '1,HINDI'"
-    assert bad.key != listed(Row(9, {}, "2,HINDI", "2 values for 3 columns"), SHIPPED).key
+    assert bad.key != parse_row(Row(9, {}, "2,HINDI", "2 values for 3 columns"), SHIPPED).key
 
 
 @pytest.mark.parametrize("number", ["17", " 17 ", 17, "0017"])

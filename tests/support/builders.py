@@ -24,15 +24,15 @@ from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Worker
 from neardup.records import (
     Assessment,
-    Banded,
+    BandedFingerprint,
     Change,
     Fingerprint,
     Fingerprinted,
     Kind,
-    Known,
     Language,
     Outcome,
     Signals,
+    StoredVersion,
     Story,
 )
 from neardup.retry import retried
@@ -77,12 +77,12 @@ def fetch_page(pages: Pages, path: str, etag: str | None = None) -> Page | None:
 
 
 def worker_of(
-    content: Content, extraction: Extraction = WHOLE_PAGE, known: Callable[[int], Known | None] = lambda _: None
+    content: Content, extraction: Extraction = WHOLE_PAGE, known: Callable[[int], StoredVersion | None] = lambda _: None
 ) -> Worker:
     """A worker without a pipeline that reads its pages in this process."""
     pages = Pages(content)
 
-    async def known_story(story_id: int) -> Known | None:
+    async def known_story(story_id: int) -> StoredVersion | None:
         return known(story_id)
 
     async def read(story: Story, etag: str | None) -> PageResult:
@@ -98,7 +98,10 @@ def worker_of(
 def stories_as_changes(db: sqlite3.Connection) -> list[Change]:
     """All stories in the order of their numbers, each as the change that inserts it into an empty index."""
     rows = db.execute("SELECT number, id, language, simhash, signature FROM stories ORDER BY number")
-    return [Change(0, story_id, None, Banded(LANGUAGES[spoken], *hashes), n) for n, story_id, spoken, *hashes in rows]
+    return [
+        Change(0, story_id, None, BandedFingerprint(LANGUAGES[spoken], *hashes), n)
+        for n, story_id, spoken, *hashes in rows
+    ]
 
 
 def verify_pending(db: sqlite3.Connection, version: str = "v") -> None:

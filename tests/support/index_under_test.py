@@ -16,7 +16,7 @@ from neardup.index.redis import LAYOUTS, Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.languages import CODES, HINDI, NAMES, NUMBER_OF
 
@@ -81,7 +81,7 @@ class Bench:
     def admit(self, version: str) -> None:
         self.runner.run(self.index.admit(version))
 
-    def build(self, stories: Sequence[tuple[int, int, Banded]], page: int) -> int:
+    def build(self, stories: Sequence[tuple[int, int, BandedFingerprint]], page: int) -> int:
         """Build from stories (number, id, fingerprints), `page` at a time; returns the number of stories built."""
 
         async def pages() -> AsyncIterator[FingerprintArrays]:
@@ -109,23 +109,23 @@ class Bench:
             if change.new:
                 self.current[change.number] = change.story_id
 
-    def lookup(self, *probes: Banded) -> list[LookupResult]:
+    def lookup(self, *probes: BandedFingerprint) -> list[LookupResult]:
         return self.runner.run(self.index.lookup(probes))[1]
 
-    def ids(self, *probes: Banded) -> list[set[int]]:
+    def ids(self, *probes: BandedFingerprint) -> list[set[int]]:
         """The ids of the current candidates of each probe, by SimHash or signature."""
         return [
             found.ids | {self.current[n] for n in found.numbers.tolist() if n in self.current}
             for found in self.lookup(*probes)
         ]
 
-    def numbers(self, *probes: Banded) -> list[list[int]]:
+    def numbers(self, *probes: BandedFingerprint) -> list[list[int]]:
         return [found.numbers.tolist() for found in self.lookup(*probes)]
 
-    def bucket_sizes(self, *sample: Banded) -> dict[Bucket, int]:
+    def bucket_sizes(self, *sample: BandedFingerprint) -> dict[Bucket, int]:
         return self.runner.run(self.index.bucket_sizes(sample))
 
 
 def insert(story_id: int, simhash: bytes, language: Language = HINDI, number: int | None = None) -> Change:
     """The insert of a story without a signature; its number is its id unless another is given."""
-    return Change(0, story_id, None, Banded(language, simhash), story_id if number is None else number)
+    return Change(0, story_id, None, BandedFingerprint(language, simhash), story_id if number is None else number)

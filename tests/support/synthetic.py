@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
 
@@ -59,9 +59,9 @@ class Stories:
     def __len__(self) -> int:
         return len(self.simhashes)
 
-    def banded(self, start: int, stop: int) -> list[Banded]:
+    def banded(self, start: int, stop: int) -> list[BandedFingerprint]:
         pairs = zip(self.simhashes[start:stop], self.signatures[start:stop], strict=True)
-        return [Banded(LANGUAGE, simhash.tobytes(), signature.tobytes()) for simhash, signature in pairs]
+        return [BandedFingerprint(LANGUAGE, simhash.tobytes(), signature.tobytes()) for simhash, signature in pairs]
 
     def changes(self, start: int, stop: int, batch: int) -> Iterator[list[Change]]:
         """The ledger's changes that insert the stories from start to stop, `batch` at a time."""

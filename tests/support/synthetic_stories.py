@@ -9,7 +9,7 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.redis.commands import batches
 from neardup.languages import LANGUAGES
 from neardup.ledger import changes, stories
-from neardup.records import Banded, Fingerprint, Fingerprinted, Outcome, Story
+from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Outcome, Story
 
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
 from tests.support.resource_meter import cpu_seconds
@@ -60,13 +60,15 @@ def random_stories(ids: Sequence[int], seed: int) -> list[Fingerprinted]:
     hashes = rng.integers(0, 256, (len(ids), HASH_BYTES + ROWS), np.uint8)
     languages = rng.integers(0, len(LANGUAGES), len(ids)).tolist()
     fingerprints = [
-        Banded(LANGUAGES[language], row[:HASH_BYTES].tobytes(), row[HASH_BYTES:].tobytes())
+        BandedFingerprint(LANGUAGES[language], row[:HASH_BYTES].tobytes(), row[HASH_BYTES:].tobytes())
         for language, row in zip(languages, hashes, strict=True)
     ]
     return stories_of(rng, ids, fingerprints)
 
 
-def stories_of(rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[Banded]) -> list[Fingerprinted]:
+def stories_of(
+    rng: np.random.Generator, ids: Sequence[int], fingerprints: Sequence[BandedFingerprint]
+) -> list[Fingerprinted]:
     """Synthetic stories with these ids and fingerprints; author, title and times are random."""
     hashes = rng.integers(0, 256, (len(ids), 2 * HASH_BYTES), np.uint8)
     words = iter(rng.integers(0, len(WORDS), (len(ids), 6)).tolist())

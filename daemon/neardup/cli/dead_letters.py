@@ -10,8 +10,8 @@ from neardup.cli.base import command, json_option
 from neardup.cli.runs import run_and_print
 from neardup.config import Config
 from neardup.errors import Misuse
-from neardup.ledger import connect, dead_letters, read, translated
-from neardup.ledger.dead_letters import Choice
+from neardup.ledger import connect, dead_letters, read, translate_errors
+from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.timestamps import rfc3339
 
 SHOWN = 50
@@ -29,14 +29,14 @@ reason_option = click.option(
 @json_option
 def dead_letters_(config: Config, *, keys: tuple[str, ...], reason: str | None, drop: bool, as_json: bool) -> None:
     """List the stories and rows that could not be processed, or those with the given KEYs (a story's key is its id)."""
-    choice = Choice(reason, keys)
-    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+    choice = DeadLetterFilter(reason, keys)
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         counts = dead_letters.counted(db, choice)
         shown = [] if drop else dead_letters.listed(db, choice, limit=-1 if as_json else SHOWN)
     if drop:
         if not keys and reason is None:
             raise Misuse("--drop needs KEYs or --reason")
-        with closing(connect(config.ledger.path)) as db, translated(config.ledger.path):
+        with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
             dropped = dead_letters.drop(db, choice)
         click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead letters were deleted")
         return
@@ -54,6 +54,6 @@ def dead_letters_(config: Config, *, keys: tuple[str, ...], reason: str | None, 
 @json_option
 def retry(config: Config, *, keys: tuple[str, ...], reason: str | None, as_json: bool) -> None:
     """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
-    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         dead_letters.refuse_unknown(db, keys)
-    run_and_print(config, "retry", as_json, dead_letters=Choice(reason, keys))
+    run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, keys))

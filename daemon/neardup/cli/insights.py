@@ -23,7 +23,7 @@ from neardup.insights.report.facts import read_facts
 from neardup.insights.report.page import write_report
 from neardup.insights.what_if import what_if
 from neardup.languages import Languages
-from neardup.ledger import read, snapshot, translated
+from neardup.ledger import read, snapshot, translate_errors
 from neardup.records import Language
 
 score = click.FloatRange(0, 1, min_open=True)
@@ -50,7 +50,7 @@ def replay(config: Config, since: str | None, until: str | None, as_json: bool, 
     if period[0] >= period[1]:
         raise Misuse("--since must be before --until")
     db = read(config.ledger.path)
-    with translated(config.ledger.path), snapshot(db):
+    with translate_errors(config.ledger.path), snapshot(db):
         facts = what_if(db, detection, *period)
     if as_json:
         click.echo(json.dumps(facts))
@@ -83,7 +83,7 @@ def evaluate(
     if truth is not None:
         labels = read_labels(truth)
         db = read(config.ledger.path)
-        with translated(config.ledger.path), snapshot(db):
+        with translate_errors(config.ledger.path), snapshot(db):
             facts = score_flags(db, labels)
         tables, page = truth_tables.tables(facts), html
         if page is not None:

@@ -19,7 +19,7 @@ from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, target_of
 from neardup.core.page import Unreadable, split_file
 from neardup.errors import Fatal, Misuse
-from neardup.ledger import connect, flags, read, translated
+from neardup.ledger import connect, flags, read, translate_errors
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.app import serve
 from neardup.moderation.evidence.page import write_evidence
@@ -97,7 +97,7 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
     written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
         click.echo(f"{len(written):,} flags: {target}", err=True)
-    with translated(config.ledger.path), closing(connect(config.ledger.path)) as db:
+    with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
         flags.mark_exported(db, written)
 
 

@@ -30,7 +30,7 @@ from neardup.core.verify.scores import HashRows, hash_rows
 from neardup.errors import Fatal
 from neardup.index.positions import values_by_language
 from neardup.index.protocol import Bucket, BucketKind, LookupResult
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 NUMBER = np.dtype("<u4")
 NUMBER_BYTES = 4
@@ -103,7 +103,7 @@ class LookupRequest:
 
 
 def lookup_request(
-    language: Language, stories: Sequence[Banded], banding: Banding, bits: int, *, blocks: bool = True
+    language: Language, stories: Sequence[BandedFingerprint], banding: Banding, bits: int, *, blocks: bool = True
 ) -> LookupRequest:
     """The buckets that these stories of one language fall into; without `blocks` only those of their signatures."""
     signed = [story.signature for story in stories if story.signature is not None]
@@ -204,7 +204,7 @@ def growth(changes: Sequence[Change]) -> dict[Language, int]:
     return {language: n for language, n in growth.items() if n}
 
 
-def positions_by_language(stories: Sequence[Banded]) -> dict[Language, list[int]]:
+def positions_by_language(stories: Sequence[BandedFingerprint]) -> dict[Language, list[int]]:
     """The positions of each language's stories in the sequence."""
     positions: dict[Language, list[int]] = {}
     for position, story in enumerate(stories):

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from neardup.core.candidates.banding import Banding, Numbers
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 Bandings = Mapping[Language, Banding]
 Codes = Mapping[Language, str]  # the ISO 639 code of each language
@@ -82,7 +82,7 @@ class Index(Protocol):
         """What the index records about itself."""
         ...
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+    async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         """Look up stories, the probes: the last change applied, and one result per probe.
 
         The results include every change up to that one.  A bucket with more than `max_bucket` members is read only in

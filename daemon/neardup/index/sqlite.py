@@ -25,7 +25,7 @@ from neardup.index.positions import (
     with_other_settings,
 )
 from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 from neardup.sqlite import ThreadedConnection, failure
 
 SCHEMA = """
@@ -70,7 +70,7 @@ class SqliteIndex:
         other = [f"detection.{key}" for key, value in self._layout.items() if not same_setting(marks.get(key), value)]
         return with_other_settings(position, other if "bits" in marks else ["layout"])
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+    async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         def look_up(db: sqlite3.Connection) -> tuple[int | None, list[LookupResult]]:
             db.execute("BEGIN")  # one snapshot of the position and the buckets
             applied, bits, language_numbers = _applied(db), self._bits(db), _numbers(db)
@@ -142,7 +142,7 @@ class SqliteIndex:
         rows = await self._connection.do(lambda db: db.execute(query).fetchall())
         return {Language(language): n for language, n in rows if n}
 
-    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
+    async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         def read(db: sqlite3.Connection) -> dict[Bucket, int]:
             bits, language_numbers, sizes = self._bits(db), _numbers(db), {}
             for language, positions in packed_buckets.positions_by_language(sample).items():

@@ -111,7 +111,7 @@ def snapshot(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """SQLite's errors -> Transient where another holds the file, else Fatal."""
     try:
         yield

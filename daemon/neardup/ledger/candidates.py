@@ -9,7 +9,7 @@ from typing import NamedTuple
 from neardup.core.verify.suppression import template_suppresses
 from neardup.ledger import active_verdicts, languages, now_ms
 from neardup.ledger.signals import SIGNAL_COLUMNS, columns_of, signals_of
-from neardup.records import Candidate, Kind, Language, Side, Signals, Verdict
+from neardup.records import Candidate, Kind, Language, PairedStory, Signals, Verdict
 
 SIDE = "{0}.id, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 7
@@ -125,7 +125,9 @@ def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[
         (*after, limit),
     )
     name_of = languages.names(db)
-    return [Candidate(name_of[row[0]], Side(*row[1 : 1 + WIDTH]), Side(*row[1 + WIDTH :])) for row in rows]
+    return [
+        Candidate(name_of[row[0]], PairedStory(*row[1 : 1 + WIDTH]), PairedStory(*row[1 + WIDTH :])) for row in rows
+    ]
 
 
 def pending_count(db: sqlite3.Connection) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from neardup.ledger import languages, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 
 class Version(NamedTuple):
@@ -65,14 +65,14 @@ def after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
     return [_change(n, story_id, _banded(name_of, *row[:2]), _banded(name_of, *row[2:])) for n, story_id, *row in rows]
 
 
-def _change(seq: int, story_id: int, old: Banded | None, new: Banded | None) -> Change:
+def _change(seq: int, story_id: int, old: BandedFingerprint | None, new: BandedFingerprint | None) -> Change:
     return Change(seq, story_id, old, new, seq if new else 0)
 
 
 def _banded(
     name_of: Mapping[int, Language], language: int | None, simhash: bytes | None, signature: bytes | None = None
-) -> Banded | None:
-    return None if language is None or simhash is None else Banded(name_of[language], simhash, signature)
+) -> BandedFingerprint | None:
+    return None if language is None or simhash is None else BandedFingerprint(name_of[language], simhash, signature)
 
 
 def prune(db: sqlite3.Connection, keep: int) -> None:
@@ -93,8 +93,8 @@ def oldest(db: sqlite3.Connection) -> int:
     return int(get(db, "pruned") or 0) + 1
 
 
-def recent(db: sqlite3.Connection, limit: int) -> list[Banded]:
+def recent(db: sqlite3.Connection, limit: int) -> list[BandedFingerprint]:
     """A sample of stories: those that were fingerprinted last."""
     rows = db.execute("SELECT language, simhash, signature FROM stories ORDER BY number DESC LIMIT ?", (limit,))
     name_of = languages.names(db)
-    return [Banded(name_of[language], *hashes) for language, *hashes in rows]
+    return [BandedFingerprint(name_of[language], *hashes) for language, *hashes in rows]

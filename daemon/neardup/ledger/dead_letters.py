@@ -20,7 +20,7 @@ PAGE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DeadLetterFilter:
     """A selection of dead letters: by reason, by keys, or all."""
 
     reason: str | None = None
@@ -81,14 +81,14 @@ def strike(db: sqlite3.Connection, keys: Sequence[str]) -> int:
     ).rowcount
 
 
-def drop(db: sqlite3.Connection, choice: Choice) -> int:
+def drop(db: sqlite3.Connection, choice: DeadLetterFilter) -> int:
     """Remove dead letters that are not to be retried; returns their number."""
     condition, values = choice.condition
     with transaction(db):
         return db.execute(f"DELETE FROM dead_letters WHERE {condition}", values).rowcount
 
 
-def listed(db: sqlite3.Connection, choice: Choice, limit: int = -1) -> list[dict[str, Any]]:
+def listed(db: sqlite3.Connection, choice: DeadLetterFilter, limit: int = -1) -> list[dict[str, Any]]:
     """Dead letters, the latest first; `story` as it was listed, None for a row that names none."""
     condition, values = choice.condition
     names = ("key", "reason", "error", "attempts", "first_at", "last_at", "story")
@@ -102,7 +102,7 @@ def listed(db: sqlite3.Connection, choice: Choice, limit: int = -1) -> list[dict
     ]
 
 
-def counted(db: sqlite3.Connection, choice: Choice) -> dict[str, int]:
+def counted(db: sqlite3.Connection, choice: DeadLetterFilter) -> dict[str, int]:
     """The number of dead letters, by reason."""
     condition, values = choice.condition
     return dict(db.execute(f"SELECT reason, count(*) FROM dead_letters WHERE {condition} GROUP BY reason", values))
@@ -122,10 +122,10 @@ def refuse_unknown(db: sqlite3.Connection, keys: Sequence[str]) -> None:
             raise Misuse(f"the dead letter {key} is a row that names no story: mend the listing, then drop it")
 
 
-def retriable(db: sqlite3.Connection, choice: Choice, after: str) -> list[Story]:
+def retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> list[Story]:
     """The next stories by key; those in quarantine only where their keys or their reason are selected."""
     condition, values = choice.condition
-    if choice == Choice():
+    if choice == DeadLetterFilter():
         condition = f"reason <> '{Dead.QUARANTINED}'"
     rows = db.execute(
         f"SELECT story FROM dead_letters WHERE {condition} AND story IS NOT NULL AND key > ? ORDER BY key LIMIT ?",

@@ -20,7 +20,7 @@ PAIR_COLUMNS = (
     " context, context_note, context_by, context_at, signals"
 )
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
-JOINS = f"joins_clusters AND status IN {JOINING}"
+JOINS_CLUSTERS = f"joins_clusters AND status IN {JOINING}"
 OPEN = Selection()
 
 
@@ -156,7 +156,7 @@ def of_cluster(db: sqlite3.Connection, story_id: int) -> list[sqlite3.Row]:
 
 def edges(db: sqlite3.Connection) -> list[Edge]:
     """The flags that join stories into clusters, as edges of a graph: a, b and the largest of the pair's scores."""
-    return db.execute(f"SELECT a, b, score FROM flags WHERE {JOINS} ORDER BY a, b").fetchall()
+    return db.execute(f"SELECT a, b, score FROM flags WHERE {JOINS_CLUSTERS} ORDER BY a, b").fetchall()
 
 
 def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:

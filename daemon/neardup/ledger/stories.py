@@ -10,7 +10,7 @@ from itertools import chain
 from neardup.ledger import candidates, changes, dead_letters, languages, transaction, verdicts
 from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
 from neardup.ledger.runs import put, put_checkpoint
-from neardup.records import Banded, Checkpoint, Fingerprinted, Known, Outcome, Skip, Skipped
+from neardup.records import BandedFingerprint, Checkpoint, Fingerprinted, Outcome, Skip, Skipped, StoredVersion
 
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.
@@ -31,7 +31,7 @@ class Batch:
     checkpoint: Checkpoint | None
 
 
-def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Known]:
+def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
     """The known stories among these ids."""
     rows = db.execute(
         "SELECT id, language, text_hash, etag, updated_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
@@ -39,19 +39,19 @@ def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Known]:
     )
     name_of = languages.names(db)
     return {
-        story_id: Known(name_of[language], text_hash, etag_of(etag), updated_at)
+        story_id: StoredVersion(name_of[language], text_hash, etag_of(etag), updated_at)
         for story_id, language, text_hash, etag, updated_at in rows
     }
 
 
-def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded]:
+def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, BandedFingerprint]:
     """The fingerprints of the known stories among these ids."""
     rows = db.execute(
         "SELECT id, language, simhash, signature FROM stories WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
     name_of = languages.names(db)
-    return {story_id: Banded(name_of[language], *hashes) for story_id, language, *hashes in rows}
+    return {story_id: BandedFingerprint(name_of[language], *hashes) for story_id, language, *hashes in rows}
 
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:

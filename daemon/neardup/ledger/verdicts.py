@@ -131,7 +131,7 @@ def of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def precision(db: sqlite3.Connection) -> list[sqlite3.Row]:
+def verdict_counts(db: sqlite3.Connection) -> list[sqlite3.Row]:
     """The active verdicts, counted by language and kind.
 
     Columns: language, kind, judged (their number), and one for each verdict.

@@ -20,23 +20,33 @@ from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.ledger import connect, damage, files, fingerprint_arrays, now_ms, runs, stories, transaction, translated
+from neardup.ledger import (
+    connect,
+    damage,
+    files,
+    fingerprint_arrays,
+    now_ms,
+    runs,
+    stories,
+    transaction,
+    translate_errors,
+)
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pages.store import path_of
 from neardup.pipeline.index_sync import refuse_index_mismatch
-from neardup.records import Banded, Change, Checkpoint, Language, Skip, Story
+from neardup.records import BandedFingerprint, Change, Checkpoint, Language, Skip, Story
 from neardup.source.athena import Athena
 from neardup.source.rows import REQUIRED
 from neardup.timestamps import rfc3339
 
 PROBE_ID = -1  # no story has this id
 PROBE_NUMBER = 0  # no story has this number
-PROBE = Banded(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
+PROBE = BandedFingerprint(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
 UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few shingles for a signature
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeResult:
+class CheckResult:
     """The result of one check; `message` describes the part, or says what to repair."""
 
     part: str
@@ -44,7 +54,7 @@ class ProbeResult:
     message: str
 
 
-async def examine(config: Config) -> AsyncIterator[ProbeResult]:
+async def examine(config: Config) -> AsyncIterator[CheckResult]:
     """Check config, ledger, index, source, object store, clock and fingerprints, in this order."""
     checks = {
         "ledger": _ledger,
@@ -54,14 +64,14 @@ async def examine(config: Config) -> AsyncIterator[ProbeResult]:
         "clock": _clock,
         "fingerprints": _fingerprints,
     }
-    yield ProbeResult("config", True, "every key is known")
+    yield CheckResult("config", True, "every key is known")
     for part, check in checks.items():
         try:
-            with translated(config.ledger.path):
+            with translate_errors(config.ledger.path):
                 message = await check(config)
-            yield ProbeResult(part, True, message)
+            yield CheckResult(part, True, message)
         except NeardupError as error:
-            yield ProbeResult(part, False, str(error) or type(error).__name__)
+            yield CheckResult(part, False, str(error) or type(error).__name__)
 
 
 async def _ledger(config: Config) -> str:
@@ -198,7 +208,7 @@ async def _clock(config: Config) -> str:
 
 
 async def _fingerprints(config: Config) -> str:
-    if changed := fingerprint_version.unpinned():
+    if changed := fingerprint_version.changed_since_pinned():
         raise Fatal(
             f"the fingerprints of {', '.join(changed)} differ from those of this release (numpy {np.__version__}, "
             f"xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): install the versions of the lock file"

@@ -23,7 +23,7 @@ from neardup.ledger import (
     runs,
     snapshot,
     stories,
-    translated,
+    translate_errors,
     verdicts,
 )
 from neardup.pipeline.gauges import SAMPLE
@@ -135,7 +135,7 @@ class Status:
 
 async def status(config: Config) -> Status:
     """Return the state of ledger and index, which may be unavailable.  Raises Fatal if there is no ledger."""
-    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         running = lock.holder(config.ledger.path)
         return Status(
             running=running,
@@ -164,7 +164,7 @@ def _waiting(db: sqlite3.Connection, running: dict[str, Any] | None) -> Waiting 
 
 
 def _verdict_counts(db: sqlite3.Connection) -> VerdictCounts:
-    judged = verdicts.precision(db)
+    judged = verdicts.verdict_counts(db)
     return VerdictCounts(
         judged={verdict: n for verdict in Verdict if (n := sum(row[verdict] for row in judged))},
         kept=_by_verdict(active_verdicts.suppressed_counts(db)),

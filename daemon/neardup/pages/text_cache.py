@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from neardup.core.page import PageShingled
 from neardup.core.verify.scores import Shingled
 from neardup.pages.results import ReadFailed, ShingledResult
-from neardup.records import Dead, Language, Side, Story
+from neardup.records import Dead, Language, PairedStory, Story
 
 CACHE_BYTES = 64_000_000
 MOST_READS = 16  # under way at a time
@@ -39,7 +39,7 @@ class Texts:
         self._read_slots = asyncio.Semaphore(MOST_READS)
         self._cache: LRUCache[bytes, Shingled] = LRUCache(CACHE_BYTES, _size)
 
-    async def read(self, sides: Iterable[tuple[Language, Side]]) -> dict[bytes, Text]:
+    async def read(self, sides: Iterable[tuple[Language, PairedStory]]) -> dict[bytes, Text]:
         """Text hash -> text, for each of these stories.  Raises Fatal.
 
         Stories with the same text hash are read until one of them yields the text.  A text is gone, too, if its page

@@ -56,7 +56,7 @@ async def refresh_gauges(ledger: Ledger, index: Index) -> None:
 def _set_verdict_gauges(db: sqlite3.Connection) -> None:
     for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT):
         gauge.clear()  # an undone verdict may have been the last of its kind
-    for row in verdicts.precision(db):
+    for row in verdicts.verdict_counts(db):
         PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
         for verdict in Verdict:
             VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])

@@ -26,8 +26,8 @@ from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.throughput import flow_gauges, limited_by
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Worker
-from neardup.pipeline.writer import LookedUp, Writer
-from neardup.records import Checkpoint, Known, Listed, Outcome, Story
+from neardup.pipeline.writer import BatchLookup, Writer
+from neardup.records import Checkpoint, ListedRow, Outcome, StoredVersion, Story
 from neardup.source import Source
 from neardup.telemetry.metrics import latencies, stage_seconds
 
@@ -147,7 +147,7 @@ class Run:
             committed=verifier.wake,
         )
 
-        async def write(batch: Sequence[Outcome], looked_up: LookedUp | None, position: int) -> None:
+        async def write(batch: Sequence[Outcome], looked_up: BatchLookup | None, position: int) -> None:
             await writer.write(batch, looked_up, position)
             self._progress.position, self._progress.size = position, source.size
             self._watch(self._progress)
@@ -156,7 +156,7 @@ class Run:
         worker = Worker(
             BatchLoader(self._known), CircuitBreaker(quarantine.read, section.breaker_share, section.breaker_after)
         )
-        pipeline: Pipeline[Listed, Outcome, LookedUp | None] = Pipeline(
+        pipeline: Pipeline[ListedRow, Outcome, BatchLookup | None] = Pipeline(
             worker.process,
             writer.look_up,
             write,
@@ -181,7 +181,7 @@ class Run:
         await parts.ledger.do(changes.prune, KEEP_CHANGES)
         return ended
 
-    async def _track_newest(self, source: Source) -> AsyncIterator[Listed]:
+    async def _track_newest(self, source: Source) -> AsyncIterator[ListedRow]:
         """List the stories, a backfill from its checkpoint on, and keep the newest `updated_at`."""
         checkpoint = await self._parts.ledger.do(runs.checkpoint) if self._is_backfill else None
         self._newest = checkpoint.newest if checkpoint else None
@@ -195,7 +195,7 @@ class Run:
                 self._newest = max(self._newest or 0, story.updated_at)
             yield story
 
-    async def _known(self, ids: Sequence[int]) -> dict[int, Known]:
+    async def _known(self, ids: Sequence[int]) -> dict[int, StoredVersion]:
         return await self._parts.reader.do(stories.known_many, ids)
 
     @property

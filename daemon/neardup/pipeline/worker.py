@@ -7,7 +7,18 @@ import structlog
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import NeardupError
 from neardup.pages.results import NotModified, PageResult, ReadFailed, ReadPage, crash_of
-from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Known, Listed, Outcome, Skip, Skipped, Story
+from neardup.records import (
+    BadRow,
+    Dead,
+    DeadLettered,
+    Fingerprinted,
+    ListedRow,
+    Outcome,
+    Skip,
+    Skipped,
+    StoredVersion,
+    Story,
+)
 
 log = structlog.get_logger()
 
@@ -18,11 +29,11 @@ class Worker:
     `known` loads what the ledger holds for a story id; `read` reads a story's page unless it still has the given ETag.
     """
 
-    def __init__(self, known: Callable[[int], Awaitable[Known | None]], read: ReadPage) -> None:
+    def __init__(self, known: Callable[[int], Awaitable[StoredVersion | None]], read: ReadPage) -> None:
         self._known = known
         self._read = read
 
-    async def process(self, job: Listed) -> tuple[Listed, Outcome]:
+    async def process(self, job: ListedRow) -> tuple[ListedRow, Outcome]:
         """The one outcome of a listed row.  Raises only errors that end the whole run, such as those of `known`."""
         if isinstance(job, BadRow):
             return job, DeadLettered(job, job.reason, job.error)
@@ -53,7 +64,7 @@ class Worker:
             return crash_of(error)
 
 
-def skipped_without_reading(story: Story, known: Known | None) -> Skipped | None:
+def skipped_without_reading(story: Story, known: StoredVersion | None) -> Skipped | None:
     """The outcome of a story whose listed date shows that its page need not be read; None if it must be."""
     if known is None or known.updated_at is None or story.updated_at is None:
         return None
@@ -63,7 +74,7 @@ def skipped_without_reading(story: Story, known: Known | None) -> Skipped | None
     return Skipped(story, Skip.UNCHANGED) if unchanged else None
 
 
-def outcome_of(story: Story, known: Known | None, result: PageResult) -> Outcome:
+def outcome_of(story: Story, known: StoredVersion | None, result: PageResult) -> Outcome:
     """The outcome of a story whose page was read; `known` is what the ledger holds for it in the same language."""
     match result:
         case PageFingerprinted(fingerprint, etag) if known is not None and fingerprint.text_hash == known.text_hash:

@@ -26,21 +26,30 @@ from neardup.pipeline.bucket_caps import BucketCaps
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
-from neardup.records import Banded, Checkpoint, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
+from neardup.records import (
+    BandedFingerprint,
+    Checkpoint,
+    DeadLettered,
+    Fingerprinted,
+    Language,
+    Outcome,
+    Skipped,
+    Story,
+)
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, INDEX_LAG, STAGE_SECONDS, STORIES
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class LookedUp:
+class BatchLookup:
     """The results of looking up a batch in an index that had applied the changes up to `applied`, or more.
 
     `fresh` are the ids and fingerprints of the stories looked up; `groups` has those with equal fingerprints together,
     and `found` has the result of each group.
     """
 
-    fresh: list[tuple[int, Banded]]
+    fresh: list[tuple[int, BandedFingerprint]]
     groups: list[StoryGroup]
     applied: int
     found: list[LookupResult]
@@ -96,18 +105,18 @@ class Writer:
             with suppress(asyncio.CancelledError, NeardupError):
                 await self._insert_task
 
-    async def look_up(self, batch: Sequence[Outcome]) -> LookedUp | None:
+    async def look_up(self, batch: Sequence[Outcome]) -> BatchLookup | None:
         """Look up the stories of a batch that were fingerprinted; None if there are none, or no index.
 
         Stories with equal fingerprints share a lookup.  Several batches may be looked up at a time.
         """
-        fresh, ids_of = _fingerprinted(batch), dict[Banded, list[int]]()
+        fresh, ids_of = _fingerprinted(batch), dict[BandedFingerprint, list[int]]()
         for story_id, banded in fresh:
             ids_of.setdefault(banded, []).append(story_id)
         if self._index is None or not ids_of:
             return None
         groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
-        return LookedUp(fresh, groups, *await self._look_up_groups(self._index, groups))
+        return BatchLookup(fresh, groups, *await self._look_up_groups(self._index, groups))
 
     async def _look_up_groups(self, index: Index, groups: Sequence[StoryGroup]) -> tuple[int, list[LookupResult]]:
         probes = [banded for _, banded in groups]
@@ -116,7 +125,7 @@ class Writer:
         self._caps.count([banded.language for banded in probes], found)
         return applied, found
 
-    async def write(self, batch: Sequence[Outcome], lookup: LookedUp | None, resume: int) -> None:
+    async def write(self, batch: Sequence[Outcome], lookup: BatchLookup | None, resume: int) -> None:
         """Record a batch of outcomes of distinct stories, looked up before, and the position to resume from."""
         index, nominees = self._index, dict[int, Nominee]()
         fresh = [] if lookup is None else lookup.fresh
@@ -147,20 +156,20 @@ class Writer:
         self._measure(batch)
         self._committed()
 
-    async def _nominate(self, index: Index, lookup: LookedUp) -> dict[int, Nominee]:
+    async def _nominate(self, index: Index, lookup: BatchLookup) -> dict[int, Nominee]:
         """For each story looked up, its matches among the stories found, those not indexed yet, and its own batch."""
         # None: the index is too far behind the ledger
         while (
             arrays := await self._ledger.do(fingerprint_arrays.for_nomination, lookup.found, lookup.applied)
         ) is None:
             await self._index_wait.until_answered("index", lambda: self._repair(index))
-            lookup = LookedUp(lookup.fresh, lookup.groups, *await self._look_up_groups(index, lookup.groups))
+            lookup = BatchLookup(lookup.fresh, lookup.groups, *await self._look_up_groups(index, lookup.groups))
         held, unindexed = arrays
         thresholds = {banded.language: self._detection.of(banded.language) for _, banded in lookup.groups}
         nominees = await asyncio.to_thread(nominate, lookup.groups, lookup.found, held, thresholds, unindexed)
         return {one.story_id: one for one in nominees}
 
-    async def _look_up(self, index: Index, probes: Sequence[Banded]) -> tuple[int, list[LookupResult]]:
+    async def _look_up(self, index: Index, probes: Sequence[BandedFingerprint]) -> tuple[int, list[LookupResult]]:
         """Look up, after a repair if the index has no position; returns the last change applied, and the results."""
         while True:
             repairs = self._repairs
@@ -213,7 +222,10 @@ class Writer:
                     log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
 
     def _measure_matches(
-        self, fresh: Sequence[tuple[int, Banded]], nominees: Mapping[int, Nominee], all_left_out: Sequence[int]
+        self,
+        fresh: Sequence[tuple[int, BandedFingerprint]],
+        nominees: Mapping[int, Nominee],
+        all_left_out: Sequence[int],
     ) -> None:
         for (story_id, banded), left_out in zip(fresh, all_left_out, strict=True):
             nominee = nominees[story_id]
@@ -225,10 +237,10 @@ class Writer:
                     log.warning("max_matches reached", language=banded.language, first=story_id)
 
 
-def _fingerprinted(batch: Sequence[Outcome]) -> list[tuple[int, Banded]]:
+def _fingerprinted(batch: Sequence[Outcome]) -> list[tuple[int, BandedFingerprint]]:
     """The ids and fingerprints of the stories of a batch that were fingerprinted."""
     return [
-        (one.story.id, Banded(one.story.language, one.fingerprint.simhash, one.fingerprint.signature))
+        (one.story.id, BandedFingerprint(one.story.language, one.fingerprint.simhash, one.fingerprint.signature))
         for one in batch
         if isinstance(one, Fingerprinted)
     ]

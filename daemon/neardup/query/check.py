@@ -15,7 +15,7 @@ from neardup.index.protocol import Index
 from neardup.ledger import Ledger, fingerprint_arrays, runs, stories
 from neardup.pages.text_cache import Text, Texts
 from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
-from neardup.records import Banded, Candidate, Fingerprint, Kind, Language, Side, Signals
+from neardup.records import BandedFingerprint, Candidate, Fingerprint, Kind, Language, PairedStory, Signals
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
 
@@ -70,17 +70,20 @@ class Checker:
         that is behind the ledger.
         """
         own, shingles = await asyncio.to_thread(_fingerprinted, text.words)
-        ids = await retried("look_up", lambda: self._candidate_ids(Banded(language, own.simhash, own.signature)))
+        ids = await retried(
+            "look_up", lambda: self._candidate_ids(BandedFingerprint(language, own.simhash, own.signature))
+        )
         rows = await self._ledger.do(stories.describe, ids)
-        checked = Side(CHECKED_ID, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
+        checked = PairedStory(CHECKED_ID, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
         pairs = [
-            Candidate(language, checked, Side(**{name: row[name] for name in Side.__slots__})) for row in rows.values()
+            Candidate(language, checked, PairedStory(**{name: row[name] for name in PairedStory.__slots__}))
+            for row in rows.values()
         ]
         texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != own.text_hash)
         verified = await asyncio.to_thread(self._verify, pairs, shingles, texts)
         return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(verified, key=_rank)]
 
-    async def _candidate_ids(self, probe: Banded) -> tuple[int, ...]:
+    async def _candidate_ids(self, probe: BandedFingerprint) -> tuple[int, ...]:
         languages = await self._ledger.do(runs.stories_by_language)
         refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
         applied, [lookup] = await self._index.lookup([probe])

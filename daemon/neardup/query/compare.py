@@ -12,7 +12,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.page import PageText, Unreadable, split_file
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, Misuse, Transient
-from neardup.ledger import read, runs, stories, translated
+from neardup.ledger import read, runs, stories, translate_errors
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, thresholds_of
@@ -70,7 +70,7 @@ def _id_or_path(argument: str) -> int | Path:
 def _ledger_rows(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
     if not ids:
         return {}
-    with closing(read(ledger)) as db, translated(ledger):
+    with closing(read(ledger)) as db, translate_errors(ledger):
         known = describe_stories(db, ids)
     for story_id in ids:
         if story_id not in known:

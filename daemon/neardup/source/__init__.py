@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from neardup.records import Checkpoint, Listed
+from neardup.records import Checkpoint, ListedRow
 
 
 class Source(Protocol):
@@ -15,7 +15,7 @@ class Source(Protocol):
     name: str
     size: int
 
-    def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
+    def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
         """All stories, or those updated at or after `since` (milliseconds since 1970).
 
         Continues from `resume` if that is a checkpoint of this listing.

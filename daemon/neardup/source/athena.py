@@ -20,9 +20,9 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from neardup import config
 from neardup.errors import Fatal, Gone, Transient
 from neardup.languages import Languages
-from neardup.records import Checkpoint, Listed
+from neardup.records import Checkpoint, ListedRow
 from neardup.s3_errors import NO_CREDENTIALS
-from neardup.source.parse import listed
+from neardup.source.parse import parse_row
 from neardup.source.rows import Reader, csv_rows
 
 POLL_SECONDS = 0.5
@@ -62,7 +62,7 @@ class Athena:
         self.name = ""
         self.size = 0
 
-    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
+    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
         """The stories of backfill_sql, or of daily_sql with `since` for its `?`.
 
         Continues from `resume` if that is a checkpoint of this query and Athena still has the result.  Raises Fatal
@@ -76,7 +76,7 @@ class Athena:
             read = await self._query(sql, parameters)
         self.size = read.size
         async for row in csv_rows(read, "the result of the Athena query", start):
-            yield listed(row, self._languages)
+            yield parse_row(row, self._languages)
 
     async def columns(self) -> list[str]:
         """The names of the columns of backfill_sql."""
@@ -103,7 +103,7 @@ class Athena:
     async def _query(self, sql: str, parameters: list[str]) -> Reader:
         optional = {"ExecutionParameters": parameters} if parameters else {}
         async with self._client() as athena:
-            with translated():
+            with translate_errors():
                 started = await athena.start_query_execution(
                     QueryString=sql,
                     QueryExecutionContext={"Database": self._source.database},
@@ -122,7 +122,7 @@ class Athena:
         pause = POLL_SECONDS
         async with self._client() as athena:
             while True:
-                with translated():
+                with translate_errors():
                     execution = (await athena.get_query_execution(QueryExecutionId=execution_id))["QueryExecution"]
                 if _succeeded(execution):
                     break
@@ -163,7 +163,7 @@ def _literal(since: int) -> str:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Errors of botocore -> Transient if a later attempt may succeed, else Fatal."""
     try:
         yield

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from neardup.records import Checkpoint, Listed, Story
+from neardup.records import Checkpoint, ListedRow, Story
 
 
 class DeadLetters:
@@ -17,7 +17,7 @@ class DeadLetters:
         self.name = "dead letters"
         self.size = size
 
-    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
+    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
         """All of them; `since` and `resume` are ignored."""
         after, position = "", 0
         while page := await self._page(after):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from neardup.errors import Fatal, Misuse
 from neardup.languages import Languages
-from neardup.records import Checkpoint, Listed, Story
-from neardup.source.parse import listed
+from neardup.records import Checkpoint, ListedRow, Story
+from neardup.source.parse import parse_row
 from neardup.source.rows import csv_rows, jsonl_rows
 
 
@@ -47,7 +47,7 @@ class Manifest:
         self.size = self._read.size
         self.name = self._read.name
 
-    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[Listed]:
+    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
         """The stories updated at or after `since`, and those without an update time.
 
         Continues from `resume` if that is a checkpoint of this file, unchanged.  Raises Misuse for a header that lacks
@@ -59,6 +59,6 @@ class Manifest:
         else:
             rows = csv_rows(self._read, self._path.name, start)
         async for row in rows:
-            story = listed(row, self._languages)
+            story = parse_row(row, self._languages)
             if since is None or not isinstance(story, Story) or story.updated_at is None or story.updated_at >= since:
                 yield story

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import xxhash
 
 from neardup.languages import Languages
-from neardup.records import BadRow, Dead, Language, Listed, Story
+from neardup.records import BadRow, Dead, Language, ListedRow, Story
 from neardup.source.rows import Row
 
 MAX_ID = 2**63 - 1
@@ -26,7 +26,7 @@ class _BadValue(ValueError):
         self.reason = reason
 
 
-def listed(row: Row, languages: Languages) -> Listed:
+def parse_row(row: Row, languages: Languages) -> ListedRow:
     """The story that a row describes, in one of these languages; a BadRow if it describes none."""
     try:
         if row.error:

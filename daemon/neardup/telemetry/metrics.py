@@ -99,7 +99,7 @@ def _quantile(upto: Sequence[float], share: float) -> float:
     return float(f"{low * (high / low) ** ((wanted - below) / (upto[n] - below)):.3g}")
 
 
-def show(languages: Iterable[Language]) -> None:
+def create_series(languages: Iterable[Language]) -> None:
     """Show the counters of these languages at zero: Prometheus sees no increase in a counter's first value."""
     for language in languages:
         for reason in ("", FEW_SHINGLES):
@@ -115,7 +115,7 @@ def show(languages: Iterable[Language]) -> None:
             FLAGS.labels(language, kind)
 
 
-show(LANGUAGES)
+create_series(LANGUAGES)
 for _command in ("backfill", "daily", "sweep", "retry"):
     RUN_FAILURES.labels(_command)
 for _what in ("index", "start"):

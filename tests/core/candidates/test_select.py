@@ -16,7 +16,7 @@ from neardup.core.candidates.select import Nominee, merge_found, nominate, worth
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import hamming, hash_rows
 from neardup.languages import LANGUAGES
-from neardup.records import Banded, Language
+from neardup.records import BandedFingerprint, Language
 
 from tests.support.languages import HINDI, MARATHI, NAMES, NUMBER_OF, TAMIL
 
@@ -31,7 +31,9 @@ signatures = st.one_of(
     st.sets(st.integers(0, ROWS - 1), max_size=ROWS).map(lambda rows: bytes(n in rows for n in range(ROWS))),
 )
 two_languages = st.sampled_from([HINDI, MARATHI])
-populations = st.dictionaries(ids, st.builds(Banded, two_languages, hashes, signatures), min_size=1, max_size=20)
+populations = st.dictionaries(
+    ids, st.builds(BandedFingerprint, two_languages, hashes, signatures), min_size=1, max_size=20
+)
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,17 @@ thresholds = st.fixed_dictionaries(
 )
 
 
-def bits_between(a: Banded, b: Banded) -> int:
+def bits_between(a: BandedFingerprint, b: BandedFingerprint) -> int:
     return (int.from_bytes(a.simhash) ^ int.from_bytes(b.simhash)).bit_count()
 
 
-def rows_of(a: Banded, b: Banded) -> int:
+def rows_of(a: BandedFingerprint, b: BandedFingerprint) -> int:
     if a.signature is None or b.signature is None:
         return 0
     return sum(x == y for x, y in zip(a.signature, b.signature, strict=True))
 
 
-def shared_bands(a: Banded, b: Banded, bands: int) -> int:
+def shared_bands(a: BandedFingerprint, b: BandedFingerprint, bands: int) -> int:
     if a.signature is None or b.signature is None:
         return 0
     return sum(a.signature[2 * n : 2 * n + 2] == b.signature[2 * n : 2 * n + 2] for n in range(bands))
@@ -86,7 +88,7 @@ class Found:
     numbers: Numbers
 
 
-def held(stories: Mapping[int, Banded]) -> FingerprintArrays:
+def held(stories: Mapping[int, BandedFingerprint]) -> FingerprintArrays:
     """Arrays as from a ledger; the n-th story has the number 10 * n."""
     rows = (
         (10 * n, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
@@ -95,13 +97,13 @@ def held(stories: Mapping[int, Banded]) -> FingerprintArrays:
     return FingerprintArrays.of(rows, NAMES)
 
 
-def lookup_result(stories: Mapping[int, Banded], by_id: set[int], by_number: set[int]) -> Found:
+def lookup_result(stories: Mapping[int, BandedFingerprint], by_id: set[int], by_number: set[int]) -> Found:
     """A lookup that finds some stories by id, some by number, and one number that is no longer in the ledger."""
     numbers = [10 * n for n, story_id in enumerate(stories) if story_id in by_number]
     return Found(by_id, np.array([*numbers, 10 * len(stories)], np.uint32))
 
 
-def are_similar(one: Banded, other: Banded, thresholds: Thresholds) -> bool:
+def are_similar(one: BandedFingerprint, other: BandedFingerprint, thresholds: Thresholds) -> bool:
     shared = shared_bands(one, other, thresholds.bands) >= thresholds.shared_bands
     near = bits_between(one, other) <= thresholds.hamming
     return one.language == other.language and (near or (shared and rows_of(one, other) >= thresholds.agreeing_rows))
@@ -110,8 +112,8 @@ def are_similar(one: Banded, other: Banded, thresholds: Thresholds) -> bool:
 @settings(deadline=None)
 @given(populations, populations, st.integers(1, 3), thresholds, st.data())
 def test_nominees_are_those_of_brute_force_best_first(
-    others: dict[int, Banded],
-    batch: dict[int, Banded],
+    others: dict[int, BandedFingerprint],
+    batch: dict[int, BandedFingerprint],
     twins: int,
     thresholds: dict[Language, Thresholds],
     data: st.DataObject,
@@ -150,16 +152,16 @@ def test_found_ids_and_numbers_are_merged_without_duplicates(results: list[tuple
 
 
 @settings(deadline=None)
-@given(*[st.builds(Banded, two_languages, hashes, signatures)] * 2, thresholds)
+@given(*[st.builds(BandedFingerprint, two_languages, hashes, signatures)] * 2, thresholds)
 def test_stories_worth_comparing_would_nominate_each_other(
-    one: Banded, other: Banded, thresholds: dict[Language, Thresholds]
+    one: BandedFingerprint, other: BandedFingerprint, thresholds: dict[Language, Thresholds]
 ) -> None:
     assert worth_comparing(one, other, thresholds[one.language]) == are_similar(one, other, thresholds[one.language])
 
 
 @pytest.mark.parametrize("found", [Found(set(), np.empty(0, np.uint32)), Found({9}, np.array([9], np.uint32))])
 def test_a_lookup_without_stories_has_no_nominees(found: Found) -> None:
-    lone = Banded(TAMIL, bytes(16), bytes(ROWS))
+    lone = BandedFingerprint(TAMIL, bytes(16), bytes(ROWS))
     wanted = dict.fromkeys(LANGUAGES, Thresholds(3, 32, 2, 10, 50))
     assert nominate([([7], lone)], [found], held({}), wanted) == [Nominee(7, (), 0)], "a deleted story was nominated"
     assert nominate([([7], lone)], [found], held({8: lone}), wanted) == [Nominee(7, (), 0)]

@@ -13,20 +13,20 @@ from neardup.core.candidates.select import nominate
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
-from neardup.records import Banded
+from neardup.records import BandedFingerprint
 
 from tests.core.candidates.test_select import Found, Thresholds, hashes, ids, signatures
 from tests.core.candidates.test_select import held as fingerprint_arrays
 from tests.support.languages import ODIA
 
 UNLIMITED = 10**6
-stories = st.dictionaries(ids, st.builds(Banded, st.just(ODIA), hashes, signatures), max_size=16)
+stories = st.dictionaries(ids, st.builds(BandedFingerprint, st.just(ODIA), hashes, signatures), max_size=16)
 thresholds = st.builds(
     Thresholds, st.integers(0, 7), st.sampled_from([8, 32]), *[st.integers(*n) for n in ((1, 3), (0, 64), (1, 6))]
 )
 
 
-def fingerprints(stories: dict[int, Banded]) -> LanguageFingerprints:
+def fingerprints(stories: dict[int, BandedFingerprint]) -> LanguageFingerprints:
     return LanguageFingerprints(
         np.array(list(stories), np.int64),
         hash_rows([banded.simhash for banded in stories.values()]),
@@ -35,7 +35,7 @@ def fingerprints(stories: dict[int, Banded]) -> LanguageFingerprints:
     )
 
 
-def one_by_one(stories: dict[int, Banded], thresholds: Thresholds) -> tuple[set[tuple[int, int]], int]:
+def one_by_one(stories: dict[int, BandedFingerprint], thresholds: Thresholds) -> tuple[set[tuple[int, int]], int]:
     """The pairs that lookups nominate, of each story and those before it, and how many are left out."""
     pairs: set[tuple[int, int]] = set()
     left_out = 0
@@ -51,7 +51,7 @@ def one_by_one(stories: dict[int, Banded], thresholds: Thresholds) -> tuple[set[
 @settings(deadline=None)
 @given(stories, thresholds, st.sampled_from([1, 5, top_k.MIN_UNSORTED]))
 def test_the_shortlist_is_what_lookups_would_have_nominated(
-    stories: dict[int, Banded], thresholds: Thresholds, sort_at: int
+    stories: dict[int, BandedFingerprint], thresholds: Thresholds, sort_at: int
 ) -> None:
     shortlist = Shortlist(fingerprints(stories), thresholds.max_matches)
     with patch.object(top_k, "MIN_UNSORTED", sort_at):
@@ -67,7 +67,7 @@ def test_the_shortlist_is_what_lookups_would_have_nominated(
 
 @settings(deadline=None)
 @given(stories, thresholds)
-def test_a_pair_added_again_changes_nothing(stories: dict[int, Banded], thresholds: Thresholds) -> None:
+def test_a_pair_added_again_changes_nothing(stories: dict[int, BandedFingerprint], thresholds: Thresholds) -> None:
     once, twice = (Shortlist(fingerprints(stories), UNLIMITED) for _ in range(2))
     banding = Banding(thresholds.hamming, thresholds.bands, thresholds.shared_bands)
     for chunk in nominated_pairs(fingerprints(stories), banding, thresholds.agreeing_rows):
@@ -77,7 +77,7 @@ def test_a_pair_added_again_changes_nothing(stories: dict[int, Banded], threshol
 
 
 def test_pairs_excluded_from_a_truncated_bucket_are_found_by_signature() -> None:
-    near = {n: Banded(ODIA, bytes(16), bytes([n % 2]) * 2 + bytes(ROWS - 2)) for n in range(9)}
+    near = {n: BandedFingerprint(ODIA, bytes(16), bytes([n % 2]) * 2 + bytes(ROWS - 2)) for n in range(9)}
     banding = Banding(hamming=3, max_bucket=5)
     found = {
         (i, j)
@@ -89,7 +89,7 @@ def test_pairs_excluded_from_a_truncated_bucket_are_found_by_signature() -> None
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_lowest_ids_win_among_equals(most: int) -> None:
-    equal = dict.fromkeys([50, 40, 30, 20, 60], Banded(ODIA, bytes(16), bytes(ROWS)))
+    equal = dict.fromkeys([50, 40, 30, 20, 60], BandedFingerprint(ODIA, bytes(16), bytes(ROWS)))
     shortlist = Shortlist(fingerprints(equal), most)
     for chunk in nominated_pairs(fingerprints(equal), Banding(), 10):
         shortlist.add(chunk.left, chunk.right)

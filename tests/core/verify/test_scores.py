@@ -13,7 +13,7 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.scores import NEAR_MISS, assess, measure, shingled
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR, kind_of, kinds
-from neardup.records import Candidate, Kind, Language, Side, Signals
+from neardup.records import Candidate, Kind, Language, PairedStory, Signals
 
 from tests.support.languages import ODIA, SAMPLED, TEXTS
 
@@ -89,9 +89,9 @@ def test_pair_gets_the_first_kind_that_holds(found: Signals, hamming: int, jacca
     assert kind_of(found, Thresholds(hamming, jaccard, containment)) == want
 
 
-def side(story_id: int, words: list[bytes]) -> Side:
+def side(story_id: int, words: list[bytes]) -> PairedStory:
     made = fingerprint(words)
-    return Side(story_id, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+    return PairedStory(story_id, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
 
 
 def text(seed: str, n: int = 200) -> list[bytes]:

@@ -19,7 +19,7 @@ from neardup.config import Content, load
 from neardup.core.page import Page, fingerprint_page, shingle_story, text_of
 from neardup.core.text.html import Extraction
 from neardup.errors import Gone, NeardupError
-from neardup.ledger.dead_letters import Choice
+from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.pages import s3
 from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.reader_pool import RecordInFlight
@@ -138,11 +138,11 @@ class Bed:
         """What law 8 compares."""
         return state(Neardup(self.folder, {}))
 
-    async def once(self, command: str, dead_letters: Choice | None = None) -> RunSummary:
+    async def once(self, command: str, dead_letters: DeadLetterFilter | None = None) -> RunSummary:
         async with open_app(load(self.folder / "config.toml")) as app:
             return await run_once(app, command, asyncio.Event(), dead_letters=dead_letters)
 
-    def run(self, command: str, dead_letters: Choice | None = None) -> RunSummary:
+    def run(self, command: str, dead_letters: DeadLetterFilter | None = None) -> RunSummary:
         return asyncio.run(self.once(command, dead_letters))
 
 

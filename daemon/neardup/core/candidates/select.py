@@ -11,7 +11,7 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.screen import alike, alike_across, alike_inside
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.records import Banded, Language
+from neardup.records import BandedFingerprint, Language
 
 T = TypeVar("T", bound=np.generic)
 Indices = npt.NDArray[np.int64]
@@ -53,7 +53,8 @@ class Nominee:
     capped: int
 
 
-StoryGroup = tuple[Sequence[int], Banded]  # the ids of stories with equal fingerprints, and these fingerprints
+# The ids of stories with equal fingerprints, and these fingerprints.
+StoryGroup = tuple[Sequence[int], BandedFingerprint]
 
 
 def nominate(
@@ -110,14 +111,14 @@ def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:
     ).tolist()
 
 
-def arrays_of(bandeds: Sequence[Banded], names: Mapping[int, Language]) -> FingerprintArrays:
+def arrays_of(bandeds: Sequence[BandedFingerprint], names: Mapping[int, Language]) -> FingerprintArrays:
     """Arrays of fingerprints without story numbers and ids; `names` maps numbers to languages."""
     number_of = {name: number for number, name in names.items()}
     rows = ((0, 0, number_of[one.language], one.simhash, one.signature) for one in bandeds)
     return FingerprintArrays.of(rows, names)
 
 
-def worth_comparing(one: Banded, other: Banded, thresholds: NominationThresholds) -> bool:
+def worth_comparing(one: BandedFingerprint, other: BandedFingerprint, thresholds: NominationThresholds) -> bool:
     """Whether two stories would nominate each other if a lookup found them, whatever bands they share."""
     names = dict(enumerate({one.language, other.language}))
     return len(alike_inside(arrays_of([one, other], names), _threshold_table({one.language: thresholds}, names))[0]) > 0

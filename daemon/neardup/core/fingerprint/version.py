@@ -70,7 +70,7 @@ def difference(recorded: str, current: str, held: Collection[str]) -> str | None
     return None
 
 
-def unpinned() -> list[str]:
+def changed_since_pinned() -> list[str]:
     """The shipped languages whose digests are not the pinned ones; only ALGORITHM if that of the algorithm is not."""
     if algorithm() != PINNED_ALGORITHM:
         return ["ALGORITHM"]

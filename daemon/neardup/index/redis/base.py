@@ -24,15 +24,16 @@ import numpy as np
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
 from neardup.index.bulk import Spool, spool_page, spooled_columns
+from neardup.index.packed_buckets import LookupRequest
 from neardup.index.positions import earliest, refuse_gap, with_other_settings
 from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
-from neardup.index.redis.client import translated
+from neardup.index.redis.client import translate_errors
 from neardup.index.redis.commands import KEYS_PER_COMMAND, Command, batches
 from neardup.index.redis.fill_guard import FillGuard
 from neardup.index.redis.keys import PackedKeys, delete_index_keys, index_key_pattern
 from neardup.index.redis.scripts import APPEND_EACH
 from neardup.index.redis.settings import SETTINGS, changed_options, record_added_languages
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 PROBES_PER_READ = 256
 
@@ -41,11 +42,11 @@ class RedisIndex(ABC):
     """The `Index` in a Redis or a Redis cluster, with its optional protocols; each layout is a subclass.
 
     `names` are the names of languages in keys, `settings` those that decide which buckets a story falls into.  With
-    `blocks`, SimHashes have packed buckets too.  `append_each` is the script that appends to packed buckets.
+    `packs_simhashes`, SimHashes have packed buckets too.  `append_script` is the script that appends to packed buckets.
     """
 
-    blocks: bool
-    append_each = APPEND_EACH
+    packs_simhashes: bool
+    append_script = APPEND_EACH
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class RedisIndex(ABC):
         changed = changed_options(recorded, self._settings)
         return with_other_settings(IndexPosition(ledger, version, earliest(replies[len(facts) :])), changed)
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+    async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         """The last change applied, and the result of each probe's packed buckets.
 
         The probes are read in batches on separate connections, so that Redis reads one while the candidates of
@@ -110,7 +111,7 @@ class RedisIndex(ABC):
         parts = await asyncio.gather(*map(self._look_up, batches(probes, PROBES_PER_READ) if probes else [()]))
         return earliest([applied for applied, _ in parts]), [result for _, results in parts for result in results]
 
-    async def _look_up(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+    async def _look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         bits = self._bits
         # in a thread, because the event loop also feeds the reader processes
         requests, mgets = await asyncio.to_thread(self._requests_and_mgets, probes)
@@ -122,30 +123,27 @@ class RedisIndex(ABC):
         if self._bits != bits:  # this lookup is the first, or the index was rebuilt with other widths
             return await self._look_up(probes)
         values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
-        after = replies
-        applied = earliest([*before, *after])
+        applied = earliest([*before, *replies])  # what is left are the positions after the buckets
         results = chain.from_iterable(await asyncio.to_thread(list, map(self._results, requests, values)))
         positions = chain.from_iterable(packed_buckets.positions_by_language(probes).values())
         by_position = dict(zip(positions, results, strict=True))
         return applied, [by_position[n] for n in range(len(probes))]
 
     def _requests_and_mgets(
-        self, probes: Sequence[Banded]
-    ) -> tuple[list[packed_buckets.LookupRequest], list[list[Command]]]:
+        self, probes: Sequence[BandedFingerprint]
+    ) -> tuple[list[LookupRequest], list[list[Command]]]:
         """For each language among the probes its request, and the commands that read the requested buckets."""
         positions = packed_buckets.positions_by_language(probes)
         requests = [self._request(language, [probes[n] for n in each]) for language, each in positions.items()]
-        return requests, [
-            [("MGET", *keys) for keys in batches(self._keys[request.language].of(request.buckets))]
-            for request in requests
-        ]
+        keys_of = [self._keys[request.language].of(request.buckets) for request in requests]
+        return requests, [[("MGET", *part) for part in batches(keys)] for keys in keys_of]
 
-    def _request(self, language: Language, stories: Sequence[Banded]) -> packed_buckets.LookupRequest:
+    def _request(self, language: Language, stories: Sequence[BandedFingerprint]) -> LookupRequest:
         return packed_buckets.lookup_request(
-            language, stories, self._bandings[language], self._bits[language], blocks=self.blocks
+            language, stories, self._bandings[language], self._bits[language], blocks=self.packs_simhashes
         )
 
-    def _results(self, request: packed_buckets.LookupRequest, values: list[bytes | None]) -> list[LookupResult]:
+    def _results(self, request: LookupRequest, values: list[bytes | None]) -> list[LookupResult]:
         banding = self._bandings[request.language]
         max_bytes = packed_buckets.NUMBER_BYTES * banding.max_bucket
         lengths = [0 if value is None else len(value) for value in values]
@@ -156,7 +154,7 @@ class RedisIndex(ABC):
         """Apply changes and set the position, in one MULTI, or on a cluster in one MULTI per language."""
         await self._read_bits()
         for languages, key in zip(self._parts, self._applied, strict=True):
-            async with translated(), self._client.pipeline(transaction=True) as pipe:
+            async with translate_errors(), self._client.pipeline(transaction=True) as pipe:
                 count_keys = self._guard.keys(languages)
                 await pipe.watch(key, *count_keys)
                 reply = await pipe.get(key)
@@ -176,10 +174,10 @@ class RedisIndex(ABC):
     def _append_commands(self, changes: Sequence[Change], language: Language) -> Iterator[Command]:
         """The commands that apply these changes to the packed buckets of a language."""
         banding, bits = self._bandings[language], self._bits[language]
-        additions = packed_buckets.additions(language, changes, banding, bits, blocks=self.blocks)
+        additions = packed_buckets.additions(language, changes, banding, bits, blocks=self.packs_simhashes)
         for chunk in additions.chunks(KEYS_PER_COMMAND):
             keys = self._keys[language].of(chunk.buckets)
-            yield ("EVAL", self.append_each, len(keys), *keys, chunk.counts.astype(">u4").tobytes(), chunk.numbers)
+            yield ("EVAL", self.append_script, len(keys), *keys, chunk.counts.astype(">u4").tobytes(), chunk.numbers)
 
     async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index; each bucket is written whole.  Raises Transient if Redis loses data meanwhile."""
@@ -187,8 +185,8 @@ class RedisIndex(ABC):
         await self._read_bits()
         spool = Spool(scratch)
         async for page in pages:
-            await self._take(spool, page)
-        for column in spooled_columns(spool, self._bandings, blocks=self.blocks):
+            await self._write_page(spool, page)
+        for column in spooled_columns(spool, self._bandings, blocks=self.packs_simhashes):
             buckets = column.buckets(spool)
             while chunk := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
                 keys = self._keys[column.language].of(np.array([bucket for bucket, _ in chunk]))
@@ -197,9 +195,9 @@ class RedisIndex(ABC):
             yield column.stories
         await self._write_rest(spool)
 
-    async def _take(self, spool: Spool, page: FingerprintArrays) -> None:
+    async def _write_page(self, spool: Spool, page: FingerprintArrays) -> None:
         """Spool a page of stories during a build."""
-        await asyncio.to_thread(spool_page, spool, page, self._bandings, self._bits, blocks=self.blocks)
+        await asyncio.to_thread(spool_page, spool, page, self._bandings, self._bits, blocks=self.packs_simhashes)
 
     @abstractmethod
     async def _write_rest(self, spool: Spool) -> None:
@@ -212,7 +210,7 @@ class RedisIndex(ABC):
         interrupted is started again.
         """
         self._guard.reset()
-        async with translated(seconds=None):  # the time depends on the number of keys
+        async with translate_errors(seconds=None):  # the time depends on the number of keys
             for key in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
                 await self._client.delete(key)
             await delete_index_keys(self._client, self._index_key)
@@ -224,7 +222,7 @@ class RedisIndex(ABC):
         applied_keys = dict(zip(self._names, self._applied, strict=True)) if len(self._parts) > 1 else {}
         await record_added_languages(self._send, self._settings, applied_keys, self._bits_of, version)
 
-    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
+    async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         """The number of members of each packed bucket that a story of the sample falls into."""
         await self._read_bits()
         records: list[Bucket] = []
@@ -253,5 +251,5 @@ class RedisIndex(ABC):
         pipe = self._client.pipeline(transaction=False)
         for command in commands:
             pipe.execute_command(*command)  # on a cluster redis-py disables its methods for some commands
-        async with translated():
+        async with translate_errors():
             return list(await pipe.execute())

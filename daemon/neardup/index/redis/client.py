@@ -26,7 +26,7 @@ async def connect(url: str) -> tuple[Any, bool]:
     """A client for redis://, rediss:// or unix://, and whether it connects to a cluster.
 
     Raises Transient if Redis does not answer, Misuse for a malformed URL, Fatal for a refused login or a server that
-    may evict keys.  Wrap every call of the client in `translated`: to it, a login that is refused later is
+    may evict keys.  Wrap every call of the client in `translate_errors`: to it, a login that is refused later is
     Transient, because most likely the password is being changed, and a run of several hours should survive that.
     """
     no_retries = Retry(NoBackoff(), 0)  # neardup.retry alone decides what is retried, and for how long
@@ -40,7 +40,7 @@ async def connect(url: str) -> tuple[Any, bool]:
     pool = client.connection_pool
     pool.connection_class = _packed_by_hiredis(pool.connection_class)
     try:
-        async with translated(login=Fatal):
+        async with translate_errors(login=Fatal):
             info = await client.info("memory")
             cluster = bool((await client.info("cluster")).get("cluster_enabled"))
             if info.get("maxmemory_policy", "noeviction") != "noeviction":
@@ -72,7 +72,7 @@ def _packed_by_hiredis(connection: type) -> type:
 
 
 @asynccontextmanager
-async def translated(
+async def translate_errors(
     seconds: float | None = TIMEOUT_SECONDS, login: Callable[[str], NeardupError] = LOGIN_REFUSED
 ) -> AsyncIterator[None]:
     """Translate the errors of redis-py: Transient for what passes by itself, Fatal for what has to be repaired.

@@ -25,8 +25,8 @@ from neardup.records import Change, Language
 class Compact(RedisIndex):
     """The `Index` in the compact layout; opened by `open_redis`."""
 
-    blocks = True
-    append_each = APPEND_EACH + TRIM_EACH
+    packs_simhashes = True
+    append_script = APPEND_EACH + TRIM_EACH
 
     def __init__(self, client: Any, bandings: Bandings, codes: Codes, *, cluster: bool) -> None:
         settings = {

@@ -23,10 +23,10 @@ from neardup.index.bulk import Spool
 from neardup.index.positions import earliest, setting_record
 from neardup.index.protocol import Bandings, Bucket, BucketKind, Codes, LookupResult
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.client import translated
+from neardup.index.redis.client import translate_errors
 from neardup.index.redis.commands import KEYS_PER_COMMAND, Command, batches
 from neardup.index.redis.scripts import MOVE_EACH, SINTER_EACH
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 INTSET_ENTRIES = 1_000_000
 SIMHASHES = "simhashes"  # their group of columns in the spool
@@ -36,7 +36,7 @@ STORIES_PER_COMMAND = KEYS_PER_COMMAND // BANDS
 class Documented(RedisIndex):
     """The `Index` in the documented layout; opened by `open_redis`."""
 
-    blocks = False
+    packs_simhashes = False
 
     def __init__(self, client: Any, bandings: Bandings, codes: Codes, *, cluster: bool) -> None:
         settings = {"bands": setting_record(bandings, lambda banding: banding.bands)}
@@ -49,7 +49,7 @@ class Documented(RedisIndex):
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
         return dict.fromkeys(self._bandings, BAND_BITS)
 
-    async def lookup(self, probes: Sequence[Banded]) -> tuple[int | None, list[LookupResult]]:
+    async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         """As `Index`: SimHashes give the ids of a result, signatures its numbers."""
         chunks = [
             (self._bandings[language], chunk)
@@ -71,7 +71,7 @@ class Documented(RedisIndex):
                     result.capped[_intersection(probes[chunk[nth]], groups(banding.hamming)[group])] = len(ids)
         return earliest([applied, *replies[:parts], *replies[-parts:]]), results
 
-    def _sinter(self, banding: Banding, probes: Sequence[Banded]) -> Command:
+    def _sinter(self, banding: Banding, probes: Sequence[BandedFingerprint]) -> Command:
         keys = [key for probe in probes for key in self._band_keys(probe)]
         return ("EVAL", SINTER_EACH, len(keys), *keys, *map(len, groups(banding.hamming)))
 
@@ -96,8 +96,8 @@ class Documented(RedisIndex):
             yield from (("HSET", key, *chain.from_iterable(chunk)) for chunk in batches(present))
             yield from self._append_commands(changes, language)
 
-    async def _take(self, spool: Spool, page: FingerprintArrays) -> None:
-        await super()._take(spool, page)
+    async def _write_page(self, spool: Spool, page: FingerprintArrays) -> None:
+        await super()._write_page(spool, page)
         for language, stories in page.by_language():
             spool.put(language, SIMHASHES, stories.ids, stories.simhashes.view(">u2").astype(np.uint16))
             digits = [simhash.tobytes().hex() for simhash in stories.simhashes]
@@ -119,7 +119,7 @@ class Documented(RedisIndex):
         replies = await self._send([("HLEN", self._hashes(language)) for language in self._bandings])
         return {language: n for language, n in zip(self._bandings, replies, strict=True) if n}
 
-    async def bucket_sizes(self, sample: Sequence[Banded]) -> dict[Bucket, int]:
+    async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         """The number of members of each bucket, of SimHashes and signatures, that a story of the sample falls into."""
         keys = {
             _intersection(probe, range(band, band + 1)): key
@@ -132,7 +132,7 @@ class Documented(RedisIndex):
 
     async def problem(self) -> str | None:
         """A setting by which Redis would take several times the memory, or None."""
-        async with translated():
+        async with translate_errors():
             try:
                 config = await self._client.config_get("set-max-intset-entries")
             except exceptions.NoPermissionError:
@@ -145,7 +145,7 @@ class Documented(RedisIndex):
             f"redis-cli CONFIG SET set-max-intset-entries {INTSET_ENTRIES}, and in redis.conf"
         )
 
-    def _band_keys(self, banded: Banded) -> list[str]:
+    def _band_keys(self, banded: BandedFingerprint) -> list[str]:
         name = self._names[banded.language]
         return [f"{name}:{band}:{value}" for band, value in enumerate(band_values(banded.simhash))]
 
@@ -153,6 +153,6 @@ class Documented(RedisIndex):
         return f"simhashes:{self._names[language]}"
 
 
-def _intersection(banded: Banded, bands: range) -> Bucket:
+def _intersection(banded: BandedFingerprint, bands: range) -> Bucket:
     values = band_values(banded.simhash)
     return Bucket(BucketKind.SIMHASH, banded.language, bands[0], tuple(int(values[band], 16) for band in bands))

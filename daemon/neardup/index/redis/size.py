@@ -21,15 +21,15 @@ from neardup.index.spread import Spread, even_spread, signature_spread, simhash_
 Sizes = npt.NDArray[np.int64]
 BucketBytes = Callable[[Sizes], Sizes]  # the members of each bucket -> its bytes
 
-ENTRY = 32  # pointers to key, value and next entry, in the size class of 32
-OBJECT = 16
-SLOT = 8
+ENTRY_BYTES = 32  # pointers to key, value and next entry, in the size class of 32
+OBJECT_BYTES = 16
+SLOT_BYTES = 8
 FEWEST_SLOTS = 4
 INTSET_HEADER = 8
-EMBEDDED, EMBEDDED_HEADER = 44, OBJECT + 4  # the longest string inside its object, and the bytes around it
+EMBEDDED, EMBEDDED_HEADER = 44, OBJECT_BYTES + 4  # the longest string inside its object, and the bytes around it
 HASH_DIGITS = 32  # of a SimHash
 VALUE_DIGITS = len(":FFFF")
-EMPTY = 1_000_000  # bytes of an empty Redis
+EMPTY_BYTES = 1_000_000  # bytes of an empty Redis
 MOST_MEMBERS = 1 << 24
 MAX_PREALLOCATION = 1 << 20  # a string that grows gets as much spare room as it is long, but no more than this
 
@@ -43,31 +43,31 @@ def size_class(sizes: npt.ArrayLike) -> Sizes:
     return np.where(requested <= 8, 8, -(-requested // spacing) * spacing)
 
 
-def sds(lengths: npt.ArrayLike) -> Sizes:
+def string_bytes(lengths: npt.ArrayLike) -> Sizes:
     """The bytes of a string of each length, allocated separately and without spare room."""
     length = np.asarray(lengths, np.int64)
     header = np.select([length < 32, length < 256, length < 65536], [1, 3, 5], 9)
     return size_class(header + length + 1)
 
 
-def slots(keys: float) -> int:
+def hash_table_bytes(keys: float) -> int:
     """The bytes of the slots of a hash table with so many keys; their number is a power of two."""
-    return SLOT * max(FEWEST_SLOTS, 1 << max(0, int(np.ceil(keys)) - 1).bit_length()) if keys else 0
+    return SLOT_BYTES * max(FEWEST_SLOTS, 1 << max(0, int(np.ceil(keys)) - 1).bit_length()) if keys else 0
 
 
-def packed(members: Sizes) -> Sizes:
+def packed_bytes(members: Sizes) -> Sizes:
     """The bytes of packed buckets that were written whole."""
     length = NUMBER_BYTES * members
-    whole = np.where(length <= EMBEDDED, size_class(EMBEDDED_HEADER + length), OBJECT + sds(length))
+    whole = np.where(length <= EMBEDDED, size_class(EMBEDDED_HEADER + length), OBJECT_BYTES + string_bytes(length))
     return np.where(members > 0, whole, 0)
 
 
-def trimmed(members: Sizes) -> Sizes:
+def trimmed_bytes(members: Sizes) -> Sizes:
     """The bytes of packed buckets that were appended to and then copied to their exact size."""
-    return np.where(members > 0, OBJECT + sds(NUMBER_BYTES * members), 0)
+    return np.where(members > 0, OBJECT_BYTES + string_bytes(NUMBER_BYTES * members), 0)
 
 
-def appended(members: Sizes) -> Sizes:
+def appended_bytes(members: Sizes) -> Sizes:
     """The bytes of packed buckets that grew number by number: a full one gets spare room (see MAX_PREALLOCATION)."""
     capacities, sizes = _growth()
     return np.where(members > 0, sizes[np.searchsorted(capacities, members)], 0)
@@ -83,7 +83,7 @@ def _growth() -> tuple[Sizes, Sizes]:
         header = 3 if requested < 256 else 5 if requested < 65536 else 9
         size = int(size_class(requested + header + 1))
         capacities.append((size - header - 1) // NUMBER_BYTES)
-        sizes.append(OBJECT + size)
+        sizes.append(OBJECT_BYTES + size)
     return np.array(capacities), np.array(sizes)
 
 
@@ -95,18 +95,20 @@ def documented_tiers(shape: LanguageShape, *, grown: bool) -> dict[str, TierSize
     band_bytes = keys * _key_bytes(len(shape.language) + len(":0") + VALUE_DIGITS)
     band_bytes += simhashes.expected(shape.stories, intset)
     id_digits = len(str(shape.highest_id))
-    hash_bytes = shape.stories * (ENTRY + int(sds(id_digits)) + int(sds(HASH_DIGITS))) + slots(shape.stories)
+    hash_bytes = shape.stories * (
+        ENTRY_BYTES + int(string_bytes(id_digits)) + int(string_bytes(HASH_DIGITS))
+    ) + hash_table_bytes(shape.stories)
     hash_key = _key_bytes(len(f"simhashes:{shape.language}"))
-    near = TierSize(band_bytes + hash_bytes + OBJECT + hash_key, keys + 1)
+    near = TierSize(band_bytes + hash_bytes + OBJECT_BYTES + hash_key, keys + 1)
     signatures = signature_spread(shape.signature_skew, shape.banding.bands, BAND_BITS)
-    bucket_bytes = appended if grown else packed
+    bucket_bytes = appended_bytes if grown else packed_bytes
     similar = _signature_tier(f"sketch:{shape.language}:", shape.stories * shape.signed, signatures, bucket_bytes)
     return {"near": near, "similar": similar}
 
 
 def compact_tiers(shape: LanguageShape, *, grown: bool) -> dict[str, TierSize]:
     """The tiers of a language in the compact layout."""
-    bucket_bytes = trimmed if grown else packed
+    bucket_bytes = trimmed_bytes if grown else packed_bytes
     blocks = even_spread(shape.banding.hamming + SHARED_BLOCKS, shape.value_bits)
     near = _tier(blocks, shape.stories, _key_bytes(len("hi:n0") + VALUE_DIGITS), bucket_bytes)
     signatures = signature_spread(shape.signature_skew, shape.banding.bands, shape.value_bits)
@@ -132,7 +134,7 @@ PROJECTIONS: Mapping[str, SizeProjection] = {"documented": project_documented, "
 def total(languages: Iterable[Mapping[str, TierSize]]) -> float:
     """The bytes of all tiers of all languages, with the table of keys and an empty Redis."""
     tiers = [tier for by_tier in languages for tier in by_tier.values()]
-    return EMPTY + sum(tier.bytes for tier in tiers) + slots(sum(tier.keys for tier in tiers))
+    return EMPTY_BYTES + sum(tier.bytes for tier in tiers) + hash_table_bytes(sum(tier.keys for tier in tiers))
 
 
 def _signature_tier(prefix: str, stories: float, spread: Spread, bucket_bytes: BucketBytes) -> TierSize:
@@ -149,12 +151,12 @@ def _tier(spread: Spread, stories: float, key_bytes: float, bucket_bytes: Bucket
 
 def _key_bytes(length: int) -> int:
     """The bytes of a key of this length, with its entry in the table of keys."""
-    return ENTRY + int(sds(length))
+    return ENTRY_BYTES + int(string_bytes(length))
 
 
 def _intset(members: Sizes, width: int) -> Sizes:
     """The bytes of sets of ids, each of `width` bytes."""
-    return np.where(members > 0, OBJECT + size_class(INTSET_HEADER + width * members), 0)
+    return np.where(members > 0, OBJECT_BYTES + size_class(INTSET_HEADER + width * members), 0)
 
 
 def _id_width(highest_id: int) -> int:

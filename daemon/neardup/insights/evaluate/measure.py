@@ -26,7 +26,7 @@ from neardup.insights.evaluate.tally import Pair, Scored
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.ledger import fingerprint_arrays, stories
 from neardup.pipeline.progress import Watch
-from neardup.records import Banded, Kind, Language
+from neardup.records import BandedFingerprint, Kind, Language
 
 MAX_MATCHES = 200  # at least, so that the copies of one story do not displace each other
 CACHED_TEXTS = 2000
@@ -131,12 +131,12 @@ def _pairs(db: sqlite3.Connection) -> list[Pair]:
     return [Pair(a, b, kind, *alike) for a, b, kind, *alike in rows]
 
 
-def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, Banded]:
+def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, BandedFingerprint]:
     places = [place for place, story in enumerate(corpus.stories) if story.edit is None]
     return stories.fingerprints(db, places)
 
 
-async def _look_up(app: App, originals: dict[int, Banded], corpus: Corpus) -> list[Lookup]:
+async def _look_up(app: App, originals: dict[int, BandedFingerprint], corpus: Corpus) -> list[Lookup]:
     """Look up each original among all the stories."""
     lookups = []
     step = app.config.run.batch

@@ -9,7 +9,7 @@ from pathlib import Path
 from neardup.insights.charts.page import Table
 from neardup.insights.evaluate.figures import ALL, Facts, share
 from neardup.insights.evaluate.tables import decimal, interval
-from neardup.ledger import read, translated, verdicts
+from neardup.ledger import read, translate_errors, verdicts
 from neardup.records import Verdict
 
 
@@ -17,13 +17,13 @@ def precision_on_record(path: Path) -> list[Facts]:
     """Return `precision_by_verdicts` of a ledger; empty if there is no ledger yet.  Raises as `read` does."""
     if not path.exists():
         return []
-    with closing(read(path)) as db, translated(path):
+    with closing(read(path)) as db, translate_errors(path):
         return precision_by_verdicts(db)
 
 
 def precision_by_verdicts(db: sqlite3.Connection) -> list[Facts]:
     """Precision by language and kind, with its interval and the number of each verdict; the last row is the total."""
-    rows = [dict(row) for row in verdicts.precision(db)]
+    rows = [dict(row) for row in verdicts.verdict_counts(db)]
     if not rows:
         return []
     total = {name: sum(row[name] for row in rows) for name in ("judged", *Verdict)}

@@ -71,7 +71,7 @@ def _project_language(corpus: Corpus, language: Language, listed: int) -> dict[s
         "stories": stories,
         **tiers,
         "ledger_bytes": ledger_bytes(stories, profile.signed, profile.row),
-        "skew": {"signatures": profile.sketch_skew, "simhashes": profile.hash_skew},
+        "skew": {"signatures": profile.signature_skew, "simhashes": profile.simhash_skew},
         "fullest_bucket": profile.fullest * stories,
         "lookup": {
             layout: {tier: asdict(reads) for tier, reads in reads_per_lookup(corpus, language, layout, stories).items()}

@@ -28,15 +28,15 @@ SIGNIFICANT = 4  # stories or pairs of a sample that share a band, for it not to
 class Profile:
     """The average story of a language.
 
-    `sketch_skew` and `hash_skew` say how much more often than the uniform 2 ** -16 two unrelated stories share a band
-    of their signatures and of their SimHashes.  `two_bands` is the share of pairs that share at least two bands of
+    `signature_skew` and `simhash_skew` say how much more often than the uniform 2 ** -16 two unrelated stories share a
+    band of their signatures and of their SimHashes.  `two_bands` is the share of pairs that share at least two bands of
     their signatures.  `fullest` is the share of the stories in the largest bucket, 0 if unknown.  `signed` is the
     share of stories with a signature, `readable` the share that can be fingerprinted, and `row` the average row of the
     ledger.
     """
 
-    sketch_skew: float
-    hash_skew: float
+    signature_skew: float
+    simhash_skew: float
     two_bands: float
     fullest: float = 0.0
     signed: float = 1.0
@@ -86,9 +86,11 @@ def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
     unrelated = _unrelated(signatures[:MOST], simhashes[:MOST])
     if len(unrelated) < FEW:
         return common
-    sketch_skew, hash_skew, two_bands = _skews(signatures[unrelated], simhashes[unrelated])
+    signature_skew, simhash_skew, two_bands = _skews(signatures[unrelated], simhashes[unrelated])
     fullest = _fullest(signatures)
-    return replace(common, sketch_skew=sketch_skew, hash_skew=hash_skew, two_bands=two_bands, fullest=fullest)
+    return replace(
+        common, signature_skew=signature_skew, simhash_skew=simhash_skew, two_bands=two_bands, fullest=fullest
+    )
 
 
 def _average_row(stories: Sequence[Fingerprinted]) -> StoryRow:

@@ -55,8 +55,8 @@ def index_size(corpus: Corpus, backend: str, *, grown: bool = True) -> IndexSize
             stories,
             signed=corpus.profiles[language].signed,
             highest_id=corpus.profiles[language].row.highest_id,
-            signature_skew=corpus.profiles[language].sketch_skew,
-            simhash_skew=corpus.profiles[language].hash_skew,
+            signature_skew=corpus.profiles[language].signature_skew,
+            simhash_skew=corpus.profiles[language].simhash_skew,
             banding=corpus.banding(language),
             value_bits=bits[language],
         )
@@ -114,8 +114,8 @@ def reads_per_lookup(corpus: Corpus, language: Language, layout: str, stories: f
     profile, banding = corpus.profiles[language], corpus.banding(language)
     documented = layout == "documented"
     bits = BAND_BITS if documented else corpus.bits[language]
-    signed, whole = stories * profile.signed, signature_spread(profile.sketch_skew, banding.bands, BAND_BITS)
-    buckets = signature_spread(profile.sketch_skew, banding.bands, bits)
+    signed, whole = stories * profile.signed, signature_spread(profile.signature_skew, banding.bands, BAND_BITS)
+    buckets = signature_spread(profile.signature_skew, banding.bands, bits)
     blocks = even_spread(banding.hamming + SHARED_BLOCKS, bits)
     sharing = profile.two_bands + two_shared(buckets.collisions) - two_shared(whole.collisions)
     return {

@@ -11,7 +11,7 @@ from neardup.config import Config
 from neardup.errors import NeardupError
 from neardup.index.protocol import BucketKind
 from neardup.index.statistics import bucket_sizes
-from neardup.ledger import changes, read, runs, snapshot, translated
+from neardup.ledger import changes, read, runs, snapshot, translate_errors
 from neardup.pipeline.gauges import SAMPLE
 
 BINS = 50  # bins of a score from 0 to 1
@@ -49,7 +49,7 @@ class Facts(NamedTuple):
 
 async def read_facts(config: Config) -> Facts:
     """Read the figures; without buckets if the index does not answer.  Raises Fatal if there is no ledger."""
-    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         buckets = await _buckets(config, db)
         with snapshot(db):
             last = next((run for run in runs.latest(db, RUNS) if run["counts"].get("stages")), None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from neardup.errors import Fatal
 from neardup.languages import Languages
-from neardup.ledger import clusters, flags, read, stories, translated
+from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
 from neardup.moderation.evidence.fragments import align_stories
 from neardup.moderation.evidence.graph import Graph, graph
@@ -69,7 +69,7 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, l
     drawn = None
     flag = None
     if "id" in a.known and "id" in b.known:
-        with closing(read(comparer.ledger)) as db, translated(comparer.ledger):
+        with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
             drawn = cluster_graph(db, pair)

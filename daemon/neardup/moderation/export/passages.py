@@ -10,7 +10,7 @@ import structlog
 
 from neardup.config import Config
 from neardup.errors import Transient
-from neardup.ledger import read, stories, translated
+from neardup.ledger import read, stories, translate_errors
 from neardup.moderation.evidence.fragments import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
@@ -40,7 +40,7 @@ async def copied_passages(
     config: Config, open_pool: OpenReaderPool, pairs: Mapping[int, tuple[int, int]]
 ) -> dict[int, CopiedPassages]:
     """The passages of each flag's pair (A, B) of stories, by flag id; no entry if a text cannot be read."""
-    with closing(read(config.ledger.path)) as db, translated(config.ledger.path):
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         rows = stories.describe(db, {story for pair in pairs.values() for story in pair})
     known = {story: dict(row) for story, row in rows.items()}
     remaining = list(pairs.items())

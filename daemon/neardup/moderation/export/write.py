@@ -10,7 +10,7 @@ from pathlib import Path
 from neardup.config import Config
 from neardup.config.export import Format, Target
 from neardup.languages import Languages
-from neardup.ledger import clusters, flags, read, snapshot, translated
+from neardup.ledger import clusters, flags, read, snapshot, translate_errors
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.columnar import require_parquet, write_parquet
 from neardup.moderation.export.destination import write_to_target
@@ -46,7 +46,7 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
     passages = await _passages(config, open_pool, options.selection) if wants_passages else {}
 
     def write_selected(file: Path) -> list[int]:
-        with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
+        with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
             return write(db, file, options, config.registry, passages)
 
     return await write_to_target(target, config.content, write_selected)
@@ -95,7 +95,7 @@ def write(
 
 async def _passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:
     """The copied passages, if the pairs are few enough to read their texts again."""
-    with closing(read(config.ledger.path)) as db, translated(config.ledger.path), snapshot(db):
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         few = flags.count(db, selection) <= MAX_PAIRS_WITH_PASSAGES
         rows = list(flags.select(db, selection)) if few else []
     return await copied_passages(

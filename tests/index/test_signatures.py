@@ -14,7 +14,7 @@ from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.protocol import BucketKind, IndexPosition
 from neardup.languages import LANGUAGES
-from neardup.records import Banded, Change, Language
+from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.builders import signature_band_values
 from tests.support.index_under_test import Bench
@@ -39,12 +39,12 @@ def unlike(n: int) -> bytes:
 def changes_of(signed: Sequence[tuple[Language, bytes | None]]) -> list[Change]:
     """Inserts of stories 0, 1, ... by changes 1, 2, ... under numbers 100, 101, ...; no two SimHashes are near."""
     return [
-        Change(n + 1, n, None, Banded(language, unlike(n), signature), 100 + n)
+        Change(n + 1, n, None, BandedFingerprint(language, unlike(n), signature), 100 + n)
         for n, (language, signature) in enumerate(signed)
     ]
 
 
-def sharing(log: Sequence[Change], probe: Banded, banding: Banding) -> list[int]:
+def sharing(log: Sequence[Change], probe: BandedFingerprint, banding: Banding) -> list[int]:
     """The numbers of the stories that share enough bands with the probe, by comparing each."""
     wanted = signature_band_values(probe.signature, banding.bands)
     return [
@@ -67,7 +67,7 @@ def test_exactly_the_stories_sharing_enough_bands_are_found(
     bench.clear()
     log = changes_of(signed)
     bench.apply(*log, applied=len(log))
-    probes = [Banded(HINDI, SIMHASH, BASE)]
+    probes = [BandedFingerprint(HINDI, SIMHASH, BASE)]
     probes += [replace(change.new, simhash=SIMHASH) for change in log if change.new]
     for probe, numbers in zip(probes, bench.numbers(*probes), strict=True):
         assert numbers == sharing(log, probe, banding), f"{bands} bands, {shared} shared, {probe.language}"
@@ -96,7 +96,7 @@ def test_replayed_changes_change_nothing(
 
 
 def test_changes_numbered_zero_are_always_applied(bench: Bench) -> None:
-    probe = Banded(MARATHI, SIMHASH, BASE)
+    probe = BandedFingerprint(MARATHI, SIMHASH, BASE)
     bench.apply(Change(0, 1, None, probe, 11))
     bench.apply(Change(0, 2, None, probe, 12), Change(0, 3, None, probe, 13))
     bench.apply(applied=0)
@@ -105,13 +105,13 @@ def test_changes_numbered_zero_are_always_applied(bench: Bench) -> None:
 
 
 def test_numbers_of_32_bits_are_kept(bench: Bench) -> None:
-    probe = Banded(GUJARATI, SIMHASH, BASE)
+    probe = BandedFingerprint(GUJARATI, SIMHASH, BASE)
     bench.apply(*(Change(0, 1, None, probe, number) for number in (0, 10, 0x0D0A0000, 2**32 - 1)))
     assert bench.numbers(probe) == [[0, 10, 0x0D0A0000, 2**32 - 1]]
 
 
 def test_an_edited_story_is_found_by_its_new_number(bench: Bench) -> None:
-    first, second = (Banded(TELUGU, unlike(n), signature) for n, signature in enumerate((BASE, bytes(ROWS))))
+    first, second = (BandedFingerprint(TELUGU, unlike(n), signature) for n, signature in enumerate((BASE, bytes(ROWS))))
     bench.apply(Change(1, 7, None, first, 1), applied=1)
     bench.apply(Change(2, 7, first, second, 2), applied=2)
     assert bench.numbers(first, second) == [[1], [2]], "an edit added or removed another number"
@@ -123,8 +123,8 @@ def test_an_edited_story_is_found_by_its_new_number(bench: Bench) -> None:
 @reused
 def test_a_story_without_a_signature_is_found_by_its_simhash(bench: Bench, simhashes: list[bytes]) -> None:
     bench.clear()
-    signed = [Banded(TAMIL, simhash, BASE) for simhash in simhashes]
-    unsigned = [Banded(TAMIL, simhash) for simhash in simhashes]
+    signed = [BandedFingerprint(TAMIL, simhash, BASE) for simhash in simhashes]
+    unsigned = [BandedFingerprint(TAMIL, simhash) for simhash in simhashes]
     bench.apply(*(Change(0, n, None, banded, n) for n, banded in enumerate(signed + unsigned)))
     found = bench.lookup(*signed, *unsigned)
     for n in range(len(simhashes)):
@@ -142,7 +142,7 @@ def test_numbers_of_former_versions_hide_no_later_story(
 ) -> None:
     bench.reopen(Banding(max_bucket=most))
     bench.clear()
-    banded = Banded(HINDI, SIMHASH, BASE)
+    banded = BandedFingerprint(HINDI, SIMHASH, BASE)
     edits = most + beyond
     live = range(edits + 1, edits + 1 + data.draw(st.integers(1, most - 1), "live"))
     log = [Change(n, 7, banded if n > 1 else None, banded, n) for n in range(1, edits + 1)]
@@ -161,7 +161,7 @@ def test_numbers_of_former_versions_hide_no_later_story(
 def test_a_lookup_is_the_same_alone_and_in_a_batch(bench: Bench, signed: list[tuple[Language, bytes | None]]) -> None:
     bench.clear()
     bench.apply(*changes_of(signed))
-    probes = [Banded(language, SIMHASH, signature) for language, signature in [*signed, *signed]]
+    probes = [BandedFingerprint(language, SIMHASH, signature) for language, signature in [*signed, *signed]]
     for probe, found in zip(probes, bench.lookup(*probes), strict=True):
         [alone] = bench.lookup(probe)
         assert (found.ids, found.numbers.tolist(), found.capped) == (alone.ids, alone.numbers.tolist(), alone.capped)
@@ -171,15 +171,15 @@ def test_a_capped_bucket_is_reported_with_its_size(bench: Bench) -> None:
     bench.reopen(Banding(shared=1, max_bucket=3))
     other = BASE[:6] + bytes(ROWS - 6)
     log = [
-        Change(0, story_id, None, Banded(HINDI, SIMHASH, signature), number)
+        Change(0, story_id, None, BandedFingerprint(HINDI, SIMHASH, signature), number)
         for story_id, number, signature in [(9, 1, BASE), (7, 2, BASE), (8, 3, BASE), (5, 4, other), (6, 5, other)]
     ]
     bench.apply(*log)
     probes = [
-        Banded(HINDI, SIMHASH, other),
-        Banded(HINDI, SIMHASH, BASE),
-        Banded(HINDI, SIMHASH),
-        Banded(ODIA, SIMHASH, other),
+        BandedFingerprint(HINDI, SIMHASH, other),
+        BandedFingerprint(HINDI, SIMHASH, BASE),
+        BandedFingerprint(HINDI, SIMHASH),
+        BandedFingerprint(ODIA, SIMHASH, other),
     ]
     [full, first, unsigned, elsewhere] = bench.lookup(*probes)
     assert full.ids == unsigned.ids == (set() if bench.packed else {5, 6, 7}), "the ids are not the lowest"
@@ -201,15 +201,15 @@ def test_a_capped_bucket_is_reported_with_its_size(bench: Bench) -> None:
     assert not elsewhere.capped
 
     bench.reopen(Banding(shared=3, max_bucket=3))
-    assert bench.numbers(Banded(HINDI, SIMHASH, other)) == [[3, 4, 5]]
-    assert bench.numbers(Banded(HINDI, SIMHASH, BASE[:6] + bytes([1]) * (ROWS - 6))) == [[3, 4, 5]]
+    assert bench.numbers(BandedFingerprint(HINDI, SIMHASH, other)) == [[3, 4, 5]]
+    assert bench.numbers(BandedFingerprint(HINDI, SIMHASH, BASE[:6] + bytes([1]) * (ROWS - 6))) == [[3, 4, 5]]
     bench.reopen(Banding(max_bucket=5))
-    assert not bench.lookup(Banded(HINDI, SIMHASH, other))[0].capped, "a bucket of max_bucket is capped"
+    assert not bench.lookup(BandedFingerprint(HINDI, SIMHASH, other))[0].capped, "a bucket of max_bucket is capped"
 
 
 def test_each_language_has_a_cap_of_its_own(bench: Bench) -> None:
     bench.reopen(Banding(), {BENGALI: Banding(max_bucket=2)})
-    probes = [Banded(language, SIMHASH, BASE) for language in (BENGALI, PUNJABI)]
+    probes = [BandedFingerprint(language, SIMHASH, BASE) for language in (BENGALI, PUNJABI)]
     bench.apply(*(Change(0, n, None, probe, n) for n in range(4) for probe in probes))
     found = bench.lookup(*probes)
     assert [one.numbers.tolist() for one in found] == [[2, 3], [0, 1, 2, 3]]
@@ -222,7 +222,7 @@ def test_a_change_of_shared_bands_needs_no_rebuild(bench: Bench, signed: list[tu
     bench.clear()
     log = changes_of(signed)
     bench.apply(*log, applied=len(log))
-    probe = Banded(ENGLISH, SIMHASH, BASE)
+    probe = BandedFingerprint(ENGLISH, SIMHASH, BASE)
     for shared in (1, 2, 3):
         bench.reopen(Banding(shared=shared))
         assert bench.position() == IndexPosition("ledger-1", "version-1", len(log))
@@ -231,7 +231,9 @@ def test_a_change_of_shared_bands_needs_no_rebuild(bench: Bench, signed: list[tu
 
 def test_a_lookup_may_take_more_than_one_command(bench: Bench) -> None:
     values = [bytes([n]) * ROWS for n in range(100)]
-    probes = [Banded(language, unlike(n), value) for n, (value, language) in enumerate(product(values, LANGUAGES))]
+    probes = [
+        BandedFingerprint(language, unlike(n), value) for n, (value, language) in enumerate(product(values, LANGUAGES))
+    ]
     log = [Change(n + 1, n, None, probe, n) for n, probe in enumerate(probes)]
     bench.apply(*log, applied=len(log))
     assert bench.numbers(*probes) == [[n] for n in range(len(probes))]
