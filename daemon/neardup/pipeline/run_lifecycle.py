@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from neardup import __version__
 from neardup.errors import NeardupError
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_one
@@ -40,6 +41,10 @@ class Job(Protocol[Summary_co]):
         """Do what must succeed before the start of the job is recorded."""
         ...
 
+    async def facts(self) -> dict[str, object]:
+        """What is known of the job before its work, for the log line of its start."""
+        ...
+
     async def work(self, run_id: int, /) -> bool:
         """Do the job; returns whether it ended by itself, not by a stop."""
         ...
@@ -57,6 +62,7 @@ async def carry_out(
     with only_one(ledger.path, summary.command):
         await job.prepare()
         async with _recorded(ledger, summary) as run_id:
+            log.info("run started", command=summary.command, version=__version__, **await job.facts())
             began = time.perf_counter()
             ended = await _work_until_stopped(job, run_id, stop, shutdown_seconds)
             summary.seconds = time.perf_counter() - began
