@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from neardup import __version__
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
@@ -184,6 +185,7 @@ async def run_once(
         Run(parts, options, stop, watch),
         app.ledger,
         stop,
+        release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
         hooks=[*_exports(config, stop), Hook("gauges", refresh), Hook("webhook", notify)],
     )
@@ -199,7 +201,12 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
     version = fingerprint_version.version(config.registry)
     job = Sweep(ledger, config.detection, version, open_readers=lambda: open_readers(config), stop=stop, watch=watch)
     return await carry_out(
-        job, ledger, stop, shutdown_seconds=config.run.shutdown_seconds, hooks=_exports(config, stop)
+        job,
+        ledger,
+        stop,
+        release=__version__,
+        shutdown_seconds=config.run.shutdown_seconds,
+        hooks=_exports(config, stop),
     )
 
 
