@@ -5,7 +5,6 @@ of it can say so and leave it out of its rate.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +27,7 @@ class _Thresholds(NamedTuple):
     max_matches: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _NothingFound:
+class _NothingFound(NamedTuple):
     ids: Collection[int] = ()
     numbers: Numbers = NO_NUMBERS
 
