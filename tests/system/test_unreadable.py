@@ -51,7 +51,7 @@ def test_a_wrong_prefix_in_s3_is_named_with_a_key(make_neardup: Make, aws: Aws) 
     aws.bucket("stories")
     neardup = make_neardup(
         f'[source]\nmanifest = "{SAMPLES}/manifest.csv"\n[content]\nurl = "s3://stories/wrong"\n'
-        f'endpoint = "{aws.endpoint}"\npath_style = true\nregion = "us-east-1"\n{COMMON}'
+        f'endpoint = "{aws.endpoint}"\npath_style = true\nregion = "us-east-1"\n{COMMON.format(index="sqlite:")}'
     )
     assert_refused(neardup("backfill"), "none of 61", "missing 61", "s3://stories/wrong/", ".html", "content.url")
 
