@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from neardup import __version__
@@ -145,7 +146,8 @@ async def run_once(
     `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed.
     `since`, `refingerprint` and `fresh` are as in `pipeline.run.Options`.  Raises as `Run` and `carry_out` do.
     """
-    from neardup.pipeline.run import Parts, Run  # noqa: PLC0415 - loads numba
+    await asyncio.to_thread(import_module, "neardup.pipeline.run")  # loads numba: the event loop must not wait for it
+    from neardup.pipeline.run import Parts, Run  # noqa: PLC0415 - likewise
 
     config = app.config
 
@@ -196,7 +198,8 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
 
     `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
     """
-    from neardup.pipeline.sweep import Sweep  # noqa: PLC0415 - loads numba
+    await asyncio.to_thread(import_module, "neardup.pipeline.sweep")  # loads numba
+    from neardup.pipeline.sweep import Sweep  # noqa: PLC0415 - likewise
 
     version = fingerprint_version.version(config.registry)
     job = Sweep(ledger, config.detection, version, open_readers=lambda: open_readers(config), stop=stop, watch=watch)
