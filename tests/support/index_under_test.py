@@ -13,6 +13,7 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Bandings, Bucket, Index, IndexPosition, LookupResult
 from neardup.index.redis import LAYOUTS, Layout, open_redis
+from neardup.index.redis.client import Clients
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
@@ -57,7 +58,8 @@ class Bench:
             return SqliteIndex(self._folder / "ledger.db", bandings)
         layout: Layout = "compact" if self.kind.startswith("compact") else "documented"
         if self.kind.endswith("fakeredis"):
-            return LAYOUTS[layout](fakeredis.FakeAsyncRedis(server=self._fake), bandings, CODES, cluster=False)
+            client = fakeredis.FakeAsyncRedis(server=self._fake)
+            return LAYOUTS[layout](Clients(client, client, is_cluster=False), bandings, CODES)
         return self.runner.run(open_redis(self._where, bandings, CODES, layout))
 
     def reopen(self, banding: Banding, others: Bandings | None = None) -> None:

@@ -3,8 +3,9 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from neardup.pipeline.index_check import IndexFaults
 from neardup.records import DeadLettered, Fingerprinted, Kind, Language, Outcome, Skipped
 
 
@@ -72,6 +73,7 @@ class RunSummary(Summary):
     """The summary of a run over a listing; `stages` are the results of `metrics.latencies`."""
 
     counts: Counts = field(default_factory=Counts)
+    index_faults: IndexFaults = field(default_factory=IndexFaults)
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
@@ -81,10 +83,11 @@ class RunSummary(Summary):
             "seconds": round(self.seconds, 3),
             "stories_per_second": round(rate, 1),
             "warnings": self.warnings,
+            "index": asdict(self.index_faults),
         }
 
     def record(self) -> dict[str, object]:
-        return {**self.counts.as_dict(), "stages": self.stages}
+        return {**self.counts.as_dict(), "stages": self.stages, "index": asdict(self.index_faults)}
 
 
 @dataclass(slots=True)
