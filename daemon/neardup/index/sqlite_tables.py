@@ -90,7 +90,7 @@ def lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
 def whole(db: sqlite3.Connection, rows: Sequence[int]) -> list[bytes | None]:
     """The contents of each bucket; None for an empty one."""
     query = "SELECT numbers FROM json_each(?) LEFT JOIN index_buckets ON bucket = value"
-    found = db.execute(query, (json.dumps(rows),))
+    found = db.execute(query, (json.dumps(rows),)).fetchall()
     return [None if numbers is None else _blob(numbers) for (numbers,) in found]
 
 

@@ -31,21 +31,22 @@ class Server:
     async def transaction(self) -> AsyncIterator[Any]:
         """A pipeline for one transaction; transactions must not overlap."""
         client = self.clients.transactions
-        async with self.answers():
+        async with self.answers(client=client):
             if self.clients.is_cluster:
                 await client.initialize()  # here, because a pipeline would do it in an event loop of its own
             async with client.pipeline(transaction=True) as pipe:
                 yield pipe
 
     @asynccontextmanager
-    async def answers(self, seconds: float | None = TIMEOUT_SECONDS) -> AsyncIterator[None]:
-        """Translate errors.  After one, the nodes of a cluster are asked again which of them has which slots."""
+    async def answers(self, seconds: float | None = TIMEOUT_SECONDS, client: Any = None) -> AsyncIterator[None]:
+        """Translate errors.  After one, a cluster's client connects again, to learn which node has which slots."""
         try:
             async with self.rebuilt_if_damaged(), translate_errors(seconds):
                 yield
         except Transient:
             if self.clients.is_cluster:
-                await self._disconnect()
+                with suppress(Exception):  # of nodes that are gone
+                    await (client or self.clients.messages).aclose()
             raise
 
     @asynccontextmanager
@@ -63,8 +64,3 @@ class Server:
         """Close all connections."""
         for client in {self.clients.messages, self.clients.transactions}:
             await client.aclose()
-
-    async def _disconnect(self) -> None:
-        """Close all connections; the next call opens them again."""
-        with suppress(Exception):  # of nodes that are gone
-            await self.aclose()
