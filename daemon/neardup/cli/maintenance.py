@@ -38,7 +38,10 @@ def status(config: Config, as_json: bool) -> None:
 @command
 @json_option
 def doctor(config: Config, as_json: bool) -> None:
-    """Test config, ledger, index, source, object store, clock and fingerprints; exit 1 if one fails, 3 for warnings."""
+    """Test config, ledger, index, source, object store, clock and fingerprints.
+
+    Exits with 1 if a test fails, and with 3 if there are only warnings.
+    """
 
     async def print_results(_: asyncio.Event) -> set[Level]:
         levels = set()
