@@ -124,43 +124,30 @@ def test_a_replica_takes_over_from_a_killed_master(
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("replaced", [True, False], ids=["by a new node", "by itself, empty"])
 def test_a_killed_master_is_replaced_without_its_data(
-    layout: str, cluster: Cluster, reported: threading.Event, tmp_path: Path, record_row: Callable[[Row], None]
+    replaced: bool,
+    layout: str,
+    cluster: Cluster,
+    reported: threading.Event,
+    tmp_path: Path,
 ) -> None:
-    """The masters that are left take its slots, and the index is rebuilt."""
+    dead = cluster.nodes[2]
 
     def replace() -> None:
         assert reported.wait(60), "the run did not wait"
-        cluster.give_lost_slots_to_the_others()
+        if replaced:
+            cluster.replace(dead)
+        else:
+            dead.start()
 
     replacing = threading.Thread(target=replace)
 
     def kill() -> None:
-        cluster.nodes[2].kill()
+        dead.kill()
         replacing.start()
 
     summary = backfill(tmp_path / "run", cluster.url, layout, once_midway(kill))
     replacing.join()
-    assert summary.status == "done"
-    assert_undisturbed(tmp_path)
-    record_row(Row("Redis cluster: a master killed, others take its slots", 1, 0, 0, 0, ()))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_killed_master_returns_without_its_data(
-    layout: str, cluster: Cluster, reported: threading.Event, tmp_path: Path
-) -> None:
-    def restart() -> None:
-        assert reported.wait(60), "the run did not wait"
-        cluster.nodes[2].start()
-
-    restarting = threading.Thread(target=restart)
-
-    def kill() -> None:
-        cluster.nodes[2].kill()
-        restarting.start()
-
-    summary = backfill(tmp_path / "run", cluster.url, layout, once_midway(kill))
-    restarting.join()
     assert summary.status == "done"
     assert_undisturbed(tmp_path)

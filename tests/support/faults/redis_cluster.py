@@ -25,8 +25,9 @@ class Node:
 
     def start(self) -> None:
         self.folder.mkdir(exist_ok=True)
+        self.bus_port = free_port()
         command = ["redis-server", "--port", str(self.port), "--cluster-enabled", "yes", "--save", ""]
-        command += ["--cluster-port", str(free_port()), "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
+        command += ["--cluster-port", str(self.bus_port), "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
         command += ["--repl-diskless-sync-delay", "0", "--cluster-allow-replica-migration", "no"]
         self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
@@ -94,12 +95,25 @@ class Cluster:
         keys = source.execute("CLUSTER", "GETKEYSINSLOT", slot, count)
         source.execute("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
 
-    def give_lost_slots_to_the_others(self) -> None:
-        """Give the slots of a dead master without replica to the masters that are left; their data is lost."""
-        fix = ("fix", self.url.removeprefix("redis://"), "--cluster-fix-with-unreachable-masters", "--cluster-yes")
-        while b"cluster_state:fail" not in self.nodes[0].execute("CLUSTER", "INFO"):
-            pass  # the others do not know yet that it is dead
-        self.cli(*fix)
+    def replace(self, dead: Node) -> None:
+        """Give the slots of a dead master without a replica to a new node; their data are lost."""
+        alive = [node for node in self.nodes if node is not dead]
+        for node in alive:
+            while b"cluster_state:fail" not in node.execute("CLUSTER", "INFO"):
+                pass  # it does not know yet
+        first, last, (*_, dead_id, _) = next(
+            slots for slots in alive[0].execute("CLUSTER", "SLOTS") if slots[2][1] == dead.port
+        )
+        new = Node(dead.folder.with_name("new"), free_port())
+        new.start()
+        self.nodes = [*alive, new]
+        for node in alive:
+            node.execute("CLUSTER", "FORGET", dead_id)
+        alive[0].execute("CLUSTER", "MEET", "127.0.0.1", new.port, new.bus_port)
+        new.execute("CLUSTER", "ADDSLOTSRANGE", first, last)
+        for node in self.nodes:
+            while b"cluster_state:ok" not in node.execute("CLUSTER", "INFO"):
+                pass
 
     def close(self) -> None:
         for node in self.nodes:
