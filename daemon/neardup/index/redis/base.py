@@ -35,7 +35,6 @@ from neardup.index.redis.scripts import APPEND_EACH
 from neardup.index.redis.server import Server
 from neardup.index.redis.settings import (
     FACTS,
-    SETTINGS,
     changed_options,
     is_damaged,
     position_of,
@@ -90,10 +89,7 @@ class RedisIndex(ABC):
 
     @abstractmethod
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
-        """The width in bits of each language's values; `record` is that in `neardup:bits`, None if there is none.
-
-        Raises IndexDamaged for a record that holds no widths.
-        """
+        """The width in bits of each language's values, by the `record` in `neardup:bits`.  Raises IndexDamaged."""
 
     @abstractmethod
     def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
@@ -197,7 +193,7 @@ class RedisIndex(ABC):
         """
         self._guard.reset()
         async with self._server.answers(seconds=None):  # the time depends on the number of keys
-            for key in (*self._applied, "neardup:version", *(f"neardup:{fact}" for fact in SETTINGS), "neardup:bits"):
+            for key in (*self._applied, *(f"neardup:{fact}" for fact in FACTS if fact != "ledger")):
                 await self._server.clients.messages.delete(key)
             await delete_index_keys(self._server.clients.messages, self._index_key)
             facts = {"ledger": ledger_id, **self._settings, **self._chosen(sizes), "version": version}
