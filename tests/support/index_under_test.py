@@ -10,6 +10,7 @@ import fakeredis
 import uvloop
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.index.completeness import Completeness
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Bandings, Bucket, Index, IndexPosition, LookupResult
 from neardup.index.redis import LAYOUTS, Layout, open_redis
@@ -25,7 +26,7 @@ SERVERS = ("redis", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))
 
 
-class FullIndex(Index, BucketStatistics, ServerHealth, Protocol):
+class FullIndex(Index, BucketStatistics, Completeness, ServerHealth, Protocol):
     """An index with all optional protocols."""
 
 
