@@ -64,30 +64,30 @@ class IndexCheck:
 
         Raises Transient if the index does not answer; another call does the rest.
         """
-        if isinstance(self._index, Completeness) and not await self._is_whole(self._index):
-            await self._ledger.do(lookup_proof.doubt)
-        if await self._ledger.do(lookup_proof.in_doubt):
+        if isinstance(self._index, Completeness):
+            await self._repair(self._index)
+        # a sweep that is owed finds all pairs
+        if await self._ledger.do(lookup_proof.in_doubt) and not await self._ledger.do(runs.owes_sweep):
             await self._look_up_again()
         await self._ledger.do(lookup_proof.prove)
 
-    async def _is_whole(self, index: Completeness) -> bool:
-        """Repair the index if it lacks entries; returns whether it lacked none."""
+    async def _repair(self, index: Completeness) -> None:
+        """Repair the index until a sample is whole."""
         for nth in range(ROUNDS):
             try:
                 incomplete, is_wide = await self._compare(index)
                 if not incomplete and not is_wide:
-                    return nth == 0
+                    return
                 if is_wide or nth == ROUNDS - 1:
                     await self._rebuild()
-                    return False
+                    return
                 await index.restore(incomplete)
             except IndexDamaged:
                 self.faults.rebuilds += 1
                 await catch_up(self._index, self._ledger, self._version)
-                return False
+                return
             INDEX_REPAIRS.labels("restored").inc()
             self.faults.restored += len(incomplete)
-        return False
 
     async def _compare(self, index: Completeness) -> tuple[list[Change], bool]:
         """The stories of a new sample that lack entries, and whether the loss calls for a rebuild."""
@@ -97,6 +97,7 @@ class IndexCheck:
         is_wide = is_widespread(sample, incomplete) or await counts_differ(self._index, self._ledger)
         self.faults.sampled += len(sample)
         if incomplete or is_wide:
+            await self._ledger.do(lookup_proof.doubt)  # before a repair hides the loss
             self.faults.incomplete += len(incomplete)
             self.faults.missing += sum(missing)
             INDEX_MISSING.inc(sum(missing))
@@ -122,6 +123,8 @@ class IndexCheck:
             await self._ledger.do(nominate_all, nominees)
             self.faults.looked_up_again += len(page)
             number = page[-1].number
+        if self.faults.looked_up_again:
+            log.info("stories were looked up again", stories=self.faults.looked_up_again)
 
     async def _nominees(self, page: Sequence[Change]) -> list[Matches]:
         ids_of: dict[BandedFingerprint, list[int]] = {}
