@@ -26,6 +26,13 @@ class Transient(NeardupError):
         return type(self), (str(self), self.reason)
 
 
+class IndexDamaged(Transient):
+    """The index holds what neardup did not write there.  Its position is dropped, so the next attempt rebuilds it."""
+
+    def __init__(self, message: str, reason: str = "index_damaged") -> None:
+        super().__init__(message, reason)
+
+
 class Stopped(NeardupError):
     """The command was asked to stop before it began its work."""
 

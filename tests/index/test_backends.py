@@ -6,6 +6,7 @@ import pytest
 from neardup.config import Index as IndexConfig
 from neardup.core.candidates.banding import Banding
 from neardup.index.backends import OPENERS, open_index
+from neardup.index.completeness import Completeness
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index
 from neardup.index.sqlite import SqliteIndex
@@ -41,9 +42,10 @@ async def test_the_sqlite_scheme_opens_the_ledgers_file(tmp_path: Path) -> None:
     assert (tmp_path / "ledger.db").exists()
 
 
-def test_every_backend_here_has_statistics_and_health(bench: Bench) -> None:
+def test_every_backend_here_has_the_optional_protocols(bench: Bench) -> None:
     assert isinstance(bench.index, BucketStatistics)
     assert isinstance(bench.index, ServerHealth)
+    assert isinstance(bench.index, Completeness)
 
 
 class Minimal:

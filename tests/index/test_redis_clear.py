@@ -37,7 +37,7 @@ def test_an_interrupted_clear_leaves_an_index_without_a_version(
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench.index._client, command, killed)  # type: ignore[attr-defined]
+    monkeypatch.setattr(bench.index._server.clients.messages, command, killed)  # type: ignore[attr-defined]
     with pytest.raises(KeyboardInterrupt):
         bench.clear()
     monkeypatch.undo()

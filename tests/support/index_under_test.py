@@ -10,9 +10,11 @@ import fakeredis
 import uvloop
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.index.completeness import Completeness
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Bandings, Bucket, Index, IndexPosition, LookupResult
 from neardup.index.redis import LAYOUTS, Layout, open_redis
+from neardup.index.redis.client import Clients
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
@@ -24,7 +26,7 @@ SERVERS = ("redis", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))
 
 
-class FullIndex(Index, BucketStatistics, ServerHealth, Protocol):
+class FullIndex(Index, BucketStatistics, Completeness, ServerHealth, Protocol):
     """An index with all optional protocols."""
 
 
@@ -57,7 +59,8 @@ class Bench:
             return SqliteIndex(self._folder / "ledger.db", bandings)
         layout: Layout = "compact" if self.kind.startswith("compact") else "documented"
         if self.kind.endswith("fakeredis"):
-            return LAYOUTS[layout](fakeredis.FakeAsyncRedis(server=self._fake), bandings, CODES, cluster=False)
+            client = fakeredis.FakeAsyncRedis(server=self._fake)
+            return LAYOUTS[layout](Clients(client, client, is_cluster=False), bandings, CODES)
         return self.runner.run(open_redis(self._where, bandings, CODES, layout))
 
     def reopen(self, banding: Banding, others: Bandings | None = None) -> None:

@@ -63,6 +63,7 @@ def test_counts_add_up_and_the_last_line_is_the_object(neardup: Neardup) -> None
             "seconds",
             "stories_per_second",
             "warnings",
+            "index",
         ]
         ends = facts["fingerprinted"] + sum(facts["skipped"].values()) + sum(facts["dead_lettered"].values())
         assert facts["listed"] == ends, command

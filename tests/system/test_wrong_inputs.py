@@ -24,7 +24,7 @@ PROSE = "राम अपने गाँव के पुराने स्क
         (embedded(index="http://localhost"), ["index.url"]),
         (embedded(index="redis://localhost:notaport"), ["index.url"]),
         (embedded() + "[detection]\nhamming = 8\n", ["detection", "0 to 7", "whole band"]),
-        (embedded() + '[export]\npath = "flags.pdf"\n', ["export.path", "the ending .pdf names no format", ".csv"]),
+        (embedded() + '[export]\npath = "flags.pdf"\n', ["export: path: the ending .pdf names no format", ".csv"]),
         (embedded(manifest=Path("/nowhere.csv")), ["cannot read the manifest /nowhere.csv"]),
     ],
 )

@@ -20,6 +20,8 @@ from neardup.ops.status import status as read_status
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.source.parse import id_of
 
+WARNINGS = 3  # the exit code of `doctor` where nothing fails
+
 
 @command
 @json_option
@@ -35,23 +37,26 @@ def status(config: Config, as_json: bool) -> None:
 @command
 @json_option
 def doctor(config: Config, as_json: bool) -> None:
-    """Test config, ledger, index, source, object store, clock and fingerprints."""
-    from neardup.ops.doctor import examine  # noqa: PLC0415 - loads what it tests
+    """Test config, ledger, index, source, object store, clock and fingerprints.
 
-    async def print_probes(_: asyncio.Event) -> bool:
-        all_good = True
+    Exits with 1 if a test fails, and with 3 if there are only warnings.
+    """
+    from neardup.ops.doctor import Level, examine  # noqa: PLC0415 - loads what it tests
+
+    async def print_results(_: asyncio.Event) -> set[Level]:
+        levels = set()
         async for result in examine(config):
-            all_good &= result.good
-            if as_json:
-                click.echo(
-                    json.dumps({"part": result.part, "good": result.good, "said": result.message}, ensure_ascii=False)
-                )
-            else:
-                click.echo(f"{'ok  ' if result.good else 'FAIL'} {result.part}: {result.message}")
-        return all_good
+            levels.add(result.level)
+            facts = {"part": result.part, "good": result.good, "level": result.level, "said": result.message}
+            label = result.level if result.good else result.level.upper()
+            click.echo(
+                json.dumps(facts, ensure_ascii=False) if as_json else f"{label:4} {result.part}: {result.message}"
+            )
+        return levels
 
-    if not run_async(print_probes):
-        raise SystemExit(1)
+    levels = run_async(print_results)
+    if levels != {Level.OK}:
+        raise SystemExit(1 if Level.FAIL in levels else WARNINGS)
 
 
 @command

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,18 @@ def show_run(summary: RunSummary) -> None:
         rows[f"first {reason}"] = escape(example)
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
     _show_summary(summary, rows)
+    for line in index_repairs(asdict(summary.index_faults)):
+        out.print(f"[yellow]warning[/]: {line}", soft_wrap=True)
+
+
+def index_repairs(faults: Mapping[str, int]) -> list[str]:
+    """What a run found lost in the index and repaired, in a line; none if nothing was lost."""
+    if not faults.get("incomplete") and not faults.get("rebuilds"):
+        return []
+    how = "it was rebuilt" if faults["rebuilds"] else "they were written again"
+    again = f"; {faults['looked_up_again']:,} stories were looked up again" if faults["looked_up_again"] else ""
+    found = f"{faults['incomplete']:,} of {faults['sampled']:,} sampled stories lacked entries"
+    return [f"the index had lost data: {found}, {how}{again}"]
 
 
 def show_sweep(summary: SweepSummary) -> None:
@@ -207,6 +219,7 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
             + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
             + (f"  {run['error']}" if run["error"] else "")
             + "".join(f"  {hook} failed: {why}" for hook, why in run["counts"].get("warnings", {}).items())
+            + "".join(f"  warning: {line}" for line in index_repairs(run["counts"].get("index", {})))
             for run in status.runs
         ]
         or ["none"],

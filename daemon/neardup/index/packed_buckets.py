@@ -26,7 +26,7 @@ from neardup.core.candidates.banding import (
 )
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.core.verify.scores import HashRows, hash_rows
-from neardup.errors import Fatal
+from neardup.errors import Fatal, IndexDamaged
 from neardup.index.positions import values_by_language
 from neardup.index.protocol import Bucket, BucketKind, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
@@ -52,10 +52,16 @@ def bits_for(sizes: Mapping[Language, int], languages: Iterable[Language]) -> di
 
 
 def recorded_bits(record: str | None, languages: Iterable[Language]) -> dict[Language, int]:
-    """The widths in a record of `record_by_language`, and MIN_BITS for languages added since; DEFAULT_BITS without."""
+    """The widths in a record of `record_by_language`, and MIN_BITS for languages added since; DEFAULT_BITS without.
+
+    Raises IndexDamaged for a record that holds no widths.
+    """
     if record is None:
         return dict.fromkeys(languages, DEFAULT_BITS)
-    return dict.fromkeys(languages, MIN_BITS) | values_by_language(record)
+    widths = values_by_language(record)
+    if not widths or not all(MIN_BITS <= width <= MAX_BITS for width in widths.values()):
+        raise IndexDamaged(f"the index is damaged: it records widths as {record!r:.40}")
+    return dict.fromkeys(languages, MIN_BITS) | widths
 
 
 def overfull(sizes: Mapping[Language, int], bits: Bits) -> str | None:
@@ -125,10 +131,13 @@ def lookup_results(
     """The result for each story of the request.
 
     `lengths` are the bytes in each requested bucket.  `values` are the contents of the buckets that are not empty, of
-    a bucket with more than max_bucket members only the last max_bucket.
+    a bucket with more than max_bucket members only the last max_bucket.  Raises IndexDamaged for a bucket that does not
+    consist of numbers.
     """
     most = banding.max_bucket
-    sizes = np.array(lengths, np.int64) // NUMBER_BYTES
+    sizes, odd = np.divmod(np.array(lengths, np.int64), NUMBER_BYTES)
+    if odd.any():
+        raise IndexDamaged(f"the index is damaged: a bucket has {lengths[int(np.argmax(odd))]} bytes")
     edges = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(np.minimum(sizes, most), out=edges[1:])
     members = np.frombuffer(bytearray().join(values), NUMBER)

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from neardup.core.candidates.banding import Banding
-from neardup.errors import Transient
+from neardup.errors import IndexDamaged, Transient
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.records import Language
+
+DIGITS = 19  # of the numbers that 64 bits hold with a sign, less one
 
 
 def setting_record(bandings: Bandings, setting: Callable[[Banding], int]) -> str:
@@ -20,8 +22,10 @@ def record_by_language(values: Mapping[Language, int]) -> str:
 
 
 def values_by_language(record: str | None) -> dict[Language, int]:
-    """The numbers in a record of `record_by_language`; none without a record."""
-    pairs = (entry.rpartition("=") for entry in (record or "").split())
+    """The numbers in a record of `record_by_language`; none without a record.  Raises IndexDamaged for another text."""
+    pairs = [entry.rpartition("=") for entry in (record or "").split()]
+    if not all(language and value.isascii() and value.isdigit() for language, _, value in pairs):
+        raise IndexDamaged(f"the index is damaged: it records a setting as {record!r:.40}")
     return {Language(language): int(value) for language, _, value in pairs}
 
 
@@ -60,6 +64,13 @@ def refuse_gap(applied: int | None, since: int | None) -> None:
         raise data_lost()
 
 
-def earliest(replies: Sequence[bytes | int | None]) -> int | None:
+def number_of(value: object) -> int | None:
+    """A position or a count as an index stores it; None if it is missing or no number."""
+    if isinstance(value, bytes) and value.isdigit() and len(value) < DIGITS:
+        return int(value)
+    return value if isinstance(value, int) and value >= 0 else None
+
+
+def earliest(positions: Sequence[int | None]) -> int | None:
     """The lowest of the positions of an index's parts; None if one of them is missing."""
-    return None if None in replies else min(int(reply) for reply in replies if reply is not None)
+    return None if None in positions else min(position for position in positions if position is not None)

@@ -4,7 +4,8 @@ An index is derived from the ledger.  It applies the ledger's numbered changes i
 last one, so an index that is behind replays the changes it lacks, and an index that lost data is rebuilt.
 
 A backend implements `Index`.  It may also implement `BucketStatistics` (neardup.index.statistics), `ServerHealth`
-(neardup.index.health) and a `SizeProjection` (neardup.index.size); every caller works without them.
+(neardup.index.health), `Completeness` (neardup.index.completeness) and a `SizeProjection` (neardup.index.size); every
+caller works without them.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence

@@ -5,19 +5,22 @@ buckets a story falls into; a change of these needs a rebuild.
 """
 
 import asyncio
-import json
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
-from neardup.core.candidates.banding import BAND_BITS
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.errors import Fatal
+from neardup.errors import Fatal, IndexDamaged
 from neardup.index import packed_buckets
-from neardup.index.bulk import Spool, SpooledColumn, spool_page, spooled_columns
+from neardup.index import sqlite_tables as tables
+from neardup.index.bulk import Spool, spool_page, spooled_columns
+from neardup.index.packed_entries import STORIES_PER_READ, Entry, additions_of, by_language, lacking
 from neardup.index.positions import (
     extended_record,
+    number_of,
     record_by_language,
     refuse_gap,
     same_setting,
@@ -28,18 +31,9 @@ from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
 from neardup.sqlite import ThreadedConnection, failure
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS index_marks (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS index_languages
-    (number INTEGER PRIMARY KEY, language TEXT NOT NULL UNIQUE, stories INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS index_buckets (bucket INTEGER PRIMARY KEY, numbers BLOB NOT NULL);
-"""
-APPEND = (
-    "INSERT INTO index_buckets VALUES (?, ?)"  # || yields text, hence the cast
-    " ON CONFLICT DO UPDATE SET numbers = CAST(numbers || excluded.numbers AS BLOB)"
-)
-COLUMN_BITS = 6  # a row's key consists of the language's number in this index, column and value
 BUSY_SECONDS = 30
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class SqliteIndex:
@@ -56,8 +50,8 @@ class SqliteIndex:
             db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")  # the ledger replays what a power cut loses
-            db.executescript(SCHEMA)
-            _register(db, bandings)
+            db.executescript(tables.SCHEMA)
+            tables.register(db, bandings)
         except sqlite3.Error as error:
             raise failure(error, f"cannot open the index in {path}") from error
         except OSError as error:
@@ -66,43 +60,50 @@ class SqliteIndex:
 
     async def position(self) -> IndexPosition:
         marks = dict(await self._connection.do(lambda db: db.execute("SELECT key, value FROM index_marks").fetchall()))
-        position = IndexPosition(marks.get("ledger"), marks.get("version"), marks.get("applied"))
-        other = [f"detection.{key}" for key, value in self._layout.items() if not same_setting(marks.get(key), value)]
-        return with_other_settings(position, other if "bits" in marks else ["layout"])
+        ledger, version = (value if isinstance(value, str) else None for value in map(marks.get, ("ledger", "version")))
+        position = IndexPosition(ledger, version, number_of(marks.get("applied")))
+        try:
+            packed_buckets.recorded_bits(tables.text(marks["bits"]), self._bandings)
+            other = [key for key, value in self._layout.items() if not same_setting(tables.text(marks[key]), value)]
+        except (KeyError, IndexDamaged):
+            return replace(position, applied=None)
+        if ledger is None or version is None:
+            return replace(position, applied=None)
+        return with_other_settings(position, [f"detection.{key}" for key in other])
 
     async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         def look_up(db: sqlite3.Connection) -> tuple[int | None, list[LookupResult]]:
             db.execute("BEGIN")  # one snapshot of the position and the buckets
-            applied, bits, language_numbers = _applied(db), self._bits(db), _numbers(db)
+            applied, bits, language_numbers = tables.applied(db), self._bits(db), tables.language_numbers(db)
             results: dict[int, LookupResult] = {}
             for language, positions in packed_buckets.positions_by_language(probes).items():
                 banding, stories = self._bandings[language], [probes[position] for position in positions]
                 request = packed_buckets.lookup_request(language, stories, banding, bits[language])
-                rows = _rows(language_numbers, request)
-                values, lengths = _read(db, rows, packed_buckets.NUMBER_BYTES * banding.max_bucket)
+                rows = tables.rows(language_numbers, request)
+                values, lengths = tables.read(db, rows, packed_buckets.NUMBER_BYTES * banding.max_bucket)
                 found = packed_buckets.lookup_results(request, values, lengths, banding)
                 results.update(zip(positions, found, strict=True))
             db.execute("COMMIT")
             return applied, [results[position] for position in range(len(probes))]
 
-        return await self._connection.do(look_up)
+        return await self._do(look_up)
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
-            before, bits, language_numbers = _applied(db), self._bits(db), _numbers(db)
+            before, bits, language_numbers = tables.applied(db), self._bits(db), tables.language_numbers(db)
             refuse_gap(before, since)
             new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
             for language, banding in self._bandings.items():
                 additions = packed_buckets.additions(language, new, banding, bits[language])
                 number = language_numbers[language]
-                db.executemany(APPEND, ((_row(number, bucket), numbers) for bucket, numbers in additions.by_bucket()))
-            _grow(db, packed_buckets.growth(new))
+                tables.append(db, number, additions)
+            tables.grow(db, packed_buckets.growth(new))
             if applied is not None and (before is None or applied > before):
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
             db.execute("COMMIT")
 
-        await self._connection.do(write)
+        await self._do(write)
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
         def wipe(db: sqlite3.Connection) -> None:
@@ -130,11 +131,11 @@ class SqliteIndex:
 
     async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index in one transaction per column, its rows in ascending order."""
-        bits, spool = await self._connection.do(self._bits), Spool(scratch)
+        bits, spool = await self._do(self._bits), Spool(scratch)
         async for page in pages:
             await asyncio.to_thread(spool_page, spool, page, self._bandings, bits)
         for column in spooled_columns(spool, self._bandings):
-            await self._connection.do(partial(_fill, spool=spool, column=column))
+            await self._connection.do(partial(tables.fill, spool=spool, column=column))
             yield column.stories
 
     async def story_counts(self) -> dict[Language, int]:
@@ -144,24 +145,58 @@ class SqliteIndex:
 
     async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         def read(db: sqlite3.Connection) -> dict[Bucket, int]:
-            bits, language_numbers, sizes = self._bits(db), _numbers(db), {}
+            bits, language_numbers, sizes = self._bits(db), tables.language_numbers(db), {}
             for language, positions in packed_buckets.positions_by_language(sample).items():
                 stories = [sample[position] for position in positions]
                 request = packed_buckets.lookup_request(language, stories, self._bandings[language], bits[language])
-                lengths = _lengths(db, _rows(language_numbers, request))
+                lengths = tables.lengths(db, tables.rows(language_numbers, request))
                 for bucket, length in zip(request.buckets.tolist(), lengths, strict=True):
                     if length:
                         record = packed_buckets.bucket_record(language, bucket)
                         sizes[record] = length // packed_buckets.NUMBER_BYTES
             return sizes
 
-        return await self._connection.do(read)
+        return await self._do(read)
+
+    async def missing(self, stories: Sequence[Change]) -> list[int]:
+        counts = [0] * len(stories)
+        for _, entries in await self._do(self._lacking, stories):
+            for story, _ in entries:
+                counts[story] += 1
+        return counts
+
+    async def restore(self, stories: Sequence[Change]) -> None:
+        numbers = [story.number for story in stories]
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("BEGIN IMMEDIATE")
+            language_numbers = tables.language_numbers(db)
+            for language, entries in self._lacking(db, stories):
+                tables.append(db, language_numbers[language], additions_of(entries, numbers))
+            db.execute("COMMIT")
+
+        await self._do(write)
+
+    def _lacking(self, db: sqlite3.Connection, stories: Sequence[Change]) -> list[tuple[Language, list[Entry]]]:
+        """For each language, the entries that buckets lack of its stories."""
+        bits, language_numbers = self._bits(db), tables.language_numbers(db)
+        lacks = []
+        for language, found in by_language(stories).items():
+            entries: list[Entry] = []
+            for start in range(0, len(found), STORIES_PER_READ):
+                chunk, banding = found[start : start + STORIES_PER_READ], self._bandings[language]
+                request = packed_buckets.lookup_request(language, [new for _, new in chunk], banding, bits[language])
+                numbers = [stories[position].number for position, _ in chunk]
+                missing = lacking(request, numbers, tables.whole(db, tables.rows(language_numbers, request)))
+                entries += [(chunk[nth][0], bucket) for nth, bucket in missing]
+            lacks.append((language, entries))
+        return lacks
 
     async def problem(self) -> str | None:
         checked = await self._connection.do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
         if checked != "ok":
             return str(checked)
-        return packed_buckets.overfull(await self.story_counts(), await self._connection.do(self._bits))
+        return packed_buckets.overfull(await self.story_counts(), await self._do(self._bits))
 
     async def check_writable(self) -> None:
         await self._connection.do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))
@@ -171,71 +206,12 @@ class SqliteIndex:
 
     def _bits(self, db: sqlite3.Connection) -> packed_buckets.Bits:
         row = db.execute("SELECT value FROM index_marks WHERE key = 'bits'").fetchone()
-        return packed_buckets.recorded_bits(row and row[0], self._bandings)
+        return packed_buckets.recorded_bits(row and tables.text(row[0]), self._bandings)
 
-
-def _applied(db: sqlite3.Connection) -> int | None:
-    row = db.execute("SELECT value FROM index_marks WHERE key = 'applied'").fetchone()
-    applied: int | None = row[0] if row else None
-    return applied
-
-
-def _register(db: sqlite3.Connection, languages: Iterable[Language]) -> None:
-    """Give each new language the next number; numbers never change."""
-    known = _numbers(db)
-    if new := [language for language in languages if language not in known]:
-        numbered = enumerate(new, max(known.values(), default=-1) + 1)
-        db.executemany("INSERT OR IGNORE INTO index_languages (number, language) VALUES (?, ?)", numbered)
-
-
-def _numbers(db: sqlite3.Connection) -> dict[Language, int]:
-    return dict(db.execute("SELECT language, number FROM index_languages"))
-
-
-def _fill(db: sqlite3.Connection, spool: Spool, column: SpooledColumn) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    number = _numbers(db)[column.language]
-    rows = ((_row(number, bucket), numbers) for bucket, numbers in column.buckets(spool))
-    db.executemany(APPEND, rows)  # appended, since the buckets may hold a probe of `neardup doctor`
-    _grow(db, {column.language: column.stories})
-    db.execute("COMMIT")
-
-
-def _grow(db: sqlite3.Connection, growth: Mapping[Language, int]) -> None:
-    db.executemany("UPDATE index_languages SET stories = stories + ?2 WHERE language = ?1", growth.items())
-
-
-def _row(language_number: int, bucket: int) -> int:
-    return language_number << COLUMN_BITS + BAND_BITS | bucket
-
-
-def _rows(language_numbers: Mapping[Language, int], request: packed_buckets.LookupRequest) -> list[int]:
-    number = language_numbers[request.language]
-    return [_row(number, bucket) for bucket in request.buckets.tolist()]
-
-
-def _lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
-    lengths = db.execute(
-        "SELECT coalesce(length(numbers), 0) FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (json.dumps(rows),),
-    )
-    return [length for (length,) in lengths]
-
-
-def _read(db: sqlite3.Connection, rows: Sequence[int], most: int) -> tuple[list[bytes], list[int]]:
-    """The last `most` bytes of each bucket that is not empty, and the whole length of each bucket."""
-    buckets = db.execute(
-        "SELECT coalesce(length(numbers), 0), CASE WHEN length(numbers) <= ? THEN numbers END"
-        " FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (most, json.dumps(rows)),
-    )
-    values, lengths = [], []
-    for row, (length, numbers) in zip(rows, buckets.fetchall(), strict=True):
-        lengths.append(length)
-        if length > most:  # substr() would read the whole blob
-            with db.blobopen("index_buckets", "numbers", row, readonly=True) as blob:
-                blob.seek(length - most)
-                values.append(blob.read())
-        elif length:
-            values.append(numbers)
-    return values, lengths
+    async def _do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As the connection's `do`; if the index is damaged, it then has no position, so that it is rebuilt."""
+        try:
+            return await self._connection.do(work, *args, **kwargs)
+        except IndexDamaged:
+            await self._connection.do(lambda db: db.execute("DELETE FROM index_marks WHERE key = 'applied'"))
+            raise

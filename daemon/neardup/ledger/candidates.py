@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
-from neardup.ledger import active_verdicts, languages, now_ms
+from neardup.ledger import active_verdicts, languages, now_ms, transaction
 from neardup.ledger.signals import SIGNAL_COLUMNS, columns_of, signals_of
 from neardup.records import Candidate, Kind, Language, PairedStory, Signals, Verdict
 
@@ -67,6 +67,13 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     if len(full) == len(ids) and not had:
         put(db, story_id, full.pop(0))
     return len(full)
+
+
+def nominate_all(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None:
+    """Record the matches of several stories in one transaction."""
+    with transaction(db):
+        for one in nominated:
+            nominate(db, one)
 
 
 def _open_matches(db: sqlite3.Connection, story_id: int, most: int) -> int:

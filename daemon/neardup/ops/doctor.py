@@ -5,8 +5,9 @@ The check of the index writes a probe, a story that does not exist, and looks it
 
 import unicodedata
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
 import xxhash
@@ -15,12 +16,13 @@ from neardup.app import open_index, open_readers, open_source
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.page import PageFingerprinted, Unreadable
-from neardup.errors import Fatal, NeardupError
+from neardup.errors import Fatal, IndexDamaged, NeardupError
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import (
+    Ledger,
     connect,
     damage,
     files,
@@ -31,6 +33,7 @@ from neardup.ledger import (
     transaction,
     translate_errors,
 )
+from neardup.ops import index_contents
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pages.store import path_of
 from neardup.pipeline.index_sync import refuse_index_mismatch
@@ -45,13 +48,29 @@ PROBE = BandedFingerprint(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
 UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few shingles for a signature
 
 
+class Level(StrEnum):
+    """The result of a check: a warning is a part that works, but whose data need a repair."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class NeedsRepair(NeardupError):
+    """A part works, but its data need a repair."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """The result of one check; `message` describes the part, or says what to repair."""
 
     part: str
-    good: bool
+    level: Level
     message: str
+
+    @property
+    def good(self) -> bool:
+        return self.level is Level.OK
 
 
 async def examine(config: Config) -> AsyncIterator[CheckResult]:
@@ -64,14 +83,16 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
         "clock": _clock,
         "fingerprints": _fingerprints,
     }
-    yield CheckResult("config", True, "every key is known")
+    yield CheckResult("config", Level.OK, "every key is known")
     for part, check in checks.items():
         try:
             with translate_errors(config.ledger.path):
                 message = await check(config)
-            yield CheckResult(part, True, message)
+            yield CheckResult(part, Level.OK, message)
+        except NeedsRepair as warning:
+            yield CheckResult(part, Level.WARN, str(warning))
         except NeardupError as error:
-            yield CheckResult(part, False, str(error) or type(error).__name__)
+            yield CheckResult(part, Level.FAIL, str(error) or type(error).__name__)
 
 
 async def _ledger(config: Config) -> str:
@@ -98,10 +119,16 @@ async def _index(config: Config) -> str:
         await _round_trip(index)
         if isinstance(index, ServerHealth) and (problem := await index.problem()):
             raise Fatal(problem)
+        with closing(Ledger(config.ledger.path)) as ledger:
+            difference = await index_contents.difference(index, ledger)
         count = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
-        return f"{count}a probe was written and found"
+    except IndexDamaged as error:
+        raise NeedsRepair(f"{error}; {index_contents.REPAIR}") from error
     finally:
         await index.close()
+    if difference is not None:
+        raise NeedsRepair(difference)
+    return f"{count}a probe was written and found"
 
 
 async def _check_index(config: Config, index: Index) -> None:

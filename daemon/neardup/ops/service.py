@@ -11,7 +11,7 @@ import structlog
 from structlog.contextvars import unbind_contextvars
 
 from neardup.app import App, run_once
-from neardup.errors import NeardupError, Stopped, Transient
+from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
 from neardup.ledger import now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
@@ -88,7 +88,8 @@ class Service:
     async def _keep_schedule(self, app: App) -> None:
         retry, not_before = RETRY_FIRST, time.monotonic()  # the wall clock may be set back
         while not self._stop.is_set():
-            await refresh_gauges(app.ledger, app.index)
+            with suppress(IndexDamaged):  # the next run repairs it
+                await refresh_gauges(app.ledger, app.index)
             last_ms = (await app.ledger.do(runs.last_success)).get("daily")
             now = datetime.fromtimestamp(now_ms() / 1000, UTC)
             last_success = datetime.fromtimestamp(last_ms / 1000, UTC) if last_ms else None

@@ -17,11 +17,11 @@ import structlog
 
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.fingerprint.version import difference
-from neardup.errors import Fatal
+from neardup.errors import Fatal, IndexDamaged
 from neardup.index.protocol import Index, IndexPosition
-from neardup.ledger import Ledger, changes, fingerprint_arrays, runs, stories
+from neardup.ledger import Ledger, changes, fingerprint_arrays, lookup_proof, runs, stories
 from neardup.records import Change, Language
-from neardup.telemetry.metrics import INDEX_LAG
+from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS
 
 REPLAY_CHANGES = 1000
 REBUILD_STORIES = 50_000
@@ -38,7 +38,7 @@ async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:
     await refuse_ledger_mismatch(ledger, version)
     position = await index.position()
     refuse_index_mismatch(position, await ledger_id(ledger), version, await ledger.do(runs.stories_by_language))
-    if position.version not in (None, version):
+    if position.applied is not None and position.version != version:  # an index without a position will be rebuilt
         await index.admit(version)
 
 
@@ -97,12 +97,17 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
 
     Raises Fatal, before anything is written, for the index of another ledger or of other fingerprints.
     """
-    if await replay(index, ledger, version):
-        return
+    why = {}
+    try:
+        if await replay(index, ledger, version):
+            return
+    except IndexDamaged as error:
+        why = {"why": str(error)}
     applied = (await index.position()).applied
     if applied is not None or len(await ledger.do(fingerprint_arrays.after, 0, 1)):
         last = await ledger.do(changes.last_seq)
-        log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last)
+        log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last, **why)
+        INDEX_REPAIRS.labels("rebuilt").inc()
     await rebuild(index, ledger, version)
 
 
@@ -147,6 +152,7 @@ async def rebuild(
     leaves an index without a position, which the next run rebuilds.  Raises Fatal if there is no room for scratch files
     beside the ledger.
     """
+    await ledger.do(lookup_proof.doubt)  # earlier lookups may have missed what the index had lost
     last = await ledger.do(changes.last_seq)
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
     await index.clear(await ledger_id(ledger), version, sizes)

@@ -11,12 +11,13 @@ from neardup.core.fingerprint.version import algorithm
 from neardup.core.warm_up import load_for_run
 from neardup.errors import Misuse
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, candidates, changes, now_ms, runs, stories
+from neardup.ledger import Ledger, candidates, changes, lookup_proof, now_ms, runs, stories
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.batch_loader import BatchLoader
 from neardup.pipeline.gauges import keep_gauges
+from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.prepare import load_compiled, prepare_index, unless_stopped
@@ -65,7 +66,8 @@ class Run:
     """
 
     def __init__(self, parts: Parts, options: Options, stop: asyncio.Event, watch: Watch) -> None:
-        self.summary = RunSummary(options.command)
+        self._index_check = IndexCheck(parts.index, parts.ledger, parts.detection, parts.version)
+        self.summary = RunSummary(options.command, index_faults=self._index_check.faults)
         self._parts = parts
         self._options = options
         self._stop = stop
@@ -95,6 +97,8 @@ class Run:
             refingerprint_for=options.refingerprint_for,
         )
         await unless_stopped(preparing, self._stop)
+        if not options.fresh:
+            await unless_stopped(self._index_check.run(), self._stop)
         watermark = await parts.ledger.do(runs.listed_until, now_ms())
         self._since = options.since
         if options.command == "daily" and options.since is None:
@@ -176,6 +180,10 @@ class Run:
                 if self._options.fresh and ended:
                     await readers.aclose()  # to free their memory for the build
                     await self._build_index()
+                    await parts.ledger.do(lookup_proof.prove)  # the sweep that is owed finds the pairs
+                if ended:
+                    await writer.finish_insert()
+                    await parts.index_wait.until_answered("check", self._index_check.run)
                 self._enter("verifying", await parts.ledger.do(candidates.pending_count))
                 verifier.finish()
                 gauges.cancel()

@@ -3,8 +3,9 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from neardup.pipeline.index_check import IndexFaults
 from neardup.records import DeadLettered, Fingerprinted, Kind, Language, Outcome, Skip, Skipped
 
 READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED}  # skipped although their pages can be read
@@ -95,6 +96,7 @@ class RunSummary(Summary):
     """The summary of a run over a listing; `stages` are the results of `metrics.latencies`."""
 
     counts: Counts = field(default_factory=Counts)
+    index_faults: IndexFaults = field(default_factory=IndexFaults)
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
@@ -104,10 +106,12 @@ class RunSummary(Summary):
             "seconds": round(self.seconds, 3),
             "stories_per_second": round(rate, 1),
             "warnings": self.warnings,
+            "index": asdict(self.index_faults),
         }
 
     def record(self) -> dict[str, object]:
-        return {**self.counts.as_dict(), "examples": self.counts.examples, "stages": self.stages}
+        facts = {"stages": self.stages, "index": asdict(self.index_faults)}
+        return {**self.counts.as_dict(), "examples": self.counts.examples, **facts}
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ import structlog
 from neardup.config import Detection
 from neardup.core.candidates.select import Nominee, StoryGroup, nominate
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
-from neardup.errors import NeardupError, Transient
+from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, fingerprint_arrays, stories
 from neardup.ledger.candidates import Matches
@@ -99,7 +99,7 @@ class Writer:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._caps.log()
         if kind is None:
-            await self._finish_insert()
+            await self.finish_insert()
         elif self._insert_task is not None:
             self._insert_task.cancel()
             with suppress(asyncio.CancelledError, NeardupError):
@@ -150,7 +150,7 @@ class Writer:
             )
         INDEX_LAG.inc(sum(isinstance(outcome, Fingerprinted) for outcome in batch))
         if index is not None:
-            await self._finish_insert()
+            await self.finish_insert()
             self._insert_task = asyncio.create_task(self._insert(index), name="index")
             self._measure_matches(fresh, nominees, left_out)
         self._measure(batch)
@@ -173,7 +173,10 @@ class Writer:
         """Look up, after a repair if the index has no position; returns the last change applied, and the results."""
         while True:
             repairs = self._repairs
-            applied, found = await index.lookup(probes)
+            try:
+                applied, found = await index.lookup(probes)
+            except IndexDamaged:
+                applied = None
             if applied is None:
                 await self._repair(index)
             elif repairs == self._repairs:
@@ -188,7 +191,7 @@ class Writer:
             except Transient:
                 return False
 
-    async def _finish_insert(self) -> None:
+    async def finish_insert(self) -> None:
         """Wait until the index holds every batch committed so far."""
         index, insert_task = self._index, self._insert_task
         if index is None or insert_task is None:

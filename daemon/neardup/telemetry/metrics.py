@@ -53,6 +53,10 @@ IN_FLIGHT_LIMIT = Gauge(
 )
 INDEX_STORIES = Gauge("neardup_index_stories", "Stories in the index", ["language"])
 INDEX_LAG = Gauge("neardup_index_lag", "Changes in the ledger that the index has not applied")
+INDEX_MISSING = Counter("neardup_index_missing_entries_total", "Entries of sampled stories that the index lacked")
+INDEX_REPAIRS = Counter(
+    "neardup_index_repairs_total", "Repairs of an index that had lost data, by how: restored or rebuilt", ["how"]
+)
 LARGEST_BUCKET = Gauge(
     "neardup_largest_bucket", "Members of the largest band bucket of a sample of stories", ["language"]
 )
@@ -119,5 +123,7 @@ def create_series(languages: Iterable[Language]) -> None:
 create_series(LANGUAGES)
 for _command in ("backfill", "daily", "sweep", "retry"):
     RUN_FAILURES.labels(_command)
+for _how in ("restored", "rebuilt"):
+    INDEX_REPAIRS.labels(_how)
 for _what in ("index", "start"):
     WAITING.labels(_what)

@@ -16,7 +16,7 @@ from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, band_valu
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.verify.scores import hash_rows
 from neardup.index import packed_buckets
-from neardup.index.sqlite import COLUMN_BITS
+from neardup.index.sqlite_tables import COLUMN_BITS
 from neardup.languages import LANGUAGES
 from neardup.records import Language
 

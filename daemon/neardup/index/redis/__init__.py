@@ -14,5 +14,4 @@ LAYOUTS: dict[Layout, type[Documented | Compact]] = {"documented": Documented, "
 
 async def open_redis(url: str, bandings: Bandings, codes: Codes, layout: Layout = "documented") -> RedisIndex:
     """The index in the Redis or the Redis cluster at `url`.  Raises as `connect` does."""
-    client, cluster = await connect(url)
-    return LAYOUTS[layout](client, bandings, codes, cluster=cluster)
+    return LAYOUTS[layout](await connect(url), bandings, codes)

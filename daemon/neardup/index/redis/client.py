@@ -2,8 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,20 +14,55 @@ from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from neardup.errors import Fatal, Misuse, NeardupError, Transient
+from neardup.errors import Fatal, IndexDamaged, Misuse, NeardupError, Transient
 from neardup.index.positions import data_lost
+from neardup.index.redis.commands import Command
 
 TIMEOUT_SECONDS = 30
 LOGIN_REFUSED = partial(Transient, reason="redis_login")
-# error codes of Redis for conditions that pass by themselves
-TRANSIENT = re.compile(r"\b(OOM|LOADING|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|NOREPLICAS|MISCONF)\b")
+# error codes of Redis for conditions that pass by themselves; redis-py has classes for some of them, without the code
+TRANSIENT = re.compile(
+    r"\b(OOM|LOADING|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|NOREPLICAS|MISCONF|MOVED|ASK|CROSSSLOT|EXECABORT)\b"
+)
+PASSING = (
+    exceptions.ReadOnlyError,
+    exceptions.OutOfMemoryError,
+    exceptions.ClusterError,
+    exceptions.AskError,
+    exceptions.TryAgainError,
+    exceptions.ClusterCrossSlotError,
+    exceptions.ExecAbortError,
+)
+# what Redis says of a key that holds something else than neardup writes there
+DAMAGED = re.compile(r"\bWRONGTYPE\b|value is not an integer|would overflow|hash value is not")
+SILENT = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.InvalidResponse, OSError, EOFError)
+MOVED_SLOT = "Slot rebalancing"  # redis-py's words for a transaction whose slot was moved to another node
+REPLY_TYPES: Mapping[object, type | tuple[type, ...]] = {
+    "GET": (bytes, type(None)),
+    "MGET": list,
+    "EVAL": (list, type(None)),
+    **dict.fromkeys(("STRLEN", "SCARD", "HLEN", "SISMEMBER", "INCR"), int),
+}
 
 
-async def connect(url: str) -> tuple[Any, bool]:
-    """A client for redis://, rediss:// or unix://, and whether it connects to a cluster.
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Clients of one Redis or one cluster.
+
+    A transaction on a cluster must not share its client with messages sent meanwhile: where one of these fails,
+    redis-py opens the transaction's connections in another event loop.
+    """
+
+    messages: Any
+    transactions: Any
+    is_cluster: bool
+
+
+async def connect(url: str) -> Clients:
+    """The clients of redis://, rediss:// or unix://.
 
     Raises Transient if Redis does not answer, Misuse for a malformed URL, Fatal for a refused login or a server that
-    may evict keys.  Wrap every call of the client in `translate_errors`: to it, a login that is refused later is
+    may evict keys.  Wrap every call of a client in `translate_errors`: to it, a login that is refused later is
     Transient, because most likely the password is being changed, and a run of several hours should survive that.
     """
     no_retries = Retry(NoBackoff(), 0)  # neardup.retry alone decides what is retried, and for how long
@@ -39,23 +75,30 @@ async def connect(url: str) -> tuple[Any, bool]:
         raise Misuse("index.url: not a Redis URL (percent-encode / # @ : in a password)") from error
     pool = client.connection_pool
     pool.connection_class = _packed_by_hiredis(pool.connection_class)
+    opened = [client]
     try:
         async with translate_errors(login=Fatal):
-            info = await client.info("memory")
-            cluster = bool((await client.info("cluster")).get("cluster_enabled"))
-            if info.get("maxmemory_policy", "noeviction") != "noeviction":
+            with expected_replies():
+                info = await client.info("memory")
+                is_cluster = bool((await client.info("cluster")).get("cluster_enabled"))
+                policy = info.get("maxmemory_policy", "noeviction")
+            if policy != "noeviction":
                 raise Fatal(
-                    f"this Redis may evict the index (maxmemory-policy {info['maxmemory_policy']}); "
+                    f"this Redis may evict the index (maxmemory-policy {policy}); "
                     "redis-cli CONFIG SET maxmemory-policy noeviction, and in redis.conf"
                 )
-            if cluster:
-                await client.aclose()
-                client = RedisCluster.from_url(url, retry=no_retries, protocol=2, socket_timeout=None)
-                await client.initialize()
+            if not is_cluster:
+                return Clients(client, client, is_cluster=False)
+            await client.aclose()
+            opened = [RedisCluster.from_url(url, retry=no_retries, protocol=2, socket_timeout=None) for _ in range(2)]
+            with expected_replies():
+                for one in opened:
+                    await one.initialize()
+            return Clients(opened[0], opened[1], is_cluster=True)
     except BaseException:
-        await client.aclose()
+        for one in opened:
+            await one.aclose()
         raise
-    return client, cluster
 
 
 def _packed_by_hiredis(connection: type) -> type:
@@ -89,16 +132,48 @@ async def translate_errors(
         ) from error
     except exceptions.NoPermissionError as error:
         raise Fatal(f"Redis refuses: {_message(error)}") from error
-    except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
+    except SILENT as error:
         why = str(error) or f"nothing within {seconds} seconds"
-        raise Transient(f"Redis does not answer: {why}", "redis_unreachable") from error
+        raise Transient(f"Redis does not answer: {_one_line(why)}", "redis_unreachable") from error
+    except exceptions.RedisClusterException as error:  # the nodes, or the slots they have, are not known
+        raise Transient(f"Redis does not answer: {_one_line(str(error))}", "redis_unreachable") from error
     except exceptions.WatchError as error:  # a watched key has changed
+        if MOVED_SLOT in str(error):
+            raise Transient(f"Redis refuses for now: {error}", "redis_refuses") from error
         raise data_lost() from error
     except exceptions.RedisError as error:
         message = _message(error)
-        if TRANSIENT.search(message) or isinstance(error, exceptions.ReadOnlyError | exceptions.OutOfMemoryError):
+        if DAMAGED.search(message):
+            raise IndexDamaged(f"the index is damaged: {message}") from error
+        if TRANSIENT.search(message) or isinstance(error, PASSING):
             raise Transient(f"Redis refuses for now: {message}", "redis_refuses") from error
         raise Fatal(f"Redis refuses: {message}") from error
+
+
+@contextmanager
+def expected_replies() -> Iterator[None]:
+    """Raise Transient where a server that is not a Redis sends what redis-py cannot interpret."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
+        raise Transient("Redis does not answer: what it sends is not Redis's protocol", "redis_unreachable") from error
+
+
+def refuse_other_types(commands: Sequence[Command], replies: Sequence[object]) -> None:
+    """Raise TypeError unless the replies have the types that these commands return."""
+    for command, reply in zip(commands, replies, strict=True):
+        expected = REPLY_TYPES.get(command[0], object)
+        if not isinstance(reply, expected):
+            raise TypeError(f"{command[0]} returned {type(reply).__name__}")
+        if command[0] == "MGET":
+            assert isinstance(reply, list)
+            if len(reply) != len(command) - 1 or not all(value is None or type(value) is bytes for value in reply):
+                raise TypeError("MGET returned other values than strings")
+
+
+def _one_line(message: str) -> str:
+    """A message without line breaks and control characters, of moderate length."""
+    return " ".join(message.split())[:200]
 
 
 def _message(error: exceptions.RedisError) -> str:

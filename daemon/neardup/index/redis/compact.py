@@ -9,7 +9,6 @@ The keys have at most 14 bytes, so that each fits into the smallest allocation t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from neardup.core.candidates.banding import MAX_BLOCKS
 from neardup.index import packed_buckets
@@ -17,8 +16,10 @@ from neardup.index.bulk import Spool
 from neardup.index.positions import record_by_language, setting_record
 from neardup.index.protocol import Bandings, Codes
 from neardup.index.redis.base import RedisIndex
+from neardup.index.redis.client import Clients
 from neardup.index.redis.commands import Command
 from neardup.index.redis.scripts import APPEND_EACH, TRIM_EACH
+from neardup.index.redis.settings import position_of, read_key
 from neardup.records import Change, Language
 
 
@@ -28,14 +29,14 @@ class Compact(RedisIndex):
     packs_simhashes = True
     append_script = APPEND_EACH + TRIM_EACH
 
-    def __init__(self, client: Any, bandings: Bandings, codes: Codes, *, cluster: bool) -> None:
+    def __init__(self, clients: Clients, bandings: Bandings, codes: Codes) -> None:
         settings = {
             "layout": "compact",
             "hamming": setting_record(bandings, lambda banding: banding.hamming),
             "bands": setting_record(bandings, lambda banding: banding.bands),
         }
         names = {language: codes[language] for language in bandings}
-        super().__init__(client, bandings, names, settings, codes, cluster=cluster)
+        super().__init__(clients, bandings, names, settings, codes)
 
     def _column_prefixes(self, name: str) -> list[bytes]:
         columns = [*map(str, range(packed_buckets.FIRST_BLOCK)), *(f"n{block}" for block in range(MAX_BLOCKS))]
@@ -49,7 +50,7 @@ class Compact(RedisIndex):
 
     def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
         for language in languages:
-            yield from self._append_commands(changes, language)
+            yield from self._packed.inserts(changes, language)
         for language, n in packed_buckets.growth(changes).items():
             if language in languages:
                 yield ("INCRBY", self._count_key(language), n)
@@ -60,13 +61,14 @@ class Compact(RedisIndex):
 
     async def story_counts(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
-        replies = await self._send([("GET", self._count_key(language)) for language in self._bandings])
-        return {language: int(n) for language, n in zip(self._bandings, replies, strict=True) if n and int(n)}
+        replies = await self._send([read_key(self._count_key(language)) for language in self._bandings])
+        counts = map(position_of, replies)
+        return {language: n for language, n in zip(self._bandings, counts, strict=True) if n}
 
     async def problem(self) -> str | None:
         """The languages whose buckets have grown too full, or None."""
         await self._read_bits()
-        return packed_buckets.overfull(await self.story_counts(), self._bits)
+        return packed_buckets.overfull(await self.story_counts(), self._packed.bits)
 
     def _count_key(self, language: Language) -> str:
         return f"neardup:stories:{self._names[language]}"

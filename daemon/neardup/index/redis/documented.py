@@ -9,9 +9,9 @@ as much as its smallest set, so a heavy bucket does no harm next to a light one.
 """
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, product
-from typing import Any
 
 import numpy as np
 from redis import exceptions
@@ -23,12 +23,14 @@ from neardup.index.bulk import Spool
 from neardup.index.positions import earliest, setting_record
 from neardup.index.protocol import Bandings, Bucket, BucketKind, Codes, LookupResult
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.client import translate_errors
+from neardup.index.redis.client import Clients, expected_replies
 from neardup.index.redis.commands import KEYS_PER_COMMAND, Command, batches
 from neardup.index.redis.scripts import MOVE_EACH, SINTER_EACH
+from neardup.index.redis.settings import position_of
 from neardup.records import BandedFingerprint, Change, Language
 
 INTSET_ENTRIES = 1_000_000
+ID, MAX_ID = re.compile(rb"-?[0-9]+"), 2**63 - 1
 SIMHASHES = "simhashes"  # their group of columns in the spool
 STORIES_PER_COMMAND = KEYS_PER_COMMAND // BANDS
 
@@ -38,10 +40,10 @@ class Documented(RedisIndex):
 
     packs_simhashes = False
 
-    def __init__(self, client: Any, bandings: Bandings, codes: Codes, *, cluster: bool) -> None:
+    def __init__(self, clients: Clients, bandings: Bandings, codes: Codes) -> None:
         settings = {"bands": setting_record(bandings, lambda banding: banding.bands)}
         names = {language: str(language) for language in bandings}
-        super().__init__(client, bandings, names, settings, codes, cluster=cluster)
+        super().__init__(clients, bandings, names, settings, codes)
 
     def _column_prefixes(self, name: str) -> list[bytes]:
         return [f"sketch:{name}:{band}:".encode() for band in range(packed_buckets.FIRST_BLOCK)]
@@ -65,11 +67,11 @@ class Documented(RedisIndex):
             for at, members in zip(reply[::2], reply[1::2], strict=True):
                 nth, group = divmod(at, banding.hamming + 1)
                 result = results[chunk[nth]]
-                ids = sorted(map(int, members))
+                ids = _ids(members)
                 result.ids.update(ids[: banding.max_bucket])
                 if len(ids) > banding.max_bucket:
                     result.capped[_intersection(probes[chunk[nth]], groups(banding.hamming)[group])] = len(ids)
-        return earliest([applied, *replies[:parts], *replies[-parts:]]), results
+        return earliest([applied, *map(position_of, (*replies[:parts], *replies[-parts:]))]), results
 
     def _sinter(self, banding: Banding, probes: Sequence[BandedFingerprint]) -> Command:
         keys = [key for probe in probes for key in self._band_keys(probe)]
@@ -94,7 +96,7 @@ class Documented(RedisIndex):
             present = [(story_id, digits) for story_id, digits in hashes.items() if digits is not None]
             yield from (("HDEL", key, *chunk) for chunk in batches(removed))
             yield from (("HSET", key, *chain.from_iterable(chunk)) for chunk in batches(present))
-            yield from self._append_commands(changes, language)
+            yield from self._packed.inserts(changes, language)
 
     async def _write_page(self, spool: Spool, page: FingerprintArrays) -> None:
         await super()._write_page(spool, page)
@@ -114,6 +116,33 @@ class Documented(RedisIndex):
                 commands = [("SADD", f"{name}:{band}:{value:04X}", *np.sort(ids).tolist()) for value, ids in some]
                 await self._guard.write(language, commands)
 
+    async def missing(self, stories: Sequence[Change]) -> list[int]:
+        """For each story, the number of bands of either fingerprint that lack it, and its SimHash if that is lost."""
+        counts, width = await super().missing(stories), BANDS + 1
+        for chunk in batches(range(len(stories)), STORIES_PER_COMMAND):
+            reads = chain.from_iterable(self._reads_of(stories[n]) for n in chunk)
+            replies = await self._send(list(reads))
+            for at, n in enumerate(chunk):
+                *members, digits = replies[at * width : (at + 1) * width]
+                counts[n] += BANDS - sum(members) + (digits != _digits(stories[n]))
+        return counts
+
+    def _reads_of(self, story: Change) -> Iterator[Command]:
+        assert story.new is not None
+        yield from (("SISMEMBER", key, story.story_id) for key in self._band_keys(story.new))
+        yield ("HGET", self._hashes(story.new.language), story.story_id)
+
+    async def restore(self, stories: Sequence[Change]) -> None:
+        """Write the bands of both fingerprints and the SimHashes of these stories again."""
+        await super().restore(stories)
+        commands: list[Command] = []
+        for story in stories:
+            assert story.new is not None
+            commands += [("SADD", key, story.story_id) for key in self._band_keys(story.new)]
+            commands.append(("HSET", self._hashes(story.new.language), story.story_id, story.new.simhash.hex()))
+        for chunk in batches(commands):
+            await self._send(chunk)
+
     async def story_counts(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
         replies = await self._send([("HLEN", self._hashes(language)) for language in self._bandings])
@@ -132,12 +161,13 @@ class Documented(RedisIndex):
 
     async def problem(self) -> str | None:
         """A setting by which Redis would take several times the memory, or None."""
-        async with translate_errors():
+        async with self._server.answers():
             try:
-                config = await self._client.config_get("set-max-intset-entries")
+                with expected_replies():
+                    config = await self._server.clients.messages.config_get("set-max-intset-entries")
+                    entries = int(config["set-max-intset-entries"])
             except exceptions.NoPermissionError:
                 return None  # an ACL may hide the configuration
-        entries = int(config["set-max-intset-entries"])
         if entries >= INTSET_ENTRIES:
             return None
         return (
@@ -156,3 +186,21 @@ class Documented(RedisIndex):
 def _intersection(banded: BandedFingerprint, bands: range) -> Bucket:
     values = band_values(banded.simhash)
     return Bucket(BucketKind.SIMHASH, banded.language, bands[0], tuple(int(values[band], 16) for band in bands))
+
+
+def _digits(story: Change) -> bytes:
+    assert story.new is not None
+    return story.new.simhash.hex().encode()
+
+
+def _ids(members: Sequence[bytes]) -> list[int]:
+    """The ids among the members of a set, ascending; other members were not written by neardup."""
+    try:
+        ids = sorted(map(int, members))
+    except ValueError:
+        ids = sorted(int(member) for member in members if ID.fullmatch(member))
+    return (
+        [story_id for story_id in ids if -MAX_ID <= story_id <= MAX_ID]
+        if ids and max(-ids[0], ids[-1]) > MAX_ID
+        else ids
+    )

@@ -48,7 +48,7 @@ class FillGuard:
         """The keys of the counts of those languages that were written to and have no position yet."""
         return [self._keys[language] for language in languages if language in self._counts]
 
-    def refuse_loss(self, counts: Sequence[int], languages: Iterable[Language]) -> None:
+    def refuse_loss(self, counts: Sequence[int | None], languages: Iterable[Language]) -> None:
         """Raise Transient if Redis's counts, the values of `keys(languages)`, show a loss."""
         if list(counts) != [self._counts[language] for language in languages if language in self._counts]:
             raise data_lost()

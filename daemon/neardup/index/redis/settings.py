@@ -1,24 +1,70 @@
-"""The settings that an index in Redis records, because they decide which buckets a story falls into."""
+"""What an index in Redis records about itself beside its position: its ledger, its version, and its settings.
+
+The settings are those that decide which buckets a story falls into.  Each record is read by an MGET of one key, which
+returns nothing for a key of another type, so that such a record counts as lost.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from neardup.errors import IndexDamaged
 from neardup.index.packed_buckets import Bits
-from neardup.index.positions import earliest, extended_record, record_by_language, same_setting, values_by_language
+from neardup.index.positions import (
+    earliest,
+    extended_record,
+    number_of,
+    record_by_language,
+    same_setting,
+    values_by_language,
+)
 from neardup.index.redis.commands import Command
 from neardup.records import Language
 
 # The name in the key `neardup:<name>`, and the option.  The layout is one word, the others hold a number per language.
 SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
 PER_LANGUAGE = ("hamming", "bands")
+FACTS = ("ledger", "version", "bits", *SETTINGS)
 
 Send = Callable[[Sequence[Command]], Awaitable[list[Any]]]
 
 
-def changed_options(recorded: Sequence[str | None], current: Mapping[str, str]) -> list[str]:
-    """The options whose recorded values, in the order of SETTINGS, are not the current ones."""
-    values = zip(SETTINGS.items(), recorded, strict=True)
-    return [option for (name, option), value in values if not _same(name, value, current.get(name))]
+def read_key(key: str) -> Command:
+    return ("MGET", key)
+
+
+def text_of(reply: Sequence[bytes | None]) -> str | None:
+    """The text in the reply to `read_key`; None if the key does not exist or is no string."""
+    [value] = reply
+    return None if value is None else value.decode(errors="replace")
+
+
+def position_of(reply: Sequence[bytes | None]) -> int | None:
+    """The number in the reply to `read_key`; None if there is none."""
+    [value] = reply
+    return number_of(value)
+
+
+def is_damaged(facts: Mapping[str, str | None], bits_of: Callable[[str | None], Bits]) -> bool:
+    """Whether records that each index of its layout has are lost or unreadable; `facts` are those of FACTS.
+
+    Of all layouts only the compact one records its name, the distances and the widths.
+    """
+    is_compact = any(facts[name] is not None for name in ("layout", "hamming", "bits"))
+    recorded = ("layout", "hamming", "bands", "bits") if is_compact else ("bands",)
+    if facts["ledger"] is None or facts["version"] is None or any(facts[name] is None for name in recorded):
+        return True
+    try:
+        bits_of(facts["bits"])
+        for name in PER_LANGUAGE:
+            values_by_language(facts[name])
+    except IndexDamaged:
+        return True
+    return False
+
+
+def changed_options(recorded: Mapping[str, str | None], current: Mapping[str, str]) -> list[str]:
+    """The options whose recorded values are not the current ones."""
+    return [option for name, option in SETTINGS.items() if not _same(name, recorded[name], current.get(name))]
 
 
 def _same(name: str, recorded: str | None, current: str | None) -> bool:
@@ -40,11 +86,11 @@ async def record_added_languages(
     takes the earliest position of the others.  `bits_of` gives the widths for a record of them.
     """
     names = [name for name in PER_LANGUAGE if name in current]
-    replies = await send([("GET", f"neardup:{name}") for name in ("bits", *names)])
-    bits, *recorded = [reply and reply.decode() for reply in replies]
+    replies = await send([read_key(f"neardup:{name}") for name in ("bits", *names)])
+    bits, *recorded = map(text_of, replies)
     known = values_by_language(recorded[names.index("bands")])
-    replies = await send([("GET", key) for language, key in applied.items() if language in known])
-    position = earliest(replies) if replies else None
+    replies = await send([read_key(key) for language, key in applied.items() if language in known])
+    position = earliest([position_of(reply) for reply in replies]) if replies else None
     added = [key for language, key in applied.items() if language not in known]
     facts = {name: extended_record(value, current[name]) for name, value in zip(names, recorded, strict=True)}
     if bits is not None:

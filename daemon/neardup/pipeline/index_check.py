@@ -1,0 +1,165 @@
+"""Compares sampled stories with their buckets, and repairs an index that has lost a part of its data.
+
+A lookup cannot notice that a bucket has lost members.  So a run compares before its first lookup and after its last
+one.  A story that lacks entries is written again; if more than a hundredth of the sampled stories of a language do,
+the index is rebuilt.  Stories that were looked up since the index was last known to be whole are looked up again, so
+that no pair is lost.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from neardup.config import Detection
+from neardup.core.candidates.select import Nominee, StoryGroup, nominate
+from neardup.errors import IndexDamaged, Transient
+from neardup.index.completeness import Completeness
+from neardup.index.protocol import Index
+from neardup.index.statistics import BucketStatistics
+from neardup.ledger import Ledger, fingerprint_arrays, inserts, lookup_proof, runs
+from neardup.ledger.candidates import Matches, nominate_all
+from neardup.pipeline.index_sync import catch_up, rebuild
+from neardup.records import BandedFingerprint, Change
+from neardup.telemetry.metrics import INDEX_MISSING, INDEX_REPAIRS
+
+SAMPLE = 1_000  # stories, whose 37 or more buckets show a loss of one bucket in ten thousand
+REBUILD_SHARE = 0.01
+ROUNDS = 3  # of samples; where the third still finds a loss, there is more than repairs of single stories find
+STORIES_PER_LOOKUP = 256
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class IndexFaults:
+    """What the comparisons of a run found and did.
+
+    Of `sampled` stories `incomplete` lacked `missing` entries.  `restored` stories were written again, or the index
+    was rebuilt, `rebuilds` times; `looked_up_again` stories had been looked up while the index may have been damaged.
+    """
+
+    sampled: int = 0
+    incomplete: int = 0
+    missing: int = 0
+    restored: int = 0
+    rebuilds: int = 0
+    looked_up_again: int = 0
+
+
+class IndexCheck:
+    """Compares and repairs the index of one run, which must be in step with the ledger; counts in `faults`."""
+
+    def __init__(self, index: Index, ledger: Ledger, detection: Detection, version: str) -> None:
+        self.faults = IndexFaults()
+        self._index = index
+        self._ledger = ledger
+        self._detection = detection
+        self._version = version
+
+    async def run(self) -> None:
+        """Compare until a sample is whole, repairing the index; then look up again what needs it.
+
+        Raises Transient if the index does not answer; another call does the rest.
+        """
+        if isinstance(self._index, Completeness):
+            await self._repair(self._index)
+        # a sweep that is owed finds all pairs
+        if await self._ledger.do(lookup_proof.in_doubt) and not await self._ledger.do(runs.owes_sweep):
+            await self._look_up_again()
+        await self._ledger.do(lookup_proof.prove)
+
+    async def _repair(self, index: Completeness) -> None:
+        """Repair the index until a sample is whole."""
+        for nth in range(ROUNDS):
+            try:
+                incomplete, is_wide = await self._compare(index)
+                if not incomplete and not is_wide:
+                    return
+                if is_wide or nth == ROUNDS - 1:
+                    await self._rebuild()
+                    return
+                await index.restore(incomplete)
+            except IndexDamaged:
+                self.faults.rebuilds += 1
+                await catch_up(self._index, self._ledger, self._version)
+                return
+            INDEX_REPAIRS.labels("restored").inc()
+            self.faults.restored += len(incomplete)
+
+    async def _compare(self, index: Completeness) -> tuple[list[Change], bool]:
+        """The stories of a new sample that lack entries, and whether the loss calls for a rebuild."""
+        sample = await self._ledger.do(inserts.sample, SAMPLE)
+        missing = await index.missing(sample)
+        incomplete = [story for story, n in zip(sample, missing, strict=True) if n]
+        is_wide = is_widespread(sample, incomplete) or await counts_differ(self._index, self._ledger)
+        self.faults.sampled += len(sample)
+        if incomplete or is_wide:
+            await self._ledger.do(lookup_proof.doubt)  # before a repair hides the loss
+            self.faults.incomplete += len(incomplete)
+            self.faults.missing += sum(missing)
+            INDEX_MISSING.inc(sum(missing))
+            log.warning(
+                "the index has lost a part of its data",
+                sampled=len(sample),
+                incomplete=len(incomplete),
+                missing=sum(missing),
+                repair="rebuild" if is_wide else "restore",
+            )
+        return incomplete, is_wide
+
+    async def _rebuild(self) -> None:
+        await rebuild(self._index, self._ledger, self._version)
+        INDEX_REPAIRS.labels("rebuilt").inc()
+        self.faults.rebuilds += 1
+
+    async def _look_up_again(self) -> None:
+        """Look up and nominate the stories that were looked up since the index was last known to be whole."""
+        number = await self._ledger.do(lookup_proof.proven)
+        while page := await self._ledger.do(inserts.after, number, STORIES_PER_LOOKUP):
+            nominees = await self._nominees(page)
+            await self._ledger.do(nominate_all, nominees)
+            self.faults.looked_up_again += len(page)
+            number = page[-1].number
+        if self.faults.looked_up_again:
+            log.info("stories were looked up again", stories=self.faults.looked_up_again)
+
+    async def _nominees(self, page: Sequence[Change]) -> list[Matches]:
+        ids_of: dict[BandedFingerprint, list[int]] = {}
+        for story in page:
+            assert story.new is not None
+            ids_of.setdefault(story.new, []).append(story.story_id)
+        groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
+        applied, found = await self._index.lookup(list(ids_of))
+        arrays = None if applied is None else await self._ledger.do(fingerprint_arrays.for_nomination, found, applied)
+        if arrays is None:
+            await catch_up(self._index, self._ledger, self._version)
+            raise Transient("the index has lost data meanwhile", "index_lost")
+        held, unindexed = arrays
+        thresholds = {banded.language: self._detection.of(banded.language) for banded in ids_of}
+        nominees: list[Nominee] = await asyncio.to_thread(nominate, groups, found, held, thresholds, unindexed)
+        most = {story_id: thresholds[banded.language].max_matches for ids, banded in groups for story_id in ids}
+        return [Matches(one.story_id, one.matches, most[one.story_id]) for one in nominees]
+
+
+def is_widespread(sample: Sequence[Change], incomplete: Sequence[Change]) -> bool:
+    """Whether more than REBUILD_SHARE of the sampled stories of any language are incomplete."""
+    sampled, lost = (Counter(story.new.language for story in some if story.new) for some in (sample, incomplete))
+    return any(n > REBUILD_SHARE * sampled[language] for language, n in lost.items())
+
+
+async def counts_differ(index: Index, ledger: Ledger) -> bool:
+    """Whether the index counts clearly more or fewer stories of a language than the ledger has."""
+    if not isinstance(index, BucketStatistics):
+        return False
+    held: Mapping[str, int] = await ledger.do(runs.stories_by_language)
+    counted = {str(language): n for language, n in (await index.story_counts()).items()}
+    return differing_counts(held, counted) != {}
+
+
+def differing_counts(held: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """The languages whose counts differ by more than one story and REBUILD_SHARE: those in the ledger and the index."""
+    pairs = {language: (held.get(language, 0), counted.get(language, 0)) for language in {*held, *counted}}
+    return {language: (a, b) for language, (a, b) in pairs.items() if abs(a - b) > max(1, REBUILD_SHARE * a)}

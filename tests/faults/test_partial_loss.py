@@ -1,0 +1,181 @@
+"""An index that has lost a part of its data, or holds garbage: found and repaired within one run, with every flag."""
+
+import asyncio
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neardup.app import open_app, run_once
+from neardup.config import load
+from neardup.pipeline.progress import Progress
+from neardup.pipeline.summary import RunSummary
+from structlog.testing import capture_logs
+
+from tests.support.faults import index_damage
+from tests.support.faults.bed import in_this_process
+from tests.support.faults.consistency import State, index_faults, state_of
+from tests.support.faults.fault_table import Row
+from tests.support.faults.index_damage import Damage, DamagedIndex, share_of_buckets
+from tests.support.generated_stories import COPY_EVERY, configuration, generate
+
+STORIES = 400
+KINDS = ("sqlite", "documented", "compact")
+REPAIRED: dict[str, Damage] = {
+    "a twentieth of the buckets": share_of_buckets(0.05),
+    "a tenth of the keys": share_of_buckets(0.1),
+    "whole bands": index_damage.whole_bands,
+    "one language": index_damage.one_language,
+    "records of settings": index_damage.records,
+    "mangled position": index_damage.mangled_position,
+    "position of another type": index_damage.position_of_another_type,
+    "mangled widths": index_damage.mangled_widths,
+    "odd buckets": index_damage.odd_buckets,
+    "buckets of another type": index_damage.buckets_of_another_type,
+    "buckets with other numbers": index_damage.shifted_buckets,
+    "hashes or counts": index_damage.lost_hashes,
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stories, of which `first.csv` lists those that are no copies."""
+    folder = tmp_path_factory.mktemp("corpus")
+    with generate(folder, STORIES).open(encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    with (folder / "first.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([head, *(row for row in rows if int(row[0]) % COPY_EVERY > 1)])
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def fast() -> Iterator[None]:
+    with in_this_process():
+        yield
+
+
+@dataclass
+class Scene:
+    """A ledger of its own with an index of this kind, and runs over the corpus; `expected` is the undisturbed state."""
+
+    kind: str
+    url: str
+    corpus: Path
+    folder: Path
+    expected: State
+
+    @property
+    def index(self) -> DamagedIndex:
+        return DamagedIndex(self.kind, self.folder / "neardup.db", self.url)
+
+    def run(
+        self, watch: Callable[[Progress], None] = lambda _: None, manifest: str = "manifest.csv"
+    ) -> tuple[RunSummary, dict[str, int]]:
+        """A backfill over a manifest: its summary, and what it says of the index."""
+        layout = f'layout = "{self.kind}"' if self.kind != "sqlite" else ""
+        text = configuration(self.corpus, "sqlite:" if self.kind == "sqlite" else self.url)
+        text = text.replace("manifest.csv", manifest).replace("[index]", f"[index]\n{layout}")
+        self.folder.mkdir(exist_ok=True)
+        config = self.folder / "config.toml"
+        config.write_text(f"{text}\n[run]\nbatch = 16\nqueue = 16\nworkers = 4\n", encoding="utf-8")
+
+        async def once() -> RunSummary:
+            async with open_app(load(config)) as app:
+                return await run_once(app, "backfill", asyncio.Event(), watch)
+
+        summary = asyncio.run(once())
+        facts: Any = summary.as_dict()["index"]
+        return summary, facts
+
+    def assert_repaired(self) -> None:
+        assert state_of(self.index.ledger)["flags"] == self.expected["flags"], "flags are lost"
+        faults = index_faults(self.index.ledger, self.kind, self.url)
+        assert faults == [], "\n".join(faults[:10])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> State:
+    with in_this_process(), pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("undisturbed")
+        patch.chdir(folder)
+        Scene("sqlite", "", corpus, folder, {}).run()
+    state = state_of(folder / "neardup.db")
+    assert len(state["flags"]) >= 2 * STORIES // COPY_EVERY - 1
+    return state
+
+
+@pytest.fixture(params=KINDS)
+def scene(request: pytest.FixtureRequest, redis_url: str, corpus: Path, undisturbed: State, tmp_path: Path) -> Scene:
+    return Scene(request.param, redis_url, corpus, tmp_path / "run", undisturbed)
+
+
+@pytest.mark.parametrize("damage", REPAIRED.values(), ids=REPAIRED.keys())
+def test_damage_before_a_run_is_repaired_before_its_lookups(
+    damage: Damage, scene: Scene, record_row: Callable[[Row], None]
+) -> None:
+    scene.run(manifest="first.csv")
+    damage(scene.index)
+    with capture_logs() as lines:
+        _, facts = scene.run()
+    scene.assert_repaired()
+    events = [line["event"] for line in lines if line["log_level"] == "warning"]
+    assert len(events) == 1 and "the index has lost" in events[0], f"one line says what was repaired: {events}"
+    assert facts["looked_up_again"] == 0, "the stories of the first run had been looked up in a whole index"
+    [label] = [label for label, one in REPAIRED.items() if one is damage]
+    record_row(Row(f"index: {label}, before a run", 1, 0, 0, 0, ()))
+
+
+@pytest.mark.parametrize("damage", REPAIRED.values(), ids=REPAIRED.keys())
+def test_damage_during_a_run_is_repaired_and_loses_no_flag(
+    damage: Damage, scene: Scene, record_row: Callable[[Row], None]
+) -> None:
+    done: list[int] = []
+
+    def watch(progress: Progress) -> None:
+        if not done and progress.counts.listed > STORIES // 2:
+            done.append(progress.counts.listed)
+            damage(scene.index)
+
+    summary, _ = scene.run(watch)
+    assert done, "nothing was damaged"
+    assert summary.status == "done"
+    scene.assert_repaired()
+    [label] = [label for label, one in REPAIRED.items() if one is damage]
+    record_row(Row(f"index: {label}, during a run", 1, 0, 0, 0, ()))
+
+
+def test_one_lost_bucket_is_written_again_without_a_rebuild(scene: Scene) -> None:
+    scene.run()
+    scene.index.delete(scene.index.keys("*:????")[:1])
+    _, facts = scene.run()
+    assert facts["rebuilds"] == 0 < facts["restored"], facts
+    scene.assert_repaired()
+
+
+def test_foreign_members_of_buckets_change_nothing(scene: Scene) -> None:
+    scene.run(manifest="first.csv")
+    index_damage.foreign_members(scene.index)
+    _, facts = scene.run()
+    assert state_of(scene.index.ledger)["flags"] == scene.expected["flags"]
+    assert (facts["rebuilds"], facts["missing"]) == (0, 0)
+
+
+def test_a_loss_before_a_kill_loses_no_flag(scene: Scene) -> None:
+    """The next run looks up again what the killed one looked up in a damaged index."""
+    done: list[int] = []
+
+    def watch(progress: Progress) -> None:
+        listed = progress.counts.listed
+        if not done and listed > STORIES // 2:
+            done.append(listed)
+            share_of_buckets(0.3)(scene.index)
+        if listed > STORIES * 3 // 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        scene.run(watch)
+    _, facts = scene.run()
+    assert facts["looked_up_again"] > 0, facts
+    scene.assert_repaired()

@@ -1,0 +1,126 @@
+"""Law: whatever a server sends that is not Redis's protocol, or not the reply expected, Redis does not answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from neardup.core.candidates.banding import Banding
+from neardup.errors import Fatal, Transient
+from neardup.index.redis import Layout, open_redis
+from neardup.index.redis.base import RedisIndex
+from neardup.index.redis.client import translate_errors
+from neardup.languages import LANGUAGES
+from neardup.records import BandedFingerprint, Change
+from redis import exceptions
+
+from tests.support.faults.garbling_server import garbling
+from tests.support.languages import CODES, HINDI
+
+BANDINGS = dict.fromkeys(LANGUAGES, Banding())
+STORY = Change(0, 7, None, BandedFingerprint(HINDI, bytes(16), bytes(64)), 7)
+GARBAGE = {
+    "a web server": b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\n\r\n<html>",
+    "TLS": b"\x15\x03\x01\x00\x02\x02\x0a",
+    "SSH": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "zeros": bytes(64),
+    "nothing": b"",
+    "a text": b"+OK\r\n" * 200,
+    "a number": b":5\r\n" * 200,
+    "an empty list": b"*0\r\n" * 200,
+    "no value": b"$-1\r\n" * 200,
+    "no list": b"*-1\r\n" * 200,
+    "lists in lists": b"*1\r\n*1\r\n:1\r\n" * 200,
+    "a long value that ends early": b"$1000000\r\nshort",
+    "a length that is no number": b"$abc\r\n\r\n",
+    "a value longer than said": b"$1\r\nabcdef\r\n",
+}
+Call = Callable[[RedisIndex], Awaitable[object]]
+CALLS: dict[str, Call] = {
+    "position": lambda index: index.position(),
+    "lookup": lambda index: index.lookup([BandedFingerprint(HINDI, bytes(16), bytes(64))]),
+    "apply": lambda index: index.apply([STORY], 1),
+    "clear": lambda index: index.clear("ledger", "version"),
+    "admit": lambda index: index.admit("version"),
+    "story_counts": lambda index: index.story_counts(),
+    "missing": lambda index: index.missing([STORY]),
+    "restore": lambda index: index.restore([STORY]),
+    "problem": lambda index: index.problem(),
+}
+
+
+async def answers(call: Call, garbage: bytes, layout: Layout, url: str) -> None:
+    """The call must raise Transient, or misread nothing: some garbage is a valid reply to some calls."""
+    async with garbling(url) as server:
+        index = await open_redis(server.url, BANDINGS, CODES, layout)
+        await index.clear("ledger", "version")
+        server.garbage = garbage
+        try:
+            await call(index)
+        except Transient:
+            pass
+        finally:
+            server.garbage = None
+            await index.close()
+
+
+@pytest.mark.parametrize("layout", ["documented", "compact"])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+def test_garbage_during_a_call_is_waited_for(call: Call, layout: Layout, redis_url: str) -> None:
+    for garbage in GARBAGE.values():
+        asyncio.run(answers(call, garbage, layout, redis_url))
+
+
+@given(
+    garbage=st.binary(max_size=40)
+    | st.builds(lambda kind, rest: kind + rest, st.sampled_from([b"*", b"$", b":", b"+"]), st.binary(max_size=20))
+)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_random_bytes_are_waited_for(garbage: bytes, redis_url: str) -> None:
+    asyncio.run(answers(CALLS["lookup"], garbage, "documented", redis_url))
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
+def test_a_server_that_is_not_redis_does_not_answer(garbage: bytes, redis_url: str) -> None:
+    async def open_it() -> None:
+        async with garbling(redis_url) as server:
+            server.garbage = garbage
+            await open_redis(server.url, BANDINGS, CODES)
+
+    with pytest.raises(Transient, match="Redis does not answer"):
+        asyncio.run(open_it())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exceptions.TryAgainError("Multiple keys request during rehashing of slot"),
+        exceptions.MovedError("3999 127.0.0.1:6381"),
+        exceptions.AskError("3999 127.0.0.1:6381"),
+        exceptions.ClusterDownError("The cluster is down"),
+        exceptions.ClusterError("TTL exhausted."),
+        exceptions.MasterDownError("Link with MASTER is down"),
+        exceptions.SlotNotCoveredError('Slot "7" is not covered by the cluster.'),
+        exceptions.RedisClusterException("Redis Cluster cannot be connected."),
+        exceptions.ExecAbortError("Transaction discarded because of previous errors."),
+        exceptions.WatchError("Slot rebalancing occurred while watching keys"),
+        exceptions.InvalidResponse("Protocol Error"),
+        exceptions.ResponseError("TRYAGAIN Multiple keys request during rehashing of slot"),
+        exceptions.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value"),
+        exceptions.ResponseError("ERR value is not an integer or out of range"),
+    ],
+    ids=lambda error: f"{type(error).__name__} {error}"[:40],
+)
+async def test_what_passes_by_itself_is_transient(error: Exception) -> None:
+    with pytest.raises(Transient) as raised:
+        async with translate_errors():
+            raise error
+    assert "\n" not in str(raised.value)
+    assert "lost data" not in str(raised.value), "nothing was lost"
+
+
+async def test_an_error_that_lasts_is_fatal() -> None:
+    with pytest.raises(Fatal):
+        async with translate_errors():
+            raise exceptions.ResponseError("ERR unknown command 'EVAL'")
