@@ -15,6 +15,7 @@ from neardup.errors import Fatal, NeardupError, Transient
 from neardup.s3_objects import upload
 
 R = TypeVar("R")
+MODE = 0o640  # titles and passages of stories concern the group at most
 
 
 async def write_to_target(target: Target | None, content: Content, write: Callable[[Path], R]) -> R:
@@ -49,7 +50,7 @@ def write_atomically(path: Path, write: Callable[[Path], R]) -> R:
         try:
             result = write(new)
             os.fsync(descriptor)
-            new.chmod(0o644)
+            new.chmod(MODE)
             new.replace(path)
         except BaseException:
             new.unlink()
