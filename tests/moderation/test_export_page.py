@@ -115,11 +115,11 @@ def test_page_shows_every_language_and_kind(tmp_path: Path, monkeypatch: pytest.
     tree = LexborHTMLParser(path.read_text(encoding="utf-8"))
     articles = [node.attributes["class"] or "" for node in tree.css("article")]
     shown = {group: sum(f"kind-{group[1]} language-{group[0]}" in one for one in articles) for group in groups}
-    assert shown == {(HINDI, EXACT): 6, (HINDI, PARTIAL): 6, (TAMIL, NEAR): 2, (TAMIL, PARTIAL): 5, (TAMIL, SIMILAR): 1}
+    assert shown == {(HINDI, EXACT): 6, (HINDI, PARTIAL): 5, (TAMIL, NEAR): 2, (TAMIL, PARTIAL): 6, (TAMIL, SIMILAR): 1}
     assert shown_ids == worst_first
     left_out = [node.text() for node in tree.css(".left-out li")]
     assert left_out == [
-        "exact, Hindi: 24 of 30 left out", "partial, Hindi: 3 of 9 left out", "partial, Tamil: 7 of 12 left out",
+        "exact, Hindi: 24 of 30 left out", "partial, Hindi: 4 of 9 left out", "partial, Tamil: 6 of 12 left out",
     ]  # fmt: skip
     assert "20 of 54 pairs are shown" in tree.text()
 

@@ -105,10 +105,9 @@ def cluster_order(cluster: Cluster) -> str:
         return "In order of publication. Several were published first, at the same time: the original is not known."
     if cluster.undated == len(cluster.stories):
         return "In the order of their ids. No date of publication is known, so the original is not known."
-    dated = len(cluster.stories) - cluster.undated
     return (
         f"The original is not known: {cluster.undated:,} of {len(cluster.stories):,} stories have no date of"
-        f" publication. They follow the {dated:,} with a date, which are in order of publication."
+        " publication. Those with a date come first, in order of publication."
     )
 
 

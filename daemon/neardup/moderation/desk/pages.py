@@ -49,7 +49,7 @@ def short(title: str) -> str:
 def first_published(row: Mapping[str, Any]) -> str:
     """Which story of a flag (a row of the view `pairs`) was published first, in words."""
     earlier = earlier_of(row)
-    return "which was published first is not known" if earlier is None else f"{earlier} was published first"
+    return "order of publication not known" if earlier is None else f"{earlier} was published first"
 
 
 def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
