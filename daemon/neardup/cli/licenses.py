@@ -9,7 +9,10 @@ CLASSIFIER = "License :: "
 
 
 def licences() -> Iterator[tuple[str, str, str]]:
-    """(name, version, licence) of neardup, then of each installed package that it needs, directly or not, by name."""
+    """(name, version, licence) of neardup, then of each installed package that it needs, directly or not, by name.
+
+    Its own extras count, those of other packages do not.
+    """
     installed: dict[str, Distribution] = {}
     missing = ["neardup"]
     while missing:
@@ -19,7 +22,8 @@ def licences() -> Iterator[tuple[str, str, str]]:
         except PackageNotFoundError:  # needed elsewhere, or by an extra that is not installed
             continue
         installed[_normal(name)] = found
-        missing += {needed for needed in map(_name_of, found.requires or ()) if _normal(needed) not in installed}
+        required = [one for one in found.requires or () if name == "neardup" or "extra ==" not in one]
+        missing += {needed for needed in map(_name_of, required) if _normal(needed) not in installed}
     own = installed.pop("neardup")
     for one in (own, *(installed[name] for name in sorted(installed))):
         yield one.metadata["Name"], one.version, _licence(one)
