@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from neardup import __version__
-from neardup.config import Config
+from neardup.config import Config, Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
 from neardup.index import backends
@@ -126,7 +126,10 @@ async def open_checker(config: Config) -> AsyncIterator[Checker]:
             await pool.aclose()
 
 
-def comparer(config: Config) -> Comparer:
+def comparer(config: Config | None) -> Comparer:
+    """The parts of `compare`; without a configuration it compares files only, each with its whole text."""
+    if config is None:
+        return Comparer(None, None, Extraction(), Detection())
     return Comparer(config.ledger.path, lambda: open_readers(config), extraction(config), config.detection)
 
 

@@ -88,11 +88,12 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprinted:
-    """The story is new or its text has changed."""
+    """The story is new or its text has changed; `page_title` names it if the listing does not."""
 
     story: Story
     fingerprint: Fingerprint
     etag: str | None
+    page_title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,3 +9,11 @@ def rfc3339(milliseconds: int | None) -> str | None:
         return None
     at = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def readable(time: str | None) -> str:
+    """A time in RFC 3339, of any zone, for people: 20 November 2026, 02:00 UTC; "" for None."""
+    if time is None:
+        return ""
+    when = datetime.fromisoformat(time).astimezone(UTC)
+    return f"{when.day} {when:%B %Y, %H:%M} UTC"

@@ -20,6 +20,7 @@ from neardup.core.page import (
 )
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
+from neardup.core.text.title import opening
 from neardup.languages import LANGUAGES
 from neardup.records import Language, Skip
 
@@ -40,7 +41,9 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     text = f"{TEXTS[language]} {TEXTS[language]}"
     page = Page(f"<p>{text}</p>".encode(), "text/html; charset=utf-8", '"e"')
     words = tokens(text)
-    assert fingerprint_page(page, WHOLE) == PageFingerprinted(fingerprint(words), '"e"', len(page.body))
+    assert fingerprint_page(page, WHOLE) == PageFingerprinted(
+        fingerprint(words), '"e"', len(page.body), None, opening(text)
+    )
     shingled = shingle_story(text)
     assert isinstance(shingled, PageShingled)
     assert shingled.text_hash == fingerprint(words).text_hash

@@ -25,7 +25,7 @@ from neardup.moderation.export.files import write_csv, write_jsonl
 from neardup.moderation.export.pairs import ExportRow
 from neardup.moderation.export.workbook import write_xlsx
 
-from tests.moderation.test_formats import page, pair
+from tests.support.exported_pairs import page, pair
 from tests.support.servers import REGION, Aws, free_port
 
 WRITE = {"csv": write_csv, "jsonl": write_jsonl, "xlsx": write_xlsx, "parquet": write_parquet, "html": page}

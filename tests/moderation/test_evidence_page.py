@@ -16,9 +16,10 @@ from neardup.core.verify.clusters import clusters
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
-from neardup.moderation.templating import INVISIBLE, readable_time, visible
+from neardup.moderation.templating import INVISIBLE, visible
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 from neardup.records import Language
+from neardup.timestamps import readable
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tests.support.compared_stories import THRESHOLDS, every_planted_pair, sample, story_of, wild_texts
@@ -181,7 +182,7 @@ def test_template_adds_no_white_space_between_fragments() -> None:
 
 
 def test_readable_time() -> None:
-    assert readable_time("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
+    assert readable("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
 
 
 @pytest.mark.parametrize(

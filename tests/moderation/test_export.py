@@ -25,14 +25,14 @@ from neardup.moderation.export.write import ExportOptions, write
 from neardup.records import Fingerprinted, Language, Story
 from neardup.timestamps import rfc3339
 
-from tests.moderation.test_formats import of_csv, read_csv, read_jsonl
 from tests.support.builders import fingerprint_of, ledger_in_memory, matches, verify_pending
+from tests.support.exported_pairs import of_csv, read_csv, read_jsonl
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, ODIA, PUNJABI, TAMIL, TEXTS
 
 COLUMN_CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
     "story_title matched_title story_author_id matched_author_id same_author story_published_at matched_published_at "
-    "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated context"
+    "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated context story_path matched_path"
 )
 NOON = 1_795_176_000_000
 opened: list[sqlite3.Connection] = []
@@ -146,7 +146,7 @@ def test_all_columns_of_a_row(language: Language) -> None:
         "story_published_at": "2026-11-20T12:00:00Z", "matched_published_at": "2026-11-20T11:59:59.999Z",
         "earlier_id": 2, "status": "open", "flagged_at": "2026-11-20T12:00:00Z", "fingerprint_version": "v1",
         "cluster_id": 2, "cluster_size": 2, "estimated": False,
-        "context": None,
+        "context": None, "story_path": None, "matched_path": None,
     }  # fmt: skip
     assert exported(db) == [want]
     assert exported(db, "csv") == [{column: of_csv(value) for column, value in want.items()}]
@@ -185,7 +185,7 @@ def test_file_is_written_atomically(tmp_path: Path, form: Format) -> None:
         return write_atomically(path, lambda file: write(db, file, ExportOptions(form), SHIPPED))
 
     assert len(export()) == 190
-    assert path.stat().st_mode & 0o777 == 0o644
+    assert path.stat().st_mode & 0o777 == 0o640
     before = path.read_bytes()
     db.execute("UPDATE flags SET flagged_at = 9223372036854775807 WHERE flag_id = 150")  # out of range for a date
     with pytest.raises((ValueError, OverflowError)):
@@ -209,7 +209,7 @@ def test_page_exports_only_the_pairs_it_shows(tmp_path: Path, monkeypatch: pytes
     exported_ids = write(db, tmp_path / "flags.html", ExportOptions("html"), SHIPPED)
     text = (tmp_path / "flags.html").read_text(encoding="utf-8")
     assert (len(exported_ids), text.count("<article")) == (4, 4), "pairs that are not shown count as exported"
-    assert "The worst 4 of 10" in text
+    assert "4 of 10 pairs are shown" in text
 
 
 def test_withdrawn_and_not_similar_flags_join_no_cluster() -> None:

@@ -26,12 +26,14 @@ def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[
     drawn = graph(cluster, inside, pair, {pair[0]: "A title"})
     stories = [member.story_id for member in drawn.members]
     assert stories == [story for story in cluster.stories if story in stories], "not in order of publication"
+    earliest = [member.story_id for member in drawn.members if member.is_earliest]
+    assert earliest == ([] if cluster.earliest is None else [cluster.earliest])
     assert {*pair, cluster.stories[0], *cluster.weakest[:2]} <= set(stories)
     assert len(stories) == min(len(cluster.stories), MAX_DRAWN)
     assert len(stories) + drawn.left_out == drawn.stories == len(cluster.stories)
     assert [member.number for member in drawn.members] == [cluster.stories.index(story) + 1 for story in stories]
     assert {member.letter: member.story_id for member in drawn.members if member.letter} == {"A": pair[0], "B": pair[1]}
-    assert {member.title for member in drawn.members} <= {"A title", None}
+    assert {member.name for member in drawn.members} <= {"A title", None}
     assert sorted((edge.a.story_id, edge.b.story_id, edge.score) for edge in drawn.edges) == sorted(
         edge for edge in inside if edge[0] in stories and edge[1] in stories
     )

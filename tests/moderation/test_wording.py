@@ -69,7 +69,7 @@ def test_headline_has_both_shares() -> None:
     [
         ((0, 3 * DAY_MS), "A was published 3 days before B"),
         ((DAY_MS, 0), "B was published 24 hours before A"),
-        ((5, 5), "Both were published at the same time"),
+        ((5, 5), "Both were published at the same time, so it is not known which was first"),
         ((None, 5), "It is not known which was published first"),
     ],
 )

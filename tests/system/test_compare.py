@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
@@ -14,7 +16,7 @@ from neardup.errors import Fatal
 from neardup.ledger import connect, runs
 from neardup.query.compare import compare
 
-from tests.support.command import Neardup, assert_one_line, embedded
+from tests.support.command import Ended, Neardup, assert_one_line, embedded
 from tests.support.languages import MARATHI, SAMPLED, TAMIL
 from tests.support.paths import SAMPLES
 from tests.support.samples import TRUTH
@@ -160,3 +162,21 @@ def test_the_html_page_shows_the_pair_and_its_flag(editable: Neardup, tmp_path: 
 
 def test_ids_need_a_ledger(neardup: Neardup) -> None:
     assert_one_line(neardup("compare", "4104000", "4104006"), 1, "run `neardup backfill` first")
+
+
+def test_two_files_need_no_configuration(neardup: Neardup, tmp_path: Path) -> None:
+    (neardup.folder / "config.toml").unlink()
+
+    def compare_here(*arguments: str) -> Ended:
+        command = [sys.executable, "-W", "error", "-m", "neardup.cli", "compare", *arguments]
+        env = {name: value for name, value in neardup.env.items() if not name.startswith("NEARDUP_")}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=300, check=False)
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    done = compare_here(str(A), str(B), "--json")
+    assert done.code == 0, done.err
+    assert done.facts["passages"]
+    assert compare_here(str(A), str(B), "--html", str(tmp_path / "pair.html")).code == 0
+    assert (tmp_path / "pair.html").stat().st_mode & 0o777 == 0o640
+    assert_one_line(compare_here("4104002", str(B)), 2, "the id of a story needs a configuration")
+    assert_one_line(neardup("compare", str(A), str(B)), 2, "cannot read the configuration")

@@ -29,19 +29,22 @@ config_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def command(function: Callable[..., None]) -> click.Command:
+def command(function: Callable[..., None], *, needs_config: bool = True) -> click.Command:
     """Make a command whose function receives the configuration; `--config` may also follow the command's name.
 
+    Unless it `needs_config`, the configuration is None if none was named and there is no config.toml.
     The name is that of the function, without the underscore that keeps a function from hiding a module.
     """
 
     @wraps(function)
     def with_config(config_path: Path | None, **options: Any) -> None:
         console.set_up_logging()
-        path = config_path or click.get_current_context().obj or Path("config.toml")
+        named = config_path or click.get_current_context().obj
+        path = named or Path("config.toml")
+        is_absent = not needs_config and named is None and not path.exists()
         try:
-            config = load(path)
-            for key in exposed(path):
+            config = None if is_absent else load(path)
+            for key in () if is_absent else exposed(path):
                 log.warning(
                     "every user can read a secret in this file: chmod o-r, or use an environment variable",
                     file=str(path),

@@ -50,8 +50,22 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
 
+def _print_licenses(context: click.Context) -> None:
+    licences = import_module("neardup.cli.licenses").licences()
+    click.echo("\n".join(f"{name} {version}: {licence}" for name, version, licence in licences))
+    context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="neardup")
+@click.option(
+    "--licenses",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, given: _print_licenses(context) if given else None,
+    help="Show the licences of neardup and of the installed packages that it needs, and exit.",
+)
 @click.option(
     "--config",
     "config_path",

@@ -4,6 +4,7 @@ import asyncio
 import json
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +20,7 @@ from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, target_of, unknown_ending
 from neardup.core.page import Unreadable, split_file
 from neardup.errors import Fatal, Misuse
+from neardup.languages import SHIPPED
 from neardup.ledger import connect, flags, read, translate_errors
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.app import serve
@@ -57,18 +59,21 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
         printing.show_matches(matches)
 
 
-@command
+@partial(command, needs_config=False)
 @click.argument("a")
 @click.argument("b")
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="PATH", help="Write the comparison as an HTML page instead."
 )
 @json_option
-def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) -> None:
-    """Show the passages that A and B share; each is a story's id or a file (a page or plain text)."""
+def compare(config: Config | None, a: str, b: str, html: Path | None, as_json: bool) -> None:
+    """Show the passages that A and B share; each is a story's id or a file (a page or plain text).
+
+    Two files need no configuration.
+    """
     if html is not None:
         refuse_missing_folder("--html", html)
-        run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry))
+        run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry if config else SHIPPED))
         click.echo(f"{html}", err=True)
         return
     comparison = run_async(lambda _: compare_texts(comparer(config), a, b))

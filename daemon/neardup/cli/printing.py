@@ -13,6 +13,7 @@ from rich.text import Text
 
 from neardup.ops.status import ClusterStatus, Status
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+from neardup.timestamps import readable, rfc3339
 
 if TYPE_CHECKING:
     from neardup.query.check import Match
@@ -87,7 +88,7 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
         out.print("\nNo new flags.")
         return
     table = Table(title=f"New flags ({total:,})", title_justify="left", header_style="bold", expand=False)
-    for column in ("kind", "bits", "alike", "language", "story", "matches the earlier", "same author"):
+    for column in ("kind", "bits", "alike", "language", "story", "matches", "published first", "same author"):
         table.add_column(column, overflow="fold")
     for pair in records[:SHOWN_FLAGS]:
         table.add_row(
@@ -95,8 +96,9 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
             str(pair["hamming"]),
             larger_containment(pair),
             pair["language"],
-            Text(f"{pair['story_id']} {pair['story_title'] or ''}"),
-            Text(f"{pair['matched_id']} {pair['matched_title'] or ''}"),
+            Text(f"{pair['story_id']} {pair['story_title'] or pair['story_path'] or ''}"),
+            Text(f"{pair['matched_id']} {pair['matched_title'] or pair['matched_path'] or ''}"),
+            "not known" if pair["earlier_id"] is None else str(pair["earlier_id"]),
             {True: "yes", False: "no", None: ""}[pair["same_author"]],
         )
     out.print()
@@ -118,11 +120,12 @@ def show_matches(matches: "list[Match]") -> None:
         out.print("No match.")
         return
     table = Table(header_style="bold")
-    for column in ("kind", "bits", "alike", "story", "title", "author"):
+    for column in ("kind", "bits", "alike", "story", "title", "author", "published"):
         table.add_column(column, overflow="fold")
     for match in matches:
         containment = larger_containment(match.as_dict())
-        cells = (match.kind, match.hamming, containment, match.story_id, match.title, match.author_id)
+        published = readable(rfc3339(match.published_at)) or "not known"
+        cells = (match.kind, match.hamming, containment, match.story_id, match.title, match.author_id, published)
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
     out.print(table)
 
@@ -137,7 +140,7 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
     for column in ("key", "reason", "times", "last at", "why"):
         table.add_column(column, overflow="fold")
     for row in dead_letters:
-        cells = (row["key"], row["reason"], row["attempts"], row["last_at"], row["error"])
+        cells = (row["key"], row["reason"], row["attempts"], readable(row["last_at"]), row["error"])
         table.add_row(*(Text(str(cell)) for cell in cells))
     out.print(table)
     if (rest := sum(counts.values()) - len(dead_letters)) > 0:
@@ -174,8 +177,9 @@ def show_status(status: Status) -> None:
 def _cluster_line(cluster: ClusterStatus) -> str:
     weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
     chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
+    original = cluster.likely_original
     return (
-        f"{cluster.size:,} stories, likely original {cluster.likely_original}, "
+        f"{cluster.size:,} stories, likely original {'not known' if original is None else original}, "
         f"weakest edge {weakest.a} - {weakest.b} ({weakest.score:.0%})" + (f", {chain}" if chain else "")
     )
 
@@ -184,10 +188,14 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     running = status.running
     yield (
         "running",
-        [f"{running['command']}, process {running.get('pid')}, since {running.get('since')}" if running else "nothing"],
+        [
+            f"{running['command']}, process {running.get('pid')}, since {readable(running.get('since'))}"
+            if running
+            else "nothing"
+        ],
     )
     if waiting := status.waiting:
-        yield "waiting", [f"for the {waiting.what} since {waiting.since}: {waiting.why}"]
+        yield "waiting", [f"for the {waiting.what} since {readable(waiting.since)}: {waiting.why}"]
     yield "stories", [f"{language:10} {n:>12,}" for language, n in status.stories.items()] or ["none"]
     yield (
         "open flags",
@@ -206,7 +214,7 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     if status.sweep_owed:
         yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
-    yield "watermark", [str(status.watermark or "none yet")]
+    yield "watermark", [readable(status.watermark) or "none yet"]
     index = asdict(status.index)
     largest_buckets = index.pop("hottest_buckets", {})
     yield "index", [f"{name}: {value}" for name, value in index.items()]
@@ -214,7 +222,8 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     yield (
         "last runs",
         [
-            f"{run['started_at']} {run['command']:9} {run['status']:8} listed {run['counts'].get('listed', 0):,}"
+            f"{readable(run['started_at'])} {run['command']:9} {run['status']:8}"
+            f" listed {run['counts'].get('listed', 0):,}"
             + _unread(run["counts"])
             + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
             + (f"  {run['error']}" if run["error"] else "")

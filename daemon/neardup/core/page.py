@@ -9,6 +9,7 @@ from typing import Self
 from neardup.core.fingerprint.compute import fingerprint_text, text_hash
 from neardup.core.text.html import Extraction, NoStoryText, file_text, page_text
 from neardup.core.text.normalize import tokens
+from neardup.core.text.title import opening, page_title
 from neardup.core.verify.scores import Shingled, shingled
 from neardup.records import Fingerprint, Skip
 
@@ -26,15 +27,20 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PageFingerprinted:
-    """The fingerprint of a page's story; `size` is that of the page, in bytes."""
+    """The fingerprint of a page's story; `size` is that of the page, in bytes.
+
+    `title` is that of the page, as `core.text.title` finds it, and `opening` the story's first words if there is none.
+    """
 
     fingerprint: Fingerprint
     etag: str | None
     size: int
+    title: str | None = None
+    opening: str | None = None
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         """Pickle the fields positionally, in half the time of the default for data classes."""
-        return type(self), (self.fingerprint, self.etag, self.size)
+        return type(self), (self.fingerprint, self.etag, self.size, self.title, self.opening)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,8 @@ def fingerprint_story(page: Page, text: str) -> PageFingerprinted | Unreadable:
     words = 0 if fingerprint is None else fingerprint.words
     if fingerprint is None or words < MIN_WORDS:
         return _too_short(words)
-    return PageFingerprinted(fingerprint, page.etag, len(page.body))
+    title = page_title(page.body, page.content_type)
+    return PageFingerprinted(fingerprint, page.etag, len(page.body), title, opening(text) if title is None else None)
 
 
 def shingle_story(text: str) -> PageShingled | Unreadable:

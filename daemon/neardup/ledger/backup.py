@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
-from neardup.ledger import changes, connect, damage, now_ms, read, runs, snapshot
+from neardup.ledger import changes, connect, damage, files, now_ms, read, runs, snapshot
 from neardup.sqlite import failure
 
 PAGES_A_STEP = 4096  # 16 MB
@@ -31,7 +31,7 @@ def back_up(ledger: Path, to: Path) -> int:
     with closing(read(ledger)) as source:
         try:
             with _part_of(to) as (part, handle):
-                os.fchmod(handle, stat.S_IMODE(ledger.stat().st_mode))
+                os.fchmod(handle, stat.S_IMODE(ledger.stat().st_mode) & files.SHARED_MODE)
                 _copy(source, part)
                 _refuse_damage(part)
                 os.fsync(handle)

@@ -21,7 +21,7 @@ def around(db: sqlite3.Connection, story_id: int) -> Cluster | None:
 
 
 def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
-    """Each story of a cluster -> the cluster's likely original, and its size."""
+    """Each story of a cluster -> the cluster's first story, which names the cluster, and its size."""
     edges = flags.edges(db)
     return core.by_story(edges, _published(db, edges))
 

@@ -2,29 +2,29 @@
 
 SQLite gives the -wal and -shm files beside the ledger the mode of the ledger's file.  In a folder with the setgid bit,
 the file system gives new files the group of the folder.  So in such a folder the daemon and operators share a ledger,
-no matter who opened it first and with which umask.
+no matter who opened it first and with which umask.  Elsewhere the owner writes it and the group reads it.
 """
 
 import os
 import stat
 from pathlib import Path
 
-DEFAULT_MODE = 0o666  # less the umask
+PRIVATE_MODE = 0o640
 SHARED_MODE = 0o660
 
 
 def make(path: Path) -> None:
     """Create an empty file unless there is one.  Raises OSError.
 
-    In a folder with the setgid bit the group may read and write it; elsewhere the umask decides.
+    In a folder with the setgid bit the group may read and write it; elsewhere the group may read it.  The umask changes
+    neither.
     """
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, DEFAULT_MODE)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     try:
-        if path.parent.stat().st_mode & stat.S_ISGID:
-            os.fchmod(descriptor, SHARED_MODE)
+        os.fchmod(descriptor, SHARED_MODE if path.parent.stat().st_mode & stat.S_ISGID else PRIVATE_MODE)
     finally:
         os.close(descriptor)
 

@@ -1,8 +1,10 @@
 """Flags: verified pairs that are copies by the thresholds."""
 
+import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from neardup.core.verify import suppression
@@ -17,7 +19,7 @@ PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
     " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
     " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
-    " context, context_note, context_by, context_at, signals"
+    " context, context_note, context_by, context_at, signals, story_path, matched_path"
 )
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 JOINS_CLUSTERS = f"joins_clusters AND status IN {JOINING}"
@@ -130,6 +132,31 @@ def select(
         f" (SELECT flag_id FROM flags WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?) {QUEUE_ORDER}",
         (*values, limit, offset),
     )
+
+
+def select_shared(
+    db: sqlite3.Connection, selection: Selection, shares: Mapping[tuple[Language, Kind], int]
+) -> Iterator[sqlite3.Row]:
+    """The most severe flags of a selection, as `select` returns them, up to a number for each language and kind."""
+    chosen: list[int] = []
+    for (language, kind), share in shares.items():
+        holding, values = conditions(db, replace(selection, languages=(language,), kinds=(kind,)))
+        query = f"SELECT flag_id FROM flags WHERE {holding} {QUEUE_ORDER} LIMIT ?"
+        chosen += [row[0] for row in db.execute(query, (*values, share))]
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    return cursor.execute(
+        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN (SELECT value FROM json_each(?)) {QUEUE_ORDER}",
+        (json.dumps(chosen),),
+    )
+
+
+def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[tuple[Language, Kind]]:
+    """The number of flags in a selection, by language and kind."""
+    holding, values = conditions(db, selection)
+    name_of = languages.names(db)
+    query = f"SELECT language, kind, count(*) FROM flags WHERE {holding} GROUP BY 1, 2"
+    return Counter({(name_of[language], kind): n for language, kind, n in db.execute(query, values)})
 
 
 def of_pair(db: sqlite3.Connection, one: int, other: int) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import uuid
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES
 
-VERSION = 5  # PRAGMA user_version; 1 to 4 were schemas of trial versions
+VERSION = 6  # PRAGMA user_version; 1 to 5 were schemas of trial versions
 
 SCHEMA = """
 -- What the ledger records about itself: its id, the watermark, the checkpoint, the number of the last change, ...
@@ -20,7 +20,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE languages (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stories INTEGER NOT NULL DEFAULT 0);
 
 -- One row a story.  `number` is that of the change that wrote this version of it.  The columns that are read of many
--- stories at once come first.
+-- stories at once come first.  `page_title` is what the page says of a story that was listed without a title.
 CREATE TABLE stories (
     number INTEGER PRIMARY KEY,
     id INTEGER NOT NULL UNIQUE,
@@ -35,7 +35,8 @@ CREATE TABLE stories (
     published_at INTEGER,
     author_id,
     path TEXT,
-    title TEXT
+    title TEXT,
+    page_title TEXT
 );
 
 -- The outbox: the changes that `stories` does not show, which are removals and replaced versions.
@@ -162,18 +163,19 @@ CREATE TABLE dead_letters (
 CREATE VIEW described AS
     SELECT s.number, s.id, l.name AS language, text_hash, simhash, signature, words, shingles, path,
         iif(typeof(etag) = 'blob', '"' || lower(hex(etag)) || '"', etag) AS etag, CAST(author_id AS TEXT) AS author_id,
-        title, published_at, updated_at
+        coalesce(title, page_title) AS title, published_at, updated_at
     FROM stories s JOIN languages l ON l.number = s.language;
 
--- The flags of pairs of which both stories are present, as an export shows them: `story` is the later of the two by
--- publication, `matched` the earlier.
+-- The flags of pairs of which both stories are present, as an export shows them: `matched` is the earlier of the two by
+-- publication, `story` the later.  If that is not known, because a time is missing or both are equal, the two have a
+-- fixed order all the same, which means nothing: `export.pairs.earlier_of` says which case it is.
 CREATE VIEW pairs AS
     SELECT f.flag_id, f.kind, f.severity, f.strength, f.hamming, f.jaccard, f.longest_run_words, f.signals, f.status,
         f.flagged_at, f.fingerprint_version, f.exported_at, f.estimated, f.a, f.b, l.name AS language,
-        s.id AS story_id, s.title AS story_title, CAST(s.author_id AS TEXT) AS story_author_id,
-        s.published_at AS story_published_at,
-        m.id AS matched_id, m.title AS matched_title, CAST(m.author_id AS TEXT) AS matched_author_id,
-        m.published_at AS matched_published_at,
+        s.id AS story_id, coalesce(s.title, s.page_title) AS story_title, s.path AS story_path,
+        CAST(s.author_id AS TEXT) AS story_author_id, s.published_at AS story_published_at,
+        m.id AS matched_id, coalesce(m.title, m.page_title) AS matched_title, m.path AS matched_path,
+        CAST(m.author_id AS TEXT) AS matched_author_id, m.published_at AS matched_published_at,
         iif(s.id = f.a, f.containment_a, f.containment_b) AS containment,
         iif(s.id = f.a, f.containment_b, f.containment_a) AS matched_containment,
         c.verdict AS context, c.note AS context_note, c.moderator AS context_by, c.decided_at AS context_at

@@ -101,6 +101,7 @@ def _row(number: int, language: int, outcome: Fingerprinted) -> tuple[object, ..
         packed_id(story.author_id),
         story.path,
         story.title,
+        outcome.page_title,
     )
 
 

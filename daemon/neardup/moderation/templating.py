@@ -4,7 +4,6 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache, partial
 from importlib.resources import files
 
@@ -14,6 +13,7 @@ from neardup.core.verify.tiers import tier_of
 from neardup.languages import Languages
 from neardup.moderation.wording import evidence, percent
 from neardup.records import Language
+from neardup.timestamps import readable
 
 # Control characters, bidirectional formatting, interlinear annotation, and lone surrogates.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
@@ -81,12 +81,6 @@ def _visible_form(found: re.Match[str]) -> str:
     return "\ufffd" if 0xD800 <= code < 0xE000 else f"[U+{code:04X}]"
 
 
-def readable_time(rfc3339: str) -> str:
-    """2026-11-20T02:00:00Z -> 20 November 2026, 02:00 UTC."""
-    when = datetime.fromisoformat(rfc3339)
-    return f"{when.day} {when:%B %Y, %H:%M} UTC"
-
-
 @cache
 def inline_assets(languages: Languages) -> InlineAssets:
     """The style sheet and the script for embedding in a page."""
@@ -101,7 +95,7 @@ def inline_assets(languages: Languages) -> InlineAssets:
 FILTERS = {
     "visible": visible,
     "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
-    "readable_time": readable_time,
+    "readable_time": readable,
     "evidence": lambda row: evidence(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
 # Defaults for the templates' variables; a page may pass its own.

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from neardup.core.verify.clusters import Cluster
 from neardup.core.verify.tiers import tier_of
 from neardup.query.evidence import Evidence, Side
 
@@ -84,14 +85,34 @@ def _sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
+def publication_order(facts: Evidence) -> str:
+    """Which of two stories was published first, or that it is not known."""
+    a, b = facts.a.published_at, facts.b.published_at
+    if a is None or b is None:
+        return "it is not known which was published first"
+    if facts.earlier is None:
+        return "both were published at the same time, so it is not known which was first"
+    later = "b" if facts.earlier == "a" else "a"
+    length = duration(abs(datetime.fromisoformat(b) - datetime.fromisoformat(a)))
+    return f"{facts.earlier.upper()} was published {length} before {later.upper()}"
+
+
+def cluster_order(cluster: Cluster) -> str:
+    """In what order the stories of a cluster are listed, and which of them was published first."""
+    if cluster.earliest is not None:
+        return "In order of publication; the first is likely the original."
+    if not cluster.undated:
+        return "In order of publication. Several were published first, at the same time: the original is not known."
+    if cluster.undated == len(cluster.stories):
+        return "In the order of their ids. No date of publication is known, so the original is not known."
+    return (
+        f"The original is not known: {cluster.undated:,} of {len(cluster.stories):,} stories have no date of"
+        " publication. Those with a date come first, in order of publication."
+    )
+
+
 def _findings(facts: Evidence) -> Iterator[str]:
-    times = [datetime.fromisoformat(about.published_at or "9999-12-31T00:00Z") for about in (facts.a, facts.b)]
-    if facts.earlier:
-        later = "b" if facts.earlier == "a" else "a"
-        yield f"{facts.earlier.upper()} was published {duration(abs(times[1] - times[0]))} before {later.upper()}"
-    else:
-        both = facts.a.published_at and facts.b.published_at
-        yield "both were published at the same time" if both else "it is not known which was published first"
+    yield publication_order(facts)
     if facts.same_author is None:
         yield "it is not known whether the same author wrote both"
     else:

@@ -74,9 +74,12 @@ class Distance:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A cluster; it is a `chain` if its two most distant stories have little in common."""
+    """A cluster; it is a `chain` if its two most distant stories have little in common.
 
-    likely_original: int
+    `likely_original` is the story that was published before all others; None if that is not known.
+    """
+
+    likely_original: int | None
     size: int
     weakest_edge: Edge
     furthest_apart: Distance
@@ -184,7 +187,7 @@ def _cluster_counts(db: sqlite3.Connection, config: Config) -> ClusterCounts:
         every = clusters.of_flags(db)
         largest = [
             ClusterStatus(
-                likely_original=cluster.stories[0],
+                likely_original=cluster.earliest,
                 size=len(cluster.stories),
                 weakest_edge=Edge(a, b, round(score, 4)),
                 furthest_apart=Distance(*cluster.ends, cluster.steps),

@@ -80,13 +80,20 @@ def outcome_of(story: Story, known: StoredVersion | None, result: PageResult) ->
         case PageFingerprinted(fingerprint, etag) if known is not None and fingerprint.text_hash == known.text_hash:
             return Skipped(story, Skip.UNCHANGED, etag)
         case PageFingerprinted(fingerprint, etag):
-            return Fingerprinted(story, fingerprint, etag)
+            return Fingerprinted(story, fingerprint, etag, _page_title(story, result))
         case NotModified():
             return Skipped(story, Skip.UNCHANGED)
         case Unreadable(reason):
             return Skipped(story, reason)
         case ReadFailed(reason, error):
             return DeadLettered(story, reason, error)
+
+
+def _page_title(story: Story, page: PageFingerprinted) -> str | None:
+    """What names a story without a listed title: the page's title; else its listed path, or else its first words."""
+    if story.title is not None:
+        return None
+    return page.title or (page.opening if story.path is None else None)
 
 
 def _crashed(result: PageResult) -> bool:

@@ -22,10 +22,13 @@ from neardup.source.parse import id_of
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """The parts of `compare`: the ledger, a reader pool for stories, and how to extract a text from a file."""
+    """The parts of `compare`: the ledger, a reader pool for stories, and how to extract a text from a file.
 
-    ledger: Path
-    open_pool: OpenReaderPool
+    Ledger and pool are None if there is no configuration; then only files can be compared.
+    """
+
+    ledger: Path | None
+    open_pool: OpenReaderPool | None
     extraction: Extraction
     detection: Detection
 
@@ -50,6 +53,10 @@ async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStor
     names = [_id_or_path(one), _id_or_path(other)]
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
         raise Misuse(f"{one} and {other} are the same story")
+    if all(isinstance(name, Path) for name in names):
+        return [_load_file(comparer.extraction, Path(name)) for name in (one, other)]
+    if comparer.ledger is None or comparer.open_pool is None:
+        raise Misuse("the id of a story needs a configuration, and there is no config.toml here")
     known = _ledger_rows(comparer.ledger, [name for name in names if isinstance(name, int)])
     async with aclosing(comparer.open_pool()) as pool:
         return [
@@ -68,8 +75,6 @@ def _id_or_path(argument: str) -> int | Path:
 
 
 def _ledger_rows(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
-    if not ids:
-        return {}
     with closing(read(ledger)) as db, translate_errors(ledger):
         known = describe_stories(db, ids)
     for story_id in ids:

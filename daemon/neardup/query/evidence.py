@@ -50,6 +50,7 @@ class StoryFacts:
     words: int | None = None
     changed: bool | None = None
     gone: str | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ def _facts(story: LoadedStory | UnreadableStory) -> StoryFacts:
         file=story.file if isinstance(story, LoadedStory) else None,
         language=known.get("language"),
         title=known.get("title"),
+        path=known.get("path"),
         author_id=known.get("author_id"),
         published_at=rfc3339(known.get("published_at")),
         words=len(story.words) if isinstance(story, LoadedStory) else known.get("words"),

@@ -45,6 +45,15 @@ def test_cluster_names_earliest_story_weakest_edge_and_ends(
         assert cluster.steps <= max(max(reached(s, inside).values()) for s in cluster.stories)
 
 
+@given(edges, times)
+def test_earliest_is_named_only_if_no_other_can_be(found: list[Edge], published: dict[int, int | None]) -> None:
+    for cluster in clusters(found, published):
+        at = [published.get(story) for story in cluster.stories]
+        assert cluster.undated == at.count(None)
+        is_known = None not in at and at.count(min(time for time in at if time is not None)) == 1
+        assert cluster.earliest == (cluster.stories[0] if is_known else None)
+
+
 @given(edges.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))), times)
 def test_order_of_edges_changes_nothing(both: tuple[list[Edge], list[Edge]], published: dict[int, int | None]) -> None:
     assert clusters(both[0], published) == clusters(both[1], published)
@@ -59,6 +68,6 @@ def test_each_story_maps_to_its_cluster(found: list[Edge], published: dict[int, 
 
 def test_chain_is_long_and_clique_is_not() -> None:
     [chain] = clusters([(1, 2, 0.9), (2, 3, 0.5), (3, 4, 0.8)], {1: 30, 2: 20, 3: 10, 4: 40})
-    assert chain == Cluster((3, 2, 1, 4), (2, 3, 0.5), (1, 4), 3)
+    assert chain == Cluster((3, 2, 1, 4), (2, 3, 0.5), (1, 4), 3, 0, 3)
     [clique] = clusters([(1, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)], {})
     assert (clique.stories, clique.steps) == ((1, 2, 3), 1)

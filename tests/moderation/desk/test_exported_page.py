@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, Request, expect
 
-from tests.moderation.test_formats import page as write
-from tests.moderation.test_formats import pair
 from tests.support.command import Neardup
 from tests.support.desk_browser import NARROW, WIDE
+from tests.support.exported_pairs import page as write
+from tests.support.exported_pairs import pair
 from tests.support.hostile_titles import TITLES
 
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")

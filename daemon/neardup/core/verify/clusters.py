@@ -15,14 +15,18 @@ Edge = tuple[int, int, float]  # two stories and their score, 0 to 1
 class Cluster:
     """Stories joined by flags.
 
-    `stories` are in the order of publication, so that the first is likely the original.  `ends` are the two members
-    that are furthest apart: `steps` flags on the shortest path between them.
+    `stories` are in the order of publication; the `undated` ones, whose times are unknown, come last, in the order of
+    their ids.  `earliest` is the story that was published before all others, and likely the original.  It is None if
+    that is unknown: a story without a time may be the earliest, and several may have the earliest time.  `ends` are the
+    two members that are furthest apart: `steps` flags on the shortest path between them.
     """
 
     stories: tuple[int, ...]
     weakest: Edge
     ends: tuple[int, int]
     steps: int
+    undated: int
+    earliest: int | None
 
 
 def roots(edges: Iterable[Edge]) -> dict[int, int]:
@@ -43,7 +47,7 @@ def roots(edges: Iterable[Edge]) -> dict[int, int]:
 def clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list[Cluster]:
     """The clusters that edges form, the largest first; `published` gives times, None where unknown.
 
-    Stories without a time come last; among equals the lowest id comes first.
+    Among stories of equal times the lowest id comes first, only to have an order.
     """
     root = roots(edges)
     members: dict[int, list[int]] = defaultdict(list)
@@ -53,15 +57,15 @@ def clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list
     for edge in edges:
         inside[root[edge[0]]].append(edge)
 
-    found = [
-        _cluster(sorted(stories, key=lambda story: _order(story, published)), inside[top])
-        for top, stories in members.items()
-    ]
+    found = [_cluster(stories, published, inside[top]) for top, stories in members.items()]
     return sorted(found, key=lambda cluster: (-len(cluster.stories), cluster.stories[0]))
 
 
 def by_story(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict[int, tuple[int, int]]:
-    """Each story of an edge -> its cluster's first story and size; needs less memory than `clusters`."""
+    """Each story of an edge -> its cluster's first story, which names the cluster, and its size.
+
+    Needs less memory than `clusters`.
+    """
     root = roots(edges)
     first: dict[int, int] = {}
     for story, top in root.items():
@@ -76,7 +80,10 @@ def _order(story: int, published: Mapping[int, int | None]) -> tuple[bool, int, 
     return time is None, time or 0, story
 
 
-def _cluster(stories: list[int], edges: list[Edge]) -> Cluster:
+def _cluster(members: list[int], published: Mapping[int, int | None], edges: list[Edge]) -> Cluster:
+    stories = sorted(members, key=lambda story: _order(story, published))
+    times = [published.get(story) for story in stories]
+    earliest = stories[0] if None not in times and times[0] != times[1] else None
     neighbours: dict[int, list[int]] = defaultdict(list)
     for a, b, _ in edges:
         neighbours[a].append(b)
@@ -84,7 +91,8 @@ def _cluster(stories: list[int], edges: list[Edge]) -> Cluster:
     one, _ = _furthest(stories[0], neighbours)
     other, steps = _furthest(one, neighbours)
     weakest = min(edges, key=lambda edge: (edge[2], edge[0], edge[1]))
-    return Cluster(tuple(stories), weakest, (min(one, other), max(one, other)), steps)
+    ends = min(one, other), max(one, other)
+    return Cluster(tuple(stories), weakest, ends, steps, times.count(None), earliest)
 
 
 def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int]:

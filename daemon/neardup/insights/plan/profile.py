@@ -101,7 +101,7 @@ def _average_row(stories: Sequence[Fingerprinted]) -> StoryRow:
 
     return StoryRow(
         highest_id=max(one.story.id for one in stories),
-        title=mean(lambda one: len((one.story.title or "").encode())),
+        title=mean(lambda one: len((one.story.title or one.page_title or "").encode())),
         path=mean(lambda one: len((one.story.path or "").encode())),
         author_id=mean(lambda one: _stored(packed_id(one.story.author_id))),
         etag=mean(lambda one: _stored(packed_etag(one.etag))),

@@ -7,7 +7,7 @@
     /pair/A/B/verdict               POST: give a verdict on a pair
     /cluster/ID/verdict             POST: give one verdict on all pairs of a cluster
     /undo/DECISION                  POST: undo a verdict
-    /login /name                    the access token and the moderator's name
+    /login /logout /name            the access token and the moderator's name
     /static/                        style sheets, the script of the keyboard shortcuts
 
 Every page works without scripts.

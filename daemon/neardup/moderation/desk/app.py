@@ -65,6 +65,7 @@ def application(desk: Desk) -> web.Application:
         [
             web.get("/login", login.ask_login),
             web.post("/login", login.log_in),
+            web.post("/logout", login.log_out),
             web.get("/name", login.ask_name),
             web.post("/name", login.save_name),
             web.get("/", queue.show),

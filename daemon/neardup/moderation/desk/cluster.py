@@ -15,6 +15,7 @@ from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.query import STATUSES, number, selection_of
 from neardup.moderation.evidence.graph import Graph, graph
+from neardup.moderation.wording import cluster_order
 from neardup.source.parse import id_of
 
 SHOWN_STORIES = 100
@@ -24,13 +25,14 @@ DRAWN_FROM = 3  # stories: a cluster of two is not drawn
 
 @dataclass(frozen=True, slots=True)
 class ClusterDetails:
-    """A cluster of `size` stories: the shown stories in order of publication, and the shown flags worst first.
+    """A cluster of `size` stories: the shown stories, in an `order` that is said in words, and the shown flags.
 
     `statuses` counts the flags by status; `seen` identifies their state, for detecting conflicts.
     """
 
     stories: list[dict[str, Any]]
     size: int
+    order: str
     rows: list[dict[str, Any]]
     statuses: Counter[str]
     seen: str
@@ -71,13 +73,14 @@ def _details(db: sqlite3.Connection, story: int, done: int | None) -> ClusterDet
     rows = [dict(row) for row in flags.of_cluster(db, story)]
     shown = cluster.stories[:SHOWN_STORIES]
     rows_by_id = stories.describe(db, shown)
-    titles = {story_id: row["title"] for story_id, row in rows_by_id.items()}
+    names = {story_id: row["title"] or row["path"] for story_id, row in rows_by_id.items()}
     return ClusterDetails(
         [dict(rows_by_id[story_id]) for story_id in shown],
         len(cluster.stories),
+        cluster_order(cluster),
         rows[:SHOWN_PAIRS],
         Counter(row["status"] for row in rows),
         verdicts.state(db, [row["flag_id"] for row in rows]),
-        graph(cluster, flags.edges_around(db, story), (), titles) if len(cluster.stories) >= DRAWN_FROM else None,
+        graph(cluster, flags.edges_around(db, story), (), names) if len(cluster.stories) >= DRAWN_FROM else None,
         None if done is None else decision(db, done),
     )

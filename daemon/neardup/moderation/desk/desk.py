@@ -7,6 +7,7 @@ from aiohttp import web
 
 from neardup.config import Config
 from neardup.moderation.desk.connections import Connections
+from neardup.moderation.desk.login_limit import LoginLimit
 from neardup.moderation.desk.sessions import Keys
 from neardup.pages.reader_pool import ReaderPool
 
@@ -22,6 +23,7 @@ class Desk:
     pool: ReaderPool
     keys: Keys
     is_local_only: bool
+    login_limit: LoginLimit = field(default_factory=LoginLimit)
     reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_READS))
 
 

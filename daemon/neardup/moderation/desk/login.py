@@ -2,33 +2,61 @@
 
 from urllib.parse import quote
 
-import structlog
 from aiohttp import web
 
+from neardup.config.address import is_loopback
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, set_cookie
-from neardup.moderation.desk.user_input import clean_name, local_path, moderator_name, set_name_cookie
-
-log = structlog.get_logger()
+from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
+from neardup.moderation.desk.user_input import NAME_COOKIE, clean_name, local_path, moderator_name, set_name_cookie
 
 
 async def ask_login(request: web.Request) -> web.Response:
     """GET /login?back=ADDRESS."""
-    return page(request, "login.html.j2", back=local_path(request.query.get("back", "/")), refused=False)
+    return page(request, "login.html.j2", back=local_path(request.query.get("back", "/")), refused=False, wait=0)
 
 
 async def log_in(request: web.Request) -> web.StreamResponse:
-    """POST /login: fields `secret` and `back`."""
-    form, keys = request[FORM], desk_of(request).keys
+    """POST /login: fields `secret` and `back`.  A login gets a session that nobody knew before."""
+    form, desk, client = request[FORM], desk_of(request), client_address(request)
     back = local_path(form.get("back", "/"))
-    if desk_of(request).is_local_only or not keys.is_token(form.get("secret", "")):
-        log.warning("a login was refused", remote=request.remote)
-        return page(request, "login.html.j2", 403, back=back, refused=True)
+    wait = desk.login_limit.wait_seconds(client)
+    if wait or desk.is_local_only or not desk.keys.is_token(form.get("secret", "")):
+        desk.login_limit.refuse(client, wrong=not wait)
+        refusal = page(request, "login.html.j2", 429 if wait else 403, back=back, refused=True, wait=wait)
+        if wait:
+            refusal.headers["Retry-After"] = str(wait)
+        return refusal
+    desk.login_limit.accept(client)
     response = web.Response(status=303, headers={"Location": back})
-    set_cookie(response, LOGIN_COOKIE, sessions.login(keys, request[SESSION]), LOGIN_SECONDS)
+    session = renew_session(request, response)
+    set_cookie(request, response, LOGIN_COOKIE, sessions.login(desk.keys, session), LOGIN_SECONDS)
     return response
+
+
+async def log_out(request: web.Request) -> web.StreamResponse:
+    """POST /logout: ends the login, and forgets the name."""
+    sessions.log_out(desk_of(request).keys, request[SESSION])
+    response = web.Response(status=303, headers={"Location": "/login"})
+    renew_session(request, response)
+    for name in (LOGIN_COOKIE, NAME_COOKIE):
+        response.del_cookie(name, path="/", httponly=True, samesite="Strict", secure=is_over_tls(request))
+    return response
+
+
+def renew_session(request: web.Request, response: web.StreamResponse) -> str:
+    """Give the browser a new session, in place of one that somebody else may have given it (session fixation)."""
+    request[SESSION] = sessions.new_session()
+    set_cookie(request, response, SESSION_COOKIE, request[SESSION])
+    return request[SESSION]
+
+
+def client_address(request: web.Request) -> str:
+    """The address of the browser: that of the peer, or what a proxy on this machine appended to X-Forwarded-For."""
+    peer = request.remote or ""
+    forwarded = request.headers.getall("X-Forwarded-For", [])
+    return forwarded[-1].rpartition(",")[2].strip() if forwarded and is_loopback(peer) else peer
 
 
 async def ask_name(request: web.Request) -> web.Response:
@@ -43,7 +71,7 @@ async def save_name(request: web.Request) -> web.StreamResponse:
     if not name:
         return page(request, "name.html.j2", 400, back=back, refused=True)
     response = web.Response(status=303, headers={"Location": back})
-    set_name_cookie(response, name)
+    set_name_cookie(request, response, name)
     return response
 
 

@@ -54,7 +54,7 @@ def pair_of(request: web.Request) -> Pair:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET /pair/A/B: the story published earlier is shown as A."""
+    """GET /pair/A/B: the story published earlier is shown as A, if that is known."""
     require_name(request)
     desk, pair = desk_of(request), pair_of(request)
     selection, at = selection_of(request.query, desk.config.registry), number(request.query, "at") or 0

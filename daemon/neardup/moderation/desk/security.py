@@ -15,8 +15,8 @@ from neardup.config.address import is_loopback
 from neardup.errors import NeardupError, Transient
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
-from neardup.moderation.desk.pages import error_page, page, send_again_page
-from neardup.moderation.desk.sessions import LOGIN_COOKIE, SESSION_COOKIE, set_cookie
+from neardup.moderation.desk.pages import error_page, is_logged_in, page, send_again_page
+from neardup.moderation.desk.sessions import SESSION_COOKIE, set_cookie
 
 STATIC = "/static/"
 HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
@@ -105,7 +105,7 @@ async def ensure_session(request: web.Request, handler: Handler) -> web.StreamRe
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.method == "GET":
         return page(request, "continue.html.j2", address=request.path_qs)
     response = await handler(request)
-    set_cookie(response, SESSION_COOKIE, request[SESSION])
+    set_cookie(request, response, SESSION_COOKIE, request[SESSION])
     return response
 
 
@@ -142,10 +142,8 @@ async def _form(request: web.Request) -> dict[str, str]:
 @web.middleware
 async def require_login(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Require a login if other machines can reach the desk."""
-    desk = desk_of(request)
-    cookie = request.cookies.get(LOGIN_COOKIE, "")
-    is_open = desk.is_local_only or request.path == "/login" or request.path.startswith(STATIC)
-    if is_open or sessions.is_login(desk.keys, request[SESSION], cookie):
+    is_open = desk_of(request).is_local_only or request.path == "/login" or request.path.startswith(STATIC)
+    if is_open or is_logged_in(request, request[SESSION]):
         return await handler(request)
     if request.method != "GET":
         raise web.HTTPForbidden(reason="You are not logged in")

@@ -46,5 +46,5 @@ def moderator_name(request: web.Request) -> str:
     return clean_name(unquote(request.cookies.get(NAME_COOKIE, "")))
 
 
-def set_name_cookie(response: web.Response, name: str) -> None:
-    set_cookie(response, NAME_COOKIE, quote(name), NAME_SECONDS)
+def set_name_cookie(request: web.Request, response: web.Response, name: str) -> None:
+    set_cookie(request, response, NAME_COOKIE, quote(name), NAME_SECONDS)

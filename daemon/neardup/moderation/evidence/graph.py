@@ -1,10 +1,11 @@
-"""The drawing of a cluster: its stories on a circle, in order of publication, and the flags between them."""
+"""The drawing of a cluster: its stories on a circle, in their order in the cluster, and the flags between them."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from neardup.core.verify.clusters import Cluster, Edge
+from neardup.moderation.wording import cluster_order
 
 MAX_DRAWN = 24
 SIZE, RADIUS = 300, 132  # of the drawing and of the circle at its centre, in SVG units
@@ -12,12 +13,13 @@ SIZE, RADIUS = 300, 132  # of the drawing and of the circle at its centre, in SV
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A story of a cluster; `number` is its rank by publication, from 1; `letter` is A or B for the page's pair."""
+    """A story of a cluster; `number` is its place in the list, from 1; `letter` is A or B for the page's pair."""
 
     number: int
     story_id: int
-    title: str | None
+    name: str | None
     letter: str | None
+    is_earliest: bool
     x: float
     y: float
 
@@ -37,9 +39,10 @@ class DrawnEdge:
 class Graph:
     """The drawing of a cluster of `stories` stories, of which `left_out` are not drawn.
 
-    The first member is likely the original; `steps` is the number of flags between the two stories furthest apart.
+    `order` says in words how they are ordered; `steps` is the number of flags between the two stories furthest apart.
     """
 
+    order: str
     members: tuple[Member, ...]
     edges: tuple[DrawnEdge, ...]
     stories: int
@@ -48,10 +51,10 @@ class Graph:
     size: int = SIZE
 
 
-def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], titles: Mapping[int, str | None]) -> Graph:
+def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], names: Mapping[int, str | None]) -> Graph:
     """Lay out a cluster, given its edges in any order and the pair (A, B) to highlight, or ().
 
-    Of a cluster of more than MAX_DRAWN stories, the pair, the original and the ends of the weakest edge are always
+    Of a cluster of more than MAX_DRAWN stories, the pair, the first story and the ends of the weakest edge are always
     drawn, then the others in order of publication.
     """
     number = {story: n for n, story in enumerate(cluster.stories, 1)}
@@ -62,7 +65,14 @@ def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], titles
         drawn = [story for story in drawn if story in kept]
     letters = dict(zip(pair, "AB", strict=False))
     members = {
-        story: Member(number[story], story, titles.get(story), letters.get(story), *_position(n, len(drawn)))
+        story: Member(
+            number[story],
+            story,
+            names.get(story),
+            letters.get(story),
+            story == cluster.earliest,
+            *_position(n, len(drawn)),
+        )
         for n, story in enumerate(drawn)
     }
     drawn_edges = [
@@ -72,6 +82,7 @@ def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], titles
     ]
     drawn_edges.sort(key=lambda edge: (edge.weakest, edge.shown))  # later edges are drawn on top
     return Graph(
+        cluster_order(cluster),
         tuple(members.values()),
         tuple(drawn_edges),
         len(cluster.stories),

@@ -5,12 +5,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from neardup.errors import Fatal
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
 from neardup.moderation.evidence.fragments import align_stories
 from neardup.moderation.evidence.graph import Graph, graph
+from neardup.moderation.evidence.legend import marks_of_stories
+from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
 from neardup.query.compare import Comparer, load_pair
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
@@ -36,6 +37,7 @@ def template_values(
     """The values of evidence.html.j2: the evidence for a pair, its stories and its cluster."""
     # an unreadable story is shown without text
     loaded = [story if isinstance(story, LoadedStory) else LoadedStory("", [], story.known) for story in (a, b)]
+    aligned = align_stories(facts, *loaded)
     return {
         "facts": facts,
         "kind": wording.kind(facts),
@@ -44,7 +46,8 @@ def template_values(
         "warnings": wording.warnings(facts),
         "shares": {side: wording.share(facts, side) for side in facts.sides},
         "scores": wording.scores(facts),
-        "aligned": align_stories(facts, *loaded),
+        "aligned": aligned,
+        "marks": marks_of_stories(aligned),
         "graph": drawn,
     }
 
@@ -56,8 +59,8 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
         return None
     members = set(cluster.stories)
     edges = flags.edges_around(db, pair[0])
-    titles = {story: row["title"] for story, row in stories.describe(db, members).items()}
-    return graph(cluster, edges, pair, titles)
+    names = {story: row["title"] or row["path"] for story, row in stories.describe(db, members).items()}
+    return graph(cluster, edges, pair, names)
 
 
 async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
@@ -68,7 +71,7 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, l
     a, b = await load_pair(comparer, one, other)
     drawn = None
     flag = None
-    if "id" in a.known and "id" in b.known:
+    if comparer.ledger is not None and "id" in a.known and "id" in b.known:
         with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
@@ -78,10 +81,4 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, l
     else:
         facts = evidence_from_ledger(a, b, flag)
     page = render_evidence(facts, a, b, drawn, languages)
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        temporary.write_text(page, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise Fatal(f"cannot write {path}: {error.strerror}") from error
+    write_atomically(path, lambda file: file.write_text(page, encoding="utf-8"))

@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from neardup.moderation.wording import percent
+from neardup.moderation.wording import percent, publication_order
 from neardup.query.evidence import Evidence, Excerpt, StoryFacts
+from neardup.timestamps import readable
 
 SHOWN_PASSAGES = 10
 FIRST_WORDS, LAST_WORDS = 60, 20  # shown of a passage that is longer than both together
@@ -44,10 +45,16 @@ def _header(facts: Evidence) -> Table:
     table = _columns()
     a, b = facts.a, facts.b
     table.add_row(Text(f"A: {_name(a)}", "bold"), Text(f"B: {_name(b)}", "bold"))
-    for key, template in (("title", "{}"), ("author_id", "author {}"), ("published_at", "published {}")):
+    for key, template in (
+        ("title", "{}"),
+        ("path", "{}"),
+        ("author_id", "author {}"),
+        ("published_at", "published {}"),
+    ):
         values = getattr(a, key), getattr(b, key)
         if any(values):
-            table.add_row(*(Text(template.format(_plain(value)) if value else "") for value in values))
+            shown = map(readable, values) if key == "published_at" else values
+            table.add_row(*(Text(template.format(_plain(value)) if value else "") for value in shown))
     table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
 
@@ -66,8 +73,7 @@ def _findings(facts: Evidence) -> list[str]:
         f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"
     )
     findings = [f"{shares}; {run}", f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}"]
-    if facts.earlier:
-        findings.append(f"{facts.earlier.upper()} was published first")
+    findings.append(publication_order(facts))
     if facts.same_author is not None:
         findings.append("the same author wrote both" if facts.same_author else "two different authors wrote them")
     return findings + [

@@ -14,6 +14,7 @@ from neardup.config.export import Target
 from neardup.errors import Fatal, NeardupError, Transient
 
 R = TypeVar("R")
+MODE = 0o640  # titles and passages of stories concern the group at most
 
 
 async def write_to_target(target: Target | None, content: Content, write: Callable[[Path], R]) -> R:
@@ -48,7 +49,7 @@ def write_atomically(path: Path, write: Callable[[Path], R]) -> R:
         try:
             result = write(new)
             os.fsync(descriptor)
-            new.chmod(0o644)
+            new.chmod(MODE)
             new.replace(path)
         except BaseException:
             new.unlink()

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from neardup.core.verify import tiers
 from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation import wording
+from neardup.moderation.evidence.legend import marks_of
 from neardup.moderation.export.pairs import ExportRow
 from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.templating import environment, font_rules
@@ -26,17 +27,17 @@ from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
 TEMPLATE = "export.html.j2"
-MAX_PAIRS_SHOWN = 5000  # a browser opens these in a second, but ten times as many in minutes
+MAX_PAIRS_SHOWN = 5000  # shared by languages and kinds; a browser opens these in a second, ten times as many in minutes
 BUFFERED_CHUNKS = 64  # chunks of the template's output that are written together
 
-Tally = Counter[tuple[str, str]]  # number of pairs by (language, kind)
+Tally = Counter[tuple[Language, Kind]]  # number of pairs by (language, kind)
 Passages = Mapping[int, CopiedPassages]  # by flag id
 
 
 def write_page(
-    path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: int, passages: Passages, *, registry: Languages
+    path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: Tally, passages: Passages, *, registry: Languages
 ) -> None:
-    """Write the page of these pairs, counted in `tally`; `chosen` is the number of pairs selected, shown or not."""
+    """Write the page of these pairs, counted in `tally`; `chosen` counts all selected pairs, shown or not."""
     languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
     kinds = [kind for kind in tiers.kinds() if any(kind == tallied for _, tallied in tally)]
     style = _style(languages, kinds, tally) + font_rules(registry)
@@ -48,22 +49,34 @@ def write_page(
         languages={one: sum(n for (language, _), n in tally.items() if language == one) for one in languages},
         kinds={one: sum(n for (_, kind), n in tally.items() if kind == one) for one in kinds},
         total=tally.total(),
-        chosen=chosen,
+        chosen=chosen.total(),
+        left_out=[
+            (language, kind, tally[language, kind], chosen[language, kind])
+            for kind, language in product(kinds, languages)
+            if tally[language, kind] < chosen[language, kind]
+        ],
         pairs=pairs,
         passages=passages,
+        marks=_marks(passages),
     )
     page.enable_buffering(BUFFERED_CHUNKS)
     with path.open("w", encoding="utf-8") as out:
         page.dump(out)
 
 
+def _marks(passages: Passages) -> set[str]:
+    shown = [pair for copied in passages.values() for pair in copied.passages]
+    return marks_of(chain.from_iterable(pair.a for pair in shown), chain.from_iterable(pair.b for pair in shown))
+
+
 def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
-    """A pair as evidence, for the wording; A is the match, usually the earlier story."""
+    """A pair as evidence, for the wording; A is the match."""
     a, b = (
         StoryFacts(
             pair[f"{side}_id"],
             language=pair["language"],
             title=pair[f"{side}_title"],
+            path=pair[f"{side}_path"],
             author_id=pair[f"{side}_author_id"],
             published_at=pair[f"{side}_published_at"],
         )

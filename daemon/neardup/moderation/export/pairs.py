@@ -32,13 +32,22 @@ COLUMNS = (
     "cluster_size",
     "estimated",
     "context",
+    "story_path",
+    "matched_path",
 )
 IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
 TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})
 
 ExportRow = dict[str, Any]  # COLUMNS, in their order; None if a value is unknown
-ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (id of the likely original, size) of its cluster
+ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (its first story, size) of its cluster
 NO_CLUSTER = (None, None)
+
+
+def earlier_of(row: Mapping[str, Any]) -> int | None:
+    """The story of a row of the view `pairs` that was published first; None if that is not known."""
+    times = row["story_published_at"], row["matched_published_at"]
+    # in the view, the matched story is never the later one
+    return row["matched_id"] if None not in times and times[0] != times[1] else None
 
 
 def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
@@ -50,10 +59,8 @@ def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
     pair["cluster_id"], pair["cluster_size"] = cluster if share_cluster else NO_CLUSTER
     pair["estimated"] = bool(pair["estimated"])
     authors = pair["story_author_id"], pair["matched_author_id"]
-    times = pair["story_published_at"], pair["matched_published_at"]
     pair["same_author"] = authors[0] == authors[1] if None not in authors else None
-    # in the view, the matched story is never the later one
-    pair["earlier_id"] = pair["matched_id"] if None not in times and times[0] != times[1] else None
+    pair["earlier_id"] = earlier_of(pair)
     for column in TIMES:
         pair[column] = rfc3339(pair[column])
     return {column: pair[column] for column in COLUMNS}

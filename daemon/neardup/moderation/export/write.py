@@ -1,7 +1,6 @@
 """Exports of the selected flags, in a format, to a target."""
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from neardup.ledger import clusters, flags, read, snapshot, translate_errors
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.columnar import require_parquet, write_parquet
 from neardup.moderation.export.destination import write_to_target
+from neardup.moderation.export.fair_shares import fair_shares
 from neardup.moderation.export.files import write_csv, write_jsonl
 from neardup.moderation.export.page import MAX_PAIRS_SHOWN, Passages, write_page
 from neardup.moderation.export.pairs import ExportRow, export_row
@@ -66,31 +66,32 @@ async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passage
 def write(
     db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages, passages: Passages = NO_PASSAGES
 ) -> list[int]:
-    """Write the flags to a local file and return their ids; an HTML page gets the worst MAX_PAIRS_SHOWN."""
+    """Write the flags to a local file and return their ids; an HTML page gets at most MAX_PAIRS_SHOWN."""
     exported: list[int] = []
 
-    def rows(limit: int = -1) -> Iterator[ExportRow]:
+    def rows(selected: Iterator[sqlite3.Row]) -> Iterator[ExportRow]:
         cluster_of = clusters.by_story(db)
-        for row in flags.select(db, options.selection, limit=limit):
+        for row in selected:
             exported.append(row["flag_id"])
             yield export_row(row, cluster_of)
 
+    every = flags.select(db, options.selection)
     match options.file_format:
         case "csv":
-            write_csv(file, rows(), bom=options.bom)
+            write_csv(file, rows(every), bom=options.bom)
         case "jsonl":
-            write_jsonl(file, rows())
+            write_jsonl(file, rows(every))
         case "xlsx":
             from neardup.moderation.export.workbook import write_xlsx  # noqa: PLC0415 - loads xlsxwriter
 
-            write_xlsx(file, rows())
+            write_xlsx(file, rows(every))
         case "parquet":
-            write_parquet(file, rows())
+            write_parquet(file, rows(every))
         case "html":
-            shown = flags.select(db, options.selection, limit=MAX_PAIRS_SHOWN)
-            tally = Counter((row["language"], row["kind"]) for row in shown)
-            chosen = flags.count(db, options.selection)
-            write_page(file, rows(MAX_PAIRS_SHOWN), tally, chosen, passages, registry=languages)
+            chosen = flags.tally(db, options.selection)
+            shown = fair_shares(chosen, MAX_PAIRS_SHOWN)
+            pairs = rows(flags.select_shared(db, options.selection, shown))
+            write_page(file, pairs, shown, chosen, passages, registry=languages)
     return exported
 
 

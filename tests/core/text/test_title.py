@@ -1,0 +1,49 @@
+"""Laws of a page's title: it is the title of the head, else the first heading, in any encoding; on one line."""
+
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.core.text.title import MOST_CHARACTERS, OPENING_WORDS, opening, page_title
+
+HEAD = "<!doctype html><html><head><title>{}</title></head><body><h1>heading</h1><p>words</p>"
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        (HEAD.format("कहानी &amp; घर"), "कहानी & घर"),
+        (HEAD.format("  two\n lines "), "two lines"),
+        (HEAD.format(""), "heading"),
+        ("<h2>second</h2><h1>மஞ்சள் <b>உறை</b></h1><p>words", "மஞ்சள் உறை"),
+        ("<svg><title>an icon</title></svg><h2>ଗପ</h2>", "ଗପ"),
+        ("<!-- <title>old</title> --><script>'<title>x</title>'</script><p>words", None),
+        ("plain text, and no markup at all", None),
+        ("", None),
+    ],
+)
+def test_title_is_that_of_the_head_or_a_heading(page: str, title: str | None) -> None:
+    assert page_title(page.encode(), None) == title
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_title_is_read_in_every_encoding(encoding: str) -> None:
+    assert page_title(HEAD.format("ഒരു കഥ").encode(encoding), None) == "ഒരു കഥ"
+    assert page_title(HEAD.format("café").encode("latin-1"), "text/html; charset=iso-8859-1") == "café"
+
+
+@given(st.binary(max_size=300), st.text(max_size=400))
+def test_names_are_one_printable_line(page: bytes, text: str) -> None:
+    for name in (page_title(page, None), page_title(f"<h1>{text}</h1><p>".encode("utf-8", "replace"), None)):
+        assert name is None or (name and len(name) <= MOST_CHARACTERS and name == " ".join(name.split()))
+    first = opening(text)
+    assert len(first) <= MOST_CHARACTERS and len(first.split()) <= OPENING_WORDS
+    assert not set(first) & set("\n\r\t\0\x1b")
+
+
+def test_long_page_costs_no_more_than_its_start() -> None:
+    page = HEAD.format("t").encode() + b"<p>word</p>" * 1_000_000
+    began = perf_counter()
+    assert page_title(page, None) == "t"
+    assert perf_counter() - began < 1, "the whole page was read"

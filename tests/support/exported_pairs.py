@@ -1,0 +1,90 @@
+"""Pairs as an export has them, generated or made by hand, and readers of the formats."""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import openpyxl  # type: ignore[import-untyped]
+from hypothesis import strategies as st
+from neardup.core.verify.tiers import kinds
+from neardup.languages import LANGUAGES, SHIPPED
+from neardup.moderation.export.guard import guarded
+from neardup.moderation.export.page import Tally, write_page
+from neardup.moderation.export.pairs import COLUMNS, TIMES, ExportRow
+from neardup.timestamps import rfc3339
+
+from tests.support.hostile_titles import TITLES
+
+titles = st.none() | st.text(st.characters(codec="utf-8"), min_size=1) | st.sampled_from(TITLES)
+ids = st.integers(0, 2**63 - 1)
+share = st.floats(0, 1)
+times = st.none() | st.integers(-2_208_988_800_000, 4_102_444_800_000).map(rfc3339)
+pairs_of = st.fixed_dictionaries(
+    dict.fromkeys(COLUMNS, st.none())
+    | dict.fromkeys(("flag_id", "story_id", "matched_id"), ids)
+    | dict.fromkeys(("earlier_id", "cluster_id"), st.none() | ids)
+    | dict.fromkeys(("jaccard", "containment", "matched_containment"), share)
+    | dict.fromkeys(TIMES, times)
+    | {
+        "kind": st.sampled_from(kinds()),
+        "language": st.sampled_from(LANGUAGES),
+        "hamming": st.integers(0, 128),
+        "longest_run_words": st.none() | st.integers(0, 10**6),
+        "story_title": titles,
+        "matched_title": titles,
+        "story_author_id": titles,
+        "story_path": titles,
+        "matched_path": titles,
+        "same_author": st.none() | st.booleans(),
+        "estimated": st.booleans(),
+        "status": st.sampled_from(["open", "not_similar"]),
+        "context": st.none() | st.just("template"),
+    }
+)
+
+
+def pair(**known: object) -> ExportRow:
+    required = {"flag_id": 1, "kind": "exact", "language": "HINDI", "story_id": 2, "matched_id": 1, "hamming": 0}
+    return dict.fromkeys(COLUMNS) | required | {"estimated": False, "status": "open"} | known
+
+
+ATTACKING = [pair(story_title=title, matched_title=title, story_author_id=title) for title in TITLES]
+
+
+def page(path: Path, pairs: Iterable[ExportRow], chosen: Tally | None = None) -> None:
+    """Write the page of these pairs, of which `chosen` were selected; by default as many as there are."""
+    rows = list(pairs)
+    tally = Counter((row["language"], row["kind"]) for row in rows)
+    write_page(path, rows, tally, tally if chosen is None else chosen, {}, registry=SHIPPED)
+
+
+def read_csv(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def read_xlsx(path: Path) -> list[list[Any]]:
+    book = openpyxl.load_workbook(path)
+    try:
+        return [list(row) for row in book.active.rows]
+    finally:
+        book.close()
+
+
+def of_xlsx(text: str) -> str:
+    """The part of a text that XlsxWriter writes to a cell."""
+    text = f" {text}" if text.startswith("<r>") else text
+    return text.translate({0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD}).encode("utf-16-le")[:65534].decode("utf-16-le", "ignore")
+
+
+def of_csv(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else guarded(value) if isinstance(value, str) else str(value)
