@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.config import Config as BotoConfig
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Content
@@ -62,7 +61,7 @@ class Athena(AthenaStub):
 def _fast_retries(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with in_this_process():
         monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
-        monkeypatch.setattr(athena_module, "RETRIES", BotoConfig(retries={"mode": "standard", "max_attempts": 2}))
+        monkeypatch.setattr(athena_module, "RETRIES", {"mode": "standard", "max_attempts": 2})
         monkeypatch.setattr("neardup.pages.s3.REQUEST_SECONDS", 5.0)  # moto is slow
         yield
 
