@@ -6,7 +6,7 @@ Pages are read by threads, for a process to start costs more than a run.
 import asyncio
 import csv
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from neardup.errors import Gone, NeardupError
 from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.pages import s3
 from neardup.pages.adaptive_limit import AdaptiveLimit
-from neardup.pages.reader_pool import RecordInFlight
 from neardup.pages.results import NotModified, PageResult, ShingledResult, failure_of
 from neardup.pages.store import Pages, path_of
 from neardup.pipeline.summary import RunSummary
@@ -68,6 +67,7 @@ class Threads:
     """What neardup.pages.reader_pool.ReaderPool does, by threads of this process."""
 
     cpu_seconds = 0.0
+    costly_stories = ()
 
     def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
         self.concurrency = AdaptiveLimit(most)
@@ -75,13 +75,10 @@ class Threads:
         self._pages = Pages(content)
         self._extraction = extraction
 
-    async def read(
-        self, story: Story, etag: str | None, *, alone: bool = False, record: RecordInFlight = lambda _: nullcontext()
-    ) -> PageResult:
+    async def read(self, story: Story, etag: str | None, *, alone: bool = False) -> PageResult:
         path = path_of(self._content, story)
         try:
-            with record(story.id):
-                page = await retried("fetch", lambda: self._got(path, etag))
+            page = await retried("fetch", lambda: self._got(path, etag))
         except NeardupError as error:
             return failure_of(error)
         return NotModified() if page is None else fingerprint_page(page, self._extraction)
