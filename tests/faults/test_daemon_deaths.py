@@ -45,7 +45,7 @@ def backfilling(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
 def kill_in_flight(neardup: Neardup) -> None:
     """Kill the daemon once the story of the endless page is on record."""
 
-    @stamina.retry(on=(AssertionError, OSError), timeout=60, wait_initial=0.05, wait_max=0.05, attempts=None)
+    @stamina.retry(on=(AssertionError, OSError), timeout=240, wait_initial=0.05, wait_max=0.05, attempts=None)
     def wait_for_record() -> None:
         words = memoryview((neardup.folder / "neardup.db.reading").read_bytes()).cast("Q")
         assert KILLER + 1 in list(words)
@@ -97,7 +97,7 @@ def test_a_story_whose_page_the_store_withholds_is_not_suspected(
     for _ in range(2):
         before = sum(proxy.requests.values())
 
-        @stamina.retry(on=AssertionError, timeout=60, wait_initial=0.05, wait_max=0.05, attempts=None)
+        @stamina.retry(on=AssertionError, timeout=240, wait_initial=0.05, wait_max=0.05, attempts=None)
         def wait_for_requests(before: int = before) -> None:
             assert sum(proxy.requests.values()) > before
 

@@ -116,8 +116,8 @@ async def _wait_until_started(group: ReaderGroup) -> None:
                 return
         with suppress(OSError):  # the first process has just ended
             if stillness.lasts():
-                log.warning("reader processes stood still at their start", seconds=round(stillness.seconds))
                 group.kill()
+                log.warning("reader processes stood still at their start", seconds=round(stillness.seconds))
 
 
 def _reason_to_refuse(greeting: Greeting) -> Fatal | None:

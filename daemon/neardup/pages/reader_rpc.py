@@ -98,9 +98,9 @@ class ReaderConnection(asyncio.Protocol):
             resource = self._process.exceeded()
             if resource is None:
                 if self._stillness.lasts(idle=not self._pending):
-                    log.warning("a reader process stood still and is replaced", seconds=round(self._stillness.seconds))
                     os.kill(self._process.pid, signal.SIGKILL)
                     self._end()
+                    log.warning("a reader process stood still and is replaced", seconds=round(self._stillness.seconds))
                 return
             number = self._process.to_blame if resource == "memory" else self._process.number
             os.kill(self._process.pid, signal.SIGKILL)
@@ -184,8 +184,6 @@ class ReaderConnection(asyncio.Protocol):
             return
         self.ended = True
         self._greeted_or_ended.set()
-        if self._pending and not self._closed and self._process is not None:
-            log.warning("a reader process died, its requests are sent again", requests=len(self._pending))
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # now: the transport closes only in a later iteration of the loop
         if self._transport is not None:
@@ -195,6 +193,8 @@ class ReaderConnection(asyncio.Protocol):
         for number, future in pending.items():
             if not future.done():
                 future.set_exception(self._reason_ended(number, computed))
+        if pending and not self._closed and self._process is not None:  # last: stderr may be a broken pipe
+            log.warning("a reader process died, its requests are sent again", requests=len(pending))
 
     def _reason_ended(self, number: int, computed: int) -> NeardupError:
         """The error for request `number` after the process ended while it computed request `computed`."""
