@@ -54,13 +54,13 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "finish a run": [(runs, "finish")],
     "prune": [(changes, "prune")],
 }
-STATEMENT, MESSAGE = "a statement", "a message"
+START, STATEMENT, MESSAGE = "the start", "a statement", "a message"
 
 
 class Trigger:
     """Counts the points that this process reaches, and sends it a signal at the chosen one.
 
-    `at` has the keys `point`: "before" or "after" and a step, STATEMENT, or MESSAGE, which is half sent by then;
+    `at` has the keys `point`: "before" or "after" and a step, START, STATEMENT, or MESSAGE, which is half sent by then;
     `nth`, from 1; `since`: a point before which none counts; `seconds`: a delay of the signal; `signal`: its name.
     """
 
@@ -168,6 +168,7 @@ def run_command(request: dict[str, Any]) -> int:
             wrap(*place, step, trigger)
     wrap_statements(trigger)
     wrap_messages(trigger)
+    trigger.reach(START)
     arguments = request["arguments"]
     command: Callable[..., object] = (
         partial(judge, *arguments[1:]) if arguments[0] == "judge" else partial(main, arguments)
