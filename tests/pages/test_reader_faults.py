@@ -109,7 +109,7 @@ async def test_three_failed_starts_in_a_row_end_the_run(harm: Harm, pool: Reader
     harm(FIRST, "SIGKILL", STARTS)
     results = await asyncio.gather(*(pool.read(STORY, None) for _ in range(5)), return_exceptions=True)
     assert {type(result) for result in results} == {Fatal}
-    assert "failed to start 3 times in a row" in str(results[0])
+    assert "failed to start three times in a row" in str(results[0])
     assert isinstance(await pool.read(STORY, None), PageFingerprinted), "the pool cannot be used again"
 
 

@@ -25,7 +25,7 @@ from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
 STRIKES = 2  # a page is given up when so many processes died while they computed it: one may die of something else
-STARTS = 3  # in a row may fail before the pool is given up: a process may be killed by something else
+STARTS = 3  # that fail in a row end the run; fewer may have been killed by something else
 
 OpenReaderPool = Callable[[], "ReaderPool"]  # raises Fatal for a store that does not exist
 
@@ -79,7 +79,7 @@ class ReaderPool:
         try:
             group = await tried("start", lambda: start_group(self._content, self._extraction, missing), STARTS)
         except Transient as error:
-            raise Fatal(f"reader processes failed to start {STARTS} times in a row: {error}") from error
+            raise Fatal(f"reader processes failed to start three times in a row: {error}") from error
         self._groups.append(group)
         self._watchdog = self._watchdog or asyncio.create_task(self._enforce_budgets(), name="budgets")
 
