@@ -8,7 +8,7 @@ import pytest
 from neardup.config import Content, Source
 from neardup.errors import NeardupError
 from neardup.languages import SHIPPED
-from neardup.s3_objects import open_range_reader
+from neardup.s3_objects import RangeReader, S3Object
 from neardup.source import athena as athena_module
 from neardup.source.athena import Athena
 
@@ -52,8 +52,7 @@ async def test_the_result_is_read_from_its_store_alone(
     other.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n"
     content = Content(url="file:.", endpoint=f"http://127.0.0.1:{store.port}", region="eu-west-1", path_style=True)
     with suppress(NeardupError):
-        reader = await open_range_reader("s3://results/q.csv", content)
-        await reader(0, 10)
+        await RangeReader(S3Object("s3://results/q.csv", content), 100)(0, 10)
     assert store.requests, "the store was not asked"
     assert not other.requests, f"the request followed a redirect: {other.requests[0]!r}"
 

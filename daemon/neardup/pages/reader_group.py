@@ -21,6 +21,7 @@ from neardup.pages.watchdog import Record, Stillness, new_record
 
 GRACE_SECONDS = 1.0  # for a process to end by itself: native code must return to the interpreter first
 START_CHECK_SECONDS = 1.0
+STDERR = 2  # the descriptor; sys.stderr may have been replaced by an object without one
 READER_ENVIRONMENT = {
     # no threads, which do not mix with fork; large blocks that are freed leave the memory that the watchdog measures
     "OPENBLAS_NUM_THREADS": "1",
@@ -66,13 +67,16 @@ async def start_group(content: Content, extraction: Extraction, size: int) -> Re
 
     Raises Transient if none can be started, Fatal if the program was replaced.
     """
-    with ExitStack() as stack:
+    with ExitStack() as stack, ExitStack() as unless_started:
         sockets = [socket.socketpair() for _ in range(size)]
+        for pool_end, _ in sockets:
+            unless_started.enter_context(pool_end)
         # the descriptors that each process inherits: of its socket, and of its record
         inherited = [(stack.enter_context(reader_end).fileno(), new_record()) for _, reader_end in sockets]
         for _, record_fd in inherited:
             stack.callback(os.close, record_fd)
         first = _spawn(inherited)
+        unless_started.pop_all()
         records = [Record(record_fd) for _, record_fd in inherited]
     group = ReaderGroup(first, [])
     try:
@@ -98,7 +102,7 @@ def _spawn(inherited: list[tuple[int, int]]) -> subprocess.Popen[bytes]:
             command,
             pass_fds=[descriptor for pair in inherited for descriptor in pair],
             stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,
+            stdout=STDERR,
             env=os.environ | READER_ENVIRONMENT,
             process_group=0,
         )
