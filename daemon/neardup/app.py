@@ -1,10 +1,16 @@
-"""Composes the parts of neardup: ledger, index, source and reader pool, and the commands that use them."""
+"""Composes the parts of neardup: ledger, index, source and reader pool, and the commands that use them.
+
+What loads a large library is imported where it is used: `status` starts without compiler, S3 and Redis.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
+from neardup import __version__
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
@@ -21,19 +27,19 @@ from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import Watch, ignore_progress
-from neardup.pipeline.run import CheckpointWriter, Options, Parts, Run
 from neardup.pipeline.run_lifecycle import carry_out
+from neardup.pipeline.run_options import Options
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
-from neardup.pipeline.sweep import Sweep
 from neardup.query.check import Checker
 from neardup.query.compare import Comparer
 from neardup.records import Checkpoint
-from neardup.s3_objects import open_range_reader
 from neardup.source import Source
-from neardup.source.athena import Athena
 from neardup.source.dead_letters import DeadLetters
 from neardup.source.manifest import Manifest
 from neardup.telemetry.metrics import create_series
+
+if TYPE_CHECKING:
+    from neardup.pipeline.run import CheckpointWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,9 @@ async def open_index(config: Config) -> Index:
 def open_source(config: Config, checkpoint: Callable[[Checkpoint], Awaitable[None]]) -> Source:
     """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint."""
     if config.source.kind == "athena":
+        from neardup.s3_objects import open_range_reader  # noqa: PLC0415 - loads aioboto3
+        from neardup.source.athena import Athena  # noqa: PLC0415 - loads aioboto3
+
         content = config.content
         return Athena(
             config.source, content.region, config.registry, lambda url: open_range_reader(url, content), checkpoint
@@ -137,9 +146,12 @@ async def run_once(
     `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed.
     `since`, `refingerprint` and `fresh` are as in `pipeline.run.Options`.  Raises as `Run` and `carry_out` do.
     """
+    await asyncio.to_thread(import_module, "neardup.pipeline.run")  # loads numba: the event loop must not wait for it
+    from neardup.pipeline.run import Parts, Run  # noqa: PLC0415 - likewise
+
     config = app.config
 
-    async def open_listing(checkpoint: CheckpointWriter) -> Source:
+    async def open_listing(checkpoint: "CheckpointWriter") -> Source:
         return (
             open_source(config, checkpoint)
             if dead_letters is None
@@ -175,6 +187,7 @@ async def run_once(
         Run(parts, options, stop, watch),
         app.ledger,
         stop,
+        release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
         hooks=[*_exports(config, stop), Hook("gauges", refresh), Hook("webhook", notify)],
     )
@@ -185,10 +198,18 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
 
     `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
     """
+    await asyncio.to_thread(import_module, "neardup.pipeline.sweep")  # loads numba
+    from neardup.pipeline.sweep import Sweep  # noqa: PLC0415 - likewise
+
     version = fingerprint_version.version(config.registry)
     job = Sweep(ledger, config.detection, version, open_readers=lambda: open_readers(config), stop=stop, watch=watch)
     return await carry_out(
-        job, ledger, stop, shutdown_seconds=config.run.shutdown_seconds, hooks=_exports(config, stop)
+        job,
+        ledger,
+        stop,
+        release=__version__,
+        shutdown_seconds=config.run.shutdown_seconds,
+        hooks=_exports(config, stop),
     )
 
 

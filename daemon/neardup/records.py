@@ -97,11 +97,12 @@ class Fingerprinted:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The story has no new fingerprint, for a named reason."""
+    """The story has no new fingerprint, for a named reason; `was_asked` if its page had to be asked for."""
 
     story: Story
     reason: Skip
     etag: str | None = None
+    was_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,9 @@ async def from_texts(config: Config, corpus: Path) -> Results:
                     await writer.write(batch, await writer.look_up(batch), 0)
         found.index_bytes = await _index_bytes(app)
         nominated = replace(found, pairs=await app.ledger.do(_pairs, "candidates"), cpu=dict(found.cpu))
-        verifier = Verifier(app.ledger, config.detection, app.version, texts_of(documents), lambda assessed: None)
+        verifier = Verifier(
+            app.ledger, config.detection, app.version, texts_of(documents), lambda new_flags, pairs: None
+        )
         with found.stage("verify"):
             await verifier.drain()
         found.pairs = await app.ledger.do(_pairs, "flags")

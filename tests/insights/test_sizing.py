@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding
 from neardup.index import packed_buckets
-from neardup.index.backends import SIZE_PROJECTIONS
+from neardup.index.projections import SIZE_PROJECTIONS
 from neardup.index.redis import size as redis_size
 from neardup.index.size import LanguageShape, TierSize
 from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread

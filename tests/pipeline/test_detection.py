@@ -96,7 +96,7 @@ async def flagged(
     ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings(LANGUAGES))
     await refuse_mismatch(index, ledger, "v")
     await catch_up(index, ledger, "v")
-    verifier = Verifier(ledger, detection, "v", NoTexts(), lambda new_flags: None)  # type: ignore[arg-type]
+    verifier = Verifier(ledger, detection, "v", NoTexts(), lambda new_flags, pairs: None)  # type: ignore[arg-type]
     run_id = await ledger.do(runs.begin, "backfill")
     async with Writer(
         ledger,

@@ -1,8 +1,8 @@
-"""The life cycle of runs and sweeps: what is recorded after each way in which work or a hook can end."""
+"""The life cycle of runs and sweeps: what is recorded after each way in which work can end."""
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,32 +10,12 @@ from typing import Any
 import pytest
 from neardup.errors import Fatal, Transient
 from neardup.ledger import Ledger, lock, runs
-from neardup.pipeline import hooks as hooks_module
 from neardup.pipeline.hooks import Hook
-from neardup.pipeline.run_lifecycle import carry_out
-from neardup.pipeline.summary import RunSummary, Summary
-from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
+from neardup.pipeline.summary import Summary
+from neardup.telemetry.metrics import RUNNING
 from structlog.testing import capture_logs
 
-MARK = 1_700_000_000_000
-Work = Callable[[], Awaitable[bool]]
-
-
-class Job:
-    """A daily run that does `work`."""
-
-    watermark = MARK
-
-    def __init__(self, work: Work) -> None:
-        self.summary = RunSummary("daily")
-        self._work = work
-
-    async def prepare(self) -> None:
-        """Prepare nothing."""
-
-    async def work(self, _: int, /) -> bool:
-        self.summary.counts.fingerprinted = 7
-        return await self._work()
+from tests.support.jobs import MARK, done, failures, forever, latest, run_job
 
 
 @pytest.fixture
@@ -44,77 +24,11 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-async def run_job(
-    ledger: Ledger, work: Work, *hooks: Hook, stop: asyncio.Event | None = None, shutdown_seconds: float = 60
-) -> Summary:
-    return await carry_out(Job(work), ledger, stop or asyncio.Event(), shutdown_seconds=shutdown_seconds, hooks=hooks)
-
-
-async def latest(ledger: Ledger) -> dict[str, Any]:
-    [run] = await ledger.do(runs.latest, 1)
-    return run
-
-
-async def done() -> bool:
-    return True
-
-
-async def forever() -> bool:
-    await asyncio.Event().wait()
-    return True
-
-
-async def nothing(_: Summary) -> None: ...
-
-
-def failing(error: Exception) -> Callable[[Summary], Awaitable[None]]:
-    async def fail(_: Summary) -> None:
-        raise error
-
-    return fail
-
-
-def failures() -> float:
-    return float(RUN_FAILURES.labels("daily")._value.get())
-
-
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [
-        (Fatal("cannot write /x: Not a directory"), "cannot write /x: Not a directory"),
-        (Transient("the index does not answer"), "the index does not answer"),
-        (TimeoutError(), "TimeoutError: "),
-        (KeyError("kind"), "KeyError: 'kind'"),
-    ],
-)
-async def test_a_failing_hook_is_one_warning_on_a_done_run(ledger: Ledger, error: Exception, why: str) -> None:
-    recorded: list[tuple[str, str, dict[str, str]]] = []
-
-    async def observe(summary: Summary) -> None:
-        run = await latest(ledger)
-        recorded.append((run["status"], summary.status, dict(summary.warnings)))
-
-    before = failures()
+async def test_the_start_of_a_run_is_one_log_line(ledger: Ledger) -> None:
     with capture_logs() as lines:
-        summary = await run_job(
-            ledger, done, Hook("first", observe), Hook("export", failing(error)), Hook("last", observe)
-        )
-    assert (summary.status, summary.warnings) == ("done", {"export": why})
-    assert recorded == [("done", "done", {}), ("done", "done", {"export": why})], (
-        "hooks must be called after the outcome is recorded"
-    )
-    assert [line["hook"] for line in lines if line["log_level"] == "warning"] == ["export"]
-    run = await latest(ledger)
-    assert (run["status"], run["error"], run["counts"]["fingerprinted"]) == ("done", None, 7)
-    assert run["counts"]["warnings"] == {"export": why}
-    assert await ledger.do(runs.watermark) == MARK, "a failed hook must not change the watermark"
-    assert failures() == before
-
-
-async def test_successful_hooks_record_no_warning(ledger: Ledger) -> None:
-    summary = await run_job(ledger, done, Hook("export", nothing))
-    assert summary.warnings == {}
-    assert "warnings" not in (await latest(ledger))["counts"]
+        await run_job(ledger, done)
+    [line] = [line for line in lines if line["event"] == "run started"]
+    assert (line["command"], line["version"], line["stories"]) == ("daily", "1.2.3", 3)
 
 
 @pytest.mark.parametrize("error", [Fatal("no such store"), ValueError("a defect"), asyncio.CancelledError()])
@@ -163,51 +77,6 @@ async def test_work_is_stopped_when_its_grace_period_is_over(ledger: Ledger) -> 
     summary = await run_job(ledger, forever, stop=stop, shutdown_seconds=0.01)
     assert summary.status == (await latest(ledger))["status"] == "stopped"
     assert await ledger.do(runs.watermark) is None
-
-
-async def test_after_a_stop_only_vital_hooks_are_called(ledger: Ledger) -> None:
-    called: list[str] = []
-
-    def hook(name: str, *, vital: bool) -> Hook:
-        async def call(_: Summary) -> None:
-            called.append(name)
-
-        return Hook(name, call, vital)
-
-    stop = asyncio.Event()
-    stop.set()
-    await run_job(ledger, done, hook("export", vital=True), hook("webhook", vital=False), stop=stop)
-    assert called == ["export"]
-
-
-async def test_a_stop_does_not_wait_for_a_slow_hook(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks_module, "GRACE_SECONDS", 0.01)
-    stop = asyncio.Event()
-
-    async def slow(_: Summary) -> None:
-        stop.set()
-        await forever()
-
-    summary = await run_job(ledger, done, Hook("export", slow), stop=stop)
-    assert summary.status == "done", "the run had ended before the hook"
-    assert list(summary.warnings) == ["export"]
-    assert await ledger.do(runs.watermark) == MARK
-
-
-async def test_a_run_cancelled_in_a_hook_stays_done(ledger: Ledger) -> None:
-    begun = asyncio.Event()
-
-    async def slow(_: Summary) -> None:
-        begun.set()
-        await forever()
-
-    running = asyncio.create_task(run_job(ledger, done, Hook("export", slow)))
-    await begun.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert (await latest(ledger))["status"] == "done"
-    assert await ledger.do(runs.watermark) == MARK
 
 
 async def test_a_run_cancelled_in_its_work_has_failed(ledger: Ledger) -> None:

@@ -69,7 +69,7 @@ class Scene:
         self.ledger = Ledger(folder / "ledger.db")
         self.store = Store(folder / "pages")
         texts = Texts(self.store.shingled)
-        self.verifier = Verifier(self.ledger, Detection(), "v", texts, lambda new_flags: None)
+        self.verifier = Verifier(self.ledger, Detection(), "v", texts, lambda new_flags, pairs: None)
 
     async def add(self, language: Language, *listed: tuple[int, list[str]]) -> None:
         """Write pages and commit their stories, each nominated with all the others."""

@@ -105,9 +105,9 @@ async def test_an_unchanged_story_is_skipped_as_early_as_possible(tmp_path: Path
     later = Story(1, HINDI, "page.html", updated_at=2000)
     (tmp_path / "page.html").rename(tmp_path / "gone.html")
     same_time = await outcome(tmp_path, None, known_of(made))
-    assert same_time == Skipped(STORY, Skip.UNCHANGED), "an unchanged time must need no request"
+    assert same_time == Skipped(STORY, Skip.UNCHANGED, was_asked=False), "an unchanged time must need no request"
     older = await outcome(tmp_path, None, known_of(made, updated_at=5000))
-    assert older == Skipped(STORY, Skip.SUPERSEDED)
+    assert older == Skipped(STORY, Skip.SUPERSEDED, was_asked=False)
     (tmp_path / "gone.html").rename(tmp_path / "page.html")
     assert await outcome(tmp_path, None, known_of(made), later) == Skipped(later, Skip.UNCHANGED), (
         "an unchanged ETag must skip the story"

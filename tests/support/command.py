@@ -90,8 +90,11 @@ def embedded(
 
 
 def assert_one_line(ended: Ended, code: int, *words: str) -> None:
-    """The command ended with this exit code and one line on stderr that contains all the words."""
-    lines = ended.err.strip().splitlines()
+    """The command ended with this exit code and one line on stderr that contains all the words.
+
+    A run that had begun has logged its start before.
+    """
+    lines = [line for line in ended.err.strip().splitlines() if '"event": "run started"' not in line]
     assert ended.code == code, ended.err
     assert "Traceback" not in ended.err
     assert len(lines) == 1, f"expected one line, got {lines}"

@@ -65,6 +65,7 @@ def flags_in(path: Path, form: Format) -> list[int]:
 def test_every_format_gives_the_same_flags_worst_first(flagged: Neardup) -> None:
     worst_first = [row["flag_id"] for row in exported(flagged)]
     assert len(worst_first) == ALL
+    (flagged.folder / "out").mkdir()
     for form in FORMATS:
         path = flagged.folder / "out" / f"flags.{form}"
         ended = flagged("export", "-o", str(path))

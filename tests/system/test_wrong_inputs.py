@@ -24,6 +24,7 @@ PROSE = "राम अपने गाँव के पुराने स्क
         (embedded(index="http://localhost"), ["index.url"]),
         (embedded(index="redis://localhost:notaport"), ["index.url"]),
         (embedded() + "[detection]\nhamming = 8\n", ["detection", "0 to 7", "whole band"]),
+        (embedded() + '[export]\npath = "flags.pdf"\n', ["export.path", "the ending .pdf names no format", ".csv"]),
         (embedded(manifest=Path("/nowhere.csv")), ["cannot read the manifest /nowhere.csv"]),
     ],
 )
@@ -67,6 +68,12 @@ def test_an_export_that_cannot_be_written_is_one_warning(make_neardup: Make) -> 
     [
         (["daily", "--since", "yesterday"], "'yesterday' is not an RFC 3339 time"),
         (["check", "-", "--language", "klingon"], "unknown language 'klingon'"),
+        (["export", "-o", "flags.pdf"], "the ending .pdf names no format"),
+        (["export", "-o", "s3://bucket/flags.csv.gz"], "the ending .gz names no format"),
+        (["export", "-o", "nowhere/flags.csv"], "--output: there is no folder nowhere"),
+        (["report", "-o", "nowhere/page.html"], "--output: there is no folder nowhere"),
+        (["compare", "1", "2", "--html", "nowhere/page.html"], "--html: there is no folder nowhere"),
+        (["evaluate", "--html", "nowhere/page.html"], "--html: there is no folder nowhere"),
     ],
 )
 def test_wrong_arguments(neardup: Neardup, arguments: list[str], word: str) -> None:

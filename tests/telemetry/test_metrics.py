@@ -68,7 +68,7 @@ async def test_health_answers_503_when_not_healthy() -> None:
     port = free_port()
     for healthy, status in ((True, 200), (False, 503)):
         async with (
-            served(f"127.0.0.1:{port}", partial(dict, healthy=healthy, doing="x")),
+            served(f"127.0.0.1:{port}", "run", partial(dict, healthy=healthy, doing="x")),
             aiohttp.ClientSession() as client,
             client.get(f"http://127.0.0.1:{port}/healthz") as answer,
         ):

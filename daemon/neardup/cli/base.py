@@ -64,6 +64,12 @@ def command(function: Callable[..., None]) -> click.Command:
     return click.command(name=function.__name__.rstrip("_").replace("_", "-"))(config_option(with_config))
 
 
+def refuse_missing_folder(option: str, path: Path) -> None:
+    """Raise Misuse, before any work is done, if the folder of a file to write does not exist."""
+    if not path.parent.exists():
+        raise Misuse(f"{option}: there is no folder {path.parent}")
+
+
 def parse_time_option(option: str, value: str | None) -> int | None:
     """Parse an option's RFC 3339 time into milliseconds; None if the option was not given.  Raises Misuse."""
     try:

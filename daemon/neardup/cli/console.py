@@ -12,13 +12,22 @@ import click
 import stamina
 import structlog
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from neardup.errors import NeardupError
 from neardup.pipeline.progress import Progress as RunProgress
 from neardup.pipeline.progress import Watch
 
 LOG_EVERY_SECONDS = 30.0
+COMPILING = "compiling, once"
 COMMON_KEYS = ("timestamp", "level", "run", "event")
 
 err = Console(stderr=True, highlight=False)
@@ -26,7 +35,7 @@ log = structlog.get_logger()
 
 
 def set_up_logging() -> None:
-    """Log to stderr: coloured lines on a terminal, otherwise (as under systemd) one JSON object a line.
+    """Log to stderr: lines on a terminal, coloured unless NO_COLOR is set; otherwise one JSON object a line.
 
     A line has `timestamp`, `level`, `event` and the fields of the event; `run`, the id of the run, if there is one; and
     `story`, the id of the story it is about.  A story that is processed without trouble is not logged.
@@ -38,7 +47,7 @@ def set_up_logging() -> None:
         _common_keys_first,
     ]
     rendered: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        [_lines_for_a_terminal()]
         if sys.stderr.isatty()
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     )
@@ -56,6 +65,13 @@ def set_up_logging() -> None:
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[library_handler])
+
+
+def _lines_for_a_terminal() -> structlog.dev.ConsoleRenderer:
+    """See no-color.org: NO_COLOR counts if it is not empty."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    return structlog.dev.ConsoleRenderer()
 
 
 def _common_keys_first(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
@@ -76,7 +92,8 @@ def show_progress(command: str) -> Iterator[Watch]:
     """Show a run's progress: a bar on a terminal, otherwise a log line every LOG_EVERY_SECONDS."""
     if err.is_terminal:
         with Progress(
-            TextColumn(command),
+            SpinnerColumn(),
+            TextColumn(f"{command}: {{task.description}}"),
             BarColumn(),
             TaskProgressColumn(),
             TimeElapsedColumn(),
@@ -84,28 +101,52 @@ def show_progress(command: str) -> Iterator[Watch]:
             TextColumn("{task.fields[counts]}"),
             console=err,
         ) as bar:
-            task = bar.add_task(command, total=None, counts="")
+            yield _shown_on(bar)
+    else:
+        yield _logged(command)
 
-            def show(progress: RunProgress) -> None:
-                speed = progress.counts.listed / (bar.tasks[task].elapsed or 1)
-                bar.update(
-                    task,
-                    completed=progress.position,
-                    total=progress.size or None,
-                    counts=counts_in_words(progress) + (f", {speed:,.0f}/s" if speed else ""),
-                )
 
-            yield show
-            return
-    last_logged = time.monotonic()
+def _shown_on(bar: Progress) -> Watch:
+    """Show each phase as a task of its own; the rate counts from the first phase that is the run's own work."""
+    task, phase, began = bar.add_task("starting", total=None, counts=""), "", 0.0
+
+    def show(progress: RunProgress) -> None:
+        nonlocal task, phase, began
+        if progress.phase != phase:
+            if phase in ("", COMPILING):
+                began = time.monotonic()
+            bar.remove_task(task)
+            phase = progress.phase
+            task = bar.add_task(phase, total=None, counts="")
+        seconds = time.monotonic() - began
+        speed = f", {progress.counts.listed / seconds:,.0f}/s" if progress.counts.listed and seconds else ""
+        counts = "" if phase == COMPILING else counts_in_words(progress) + speed
+        bar.update(task, completed=progress.position, total=progress.size or None, counts=counts)
+
+    return show
+
+
+def _logged(command: str) -> Watch:
+    """Log that the program is compiled, and the progress every LOG_EVERY_SECONDS."""
+    last_logged, phase = time.monotonic(), ""
 
     def log_progress(progress: RunProgress) -> None:
-        nonlocal last_logged
+        nonlocal last_logged, phase
+        if progress.phase == COMPILING != phase:
+            log.info("compiling, once", command=command)
+        phase = progress.phase
         if time.monotonic() - last_logged >= LOG_EVERY_SECONDS:
             last_logged = time.monotonic()
-            log.info(command, so_far=counts_in_words(progress), position=progress.position, size=progress.size)
+            log.info(
+                "progress",
+                command=command,
+                phase=phase,
+                so_far=counts_in_words(progress),
+                position=progress.position,
+                size=progress.size,
+            )
 
-    yield log_progress
+    return log_progress
 
 
 @contextmanager

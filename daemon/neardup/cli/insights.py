@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from neardup.cli import console, printing
-from neardup.cli.base import command, json_option, parse_time_option
+from neardup.cli.base import command, json_option, parse_time_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
 from neardup.config import Config
 from neardup.errors import Misuse
@@ -80,6 +80,8 @@ def evaluate(
     JSON lines.  Each line names two stories, a and b, and may give their kind, their Jaccard
     similarity j and their containment c.
     """
+    if html is not None:
+        refuse_missing_folder("--html", html)
     if truth is not None:
         labels = read_labels(truth)
         db = read(config.ledger.path)
@@ -146,6 +148,8 @@ def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, me
 )
 def report_(config: Config, output: Path | None) -> None:
     """Write an HTML page of plots for operators: flags, scores, buckets, latencies."""
+    if output is not None:
+        refuse_missing_folder("--output", output)
     page = output or config.ledger.path.parent / "report.html"
     write_report(page, run_async(lambda _: read_facts(config)), config)
     click.echo(f"Report: {page}")

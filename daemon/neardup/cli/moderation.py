@@ -11,12 +11,12 @@ import click
 
 from neardup.app import comparer, extraction, open_checker, open_readers
 from neardup.cli import printing
-from neardup.cli.base import command, json_option
+from neardup.cli.base import command, json_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
 from neardup.cli.flag_options import takes_flag_selection
 from neardup.config import Config
 from neardup.config.address import address
-from neardup.config.export import FORMATS, Format, format_of, target_of
+from neardup.config.export import FORMATS, Format, format_of, target_of, unknown_ending
 from neardup.core.page import Unreadable, split_file
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import connect, flags, read, translate_errors
@@ -67,6 +67,7 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
 def compare(config: Config, a: str, b: str, html: Path | None, as_json: bool) -> None:
     """Show the passages that A and B share; each is a story's id or a file (a page or plain text)."""
     if html is not None:
+        refuse_missing_folder("--html", html)
         run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry))
         click.echo(f"{html}", err=True)
         return
@@ -90,6 +91,10 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
         target = None if output == "-" else target_of(output)
     except ValueError as error:
         raise Misuse(f"--output: {error}") from None
+    if isinstance(target, Path):
+        refuse_missing_folder("--output", target)
+    if target and not file_format and (problem := unknown_ending(target)):
+        raise Misuse(f"--output: {problem}, or name it with --format")
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
     if bom and chosen != "csv":
         raise Misuse(f"--bom: only CSV files have a byte order mark, not {chosen}")

@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,7 +13,9 @@ from rich.text import Text
 
 from neardup.ops.status import ClusterStatus, Status
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
-from neardup.query.check import Match
+
+if TYPE_CHECKING:
+    from neardup.query.check import Match
 
 SHOWN_FLAGS = 25
 
@@ -26,6 +28,8 @@ def show_run(summary: RunSummary) -> None:
     rows = {name: facts[name] for name in ("listed", "fingerprinted")}
     for name in ("skipped", "dead_lettered", "flagged"):
         rows[name.replace("_", "-")] = by_reason(getattr(summary.counts, name))
+    for reason, example in summary.counts.examples.items():
+        rows[f"first {reason}"] = escape(example)
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
     _show_summary(summary, rows)
 
@@ -96,7 +100,7 @@ def larger_containment(pair: dict[str, Any]) -> str:
     return f"{'~' if pair['estimated'] else ''}{max(pair['containment'], pair['matched_containment']):.0%}"
 
 
-def show_matches(matches: list[Match]) -> None:
+def show_matches(matches: "list[Match]") -> None:
     """Print the stories that a checked text would be flagged against."""
     if not matches:
         out.print("No match.")
@@ -199,10 +203,21 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
         "last runs",
         [
             f"{run['started_at']} {run['command']:9} {run['status']:8} listed {run['counts'].get('listed', 0):,}"
+            + _unread(run["counts"])
             + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
             + (f"  {run['error']}" if run["error"] else "")
             + "".join(f"  {hook} failed: {why}" for hook, why in run["counts"].get("warnings", {}).items())
             for run in status.runs
         ]
         or ["none"],
+    )
+
+
+def _unread(counts: dict[str, Any]) -> str:
+    """Why stories of a run were skipped or dead-lettered, such as ", missing 12 (story 5 at pages/5.html)"."""
+    examples = counts.get("examples", {})
+    reasons = counts.get("skipped", {}) | counts.get("dead_lettered", {})
+    return "".join(
+        f", {reason} {n:,}" + (f" (first {examples[reason]})" if reason in examples else "")
+        for reason, n in reasons.items()
     )

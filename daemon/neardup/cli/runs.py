@@ -60,7 +60,7 @@ def run_and_print(config: Config, name: str, as_json: bool, **options: Any) -> N
     async def do_run(stop: asyncio.Event) -> tuple[RunSummary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(open_app(config))
-            await serve_if_free(stack, config.metrics.listen)
+            await serve_if_free(stack, config.metrics.listen, name)
             with console.show_progress(name) as watch:
                 summary = await run_once(app, name, stop, watch, **options)
             if name == "backfill" and summary.status == "done" and await app.ledger.do(runs.owes_sweep):
@@ -68,6 +68,7 @@ def run_and_print(config: Config, name: str, as_json: bool, **options: Any) -> N
                     swept = await sweep_ledger(config, app.ledger, stop, watch)
                 summary.counts.flagged.update(swept.flagged)
                 summary.warnings.update(swept.warnings)
+                summary.seconds += swept.seconds
                 summary.status = swept.status
             return summary, await app.ledger.do(_flagged_since, summary.started_at)
 
@@ -87,7 +88,7 @@ def sweep(config: Config, as_json: bool) -> None:
     async def do_sweep(stop: asyncio.Event) -> tuple[SweepSummary, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             ledger = stack.enter_context(open_ledger(config))
-            await serve_if_free(stack, config.metrics.listen)
+            await serve_if_free(stack, config.metrics.listen, "sweep")
             with console.show_progress("sweep") as watch:
                 swept = await sweep_ledger(config, ledger, stop, watch)
             return swept, await ledger.do(_flagged_since, swept.started_at)

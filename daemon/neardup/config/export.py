@@ -1,10 +1,10 @@
 """[export]: the file and the message that follow a run."""
 
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from neardup.config.section import Section
 
@@ -31,6 +31,14 @@ def format_of(target: Target) -> Format | None:
     return ENDINGS.get(PurePosixPath(target).suffix.lower())
 
 
+def unknown_ending(target: Target) -> str | None:
+    """What is wrong with the ending of the target's file name, if it has one that names no format; else None."""
+    ending = PurePosixPath(target).suffix
+    if not ending or format_of(target):
+        return None
+    return f"the ending {ending} names no format: use {', '.join(f'.{name}' for name in FORMATS)}"
+
+
 class Export(Section):
     """[export]: the file and the message that follow a run."""
 
@@ -48,6 +56,12 @@ class Export(Section):
         description="URL that receives a JSON summary of each `daily`, `backfill` and `retry` run by POST. "
         "Empty means none.",
     )
+
+    @model_validator(mode="after")
+    def _ending_is_known(self) -> Self:
+        if self.path and not self.format and (problem := unknown_ending(self.path)):
+            raise ValueError(f"path: {problem}, or set export.format")
+        return self
 
     @property
     def path_format(self) -> Format:

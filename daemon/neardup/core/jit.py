@@ -5,10 +5,12 @@ it imports it late.  The import raises OSError if memory cannot be made executab
 MemoryDenyWriteExecute.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar, cast
 
 import numba
+from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -25,3 +27,23 @@ def compiled(function: Function) -> Function:
     except RuntimeError:  # no folder is writable
         dispatcher = numba.njit(function, nogil=True)
     return cast("Function", dispatcher)
+
+
+class _OnCompilation(event.Listener):
+    def __init__(self, report: Callable[[], object]) -> None:
+        self._report = report
+
+    def on_start(self, _: object) -> None:
+        self._report()
+
+    def on_end(self, _: object) -> None: ...
+
+
+@contextmanager
+def compilations_reported(report: Callable[[], object]) -> Iterator[None]:
+    """Call `report` for each function that is compiled while the context lasts, not for those loaded from the cache.
+
+    It is called on the thread that compiles.
+    """
+    with event.install_listener("numba:compile", _OnCompilation(report)):
+        yield

@@ -1,15 +1,11 @@
-"""The tables of index backends: what opens each URL scheme, and what projects the size of each kind of index."""
+"""The table of index backends: what opens each URL scheme."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from neardup.config import Index as IndexConfig
 from neardup.index.protocol import Bandings, Codes, Index
-from neardup.index.redis import open_redis
-from neardup.index.redis.size import PROJECTIONS
-from neardup.index.size import SizeProjection
 from neardup.index.sqlite import SqliteIndex
-from neardup.index.sqlite_size import project_size
 
 Opener = Callable[[IndexConfig, Path, Bandings, Codes], Awaitable[Index]]
 
@@ -19,6 +15,8 @@ async def _open_sqlite(config: IndexConfig, ledger: Path, bandings: Bandings, co
 
 
 async def _open_redis(config: IndexConfig, ledger: Path, bandings: Bandings, codes: Codes) -> Index:
+    from neardup.index.redis import open_redis  # noqa: PLC0415 - loads redis
+
     return await open_redis(config.url, bandings, codes, config.layout)
 
 
@@ -29,8 +27,6 @@ OPENERS: Mapping[str, Opener] = {
     "rediss": _open_redis,
     "unix": _open_redis,
 }
-# By layout for Redis; SQLite has one layout.
-SIZE_PROJECTIONS: Mapping[str, SizeProjection] = {**PROJECTIONS, "sqlite": project_size}
 
 
 async def open_index(config: IndexConfig, ledger: Path, bandings: Bandings, codes: Codes) -> Index:

@@ -24,7 +24,6 @@ from neardup.core.candidates.banding import (
     block_values,
     narrowed,
 )
-from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.core.verify.scores import HashRows, hash_rows
 from neardup.errors import Fatal
@@ -133,6 +132,8 @@ def lookup_results(
     edges = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(np.minimum(sizes, most), out=edges[1:])
     members = np.frombuffer(bytearray().join(values), NUMBER)
+    from neardup.core.candidates.shared_buckets import shared_by  # noqa: PLC0415 - loads numba
+
     by_block, block_ends = shared_by(members, edges, request.block_positions, SHARED_BLOCKS)
     by_band, band_ends = shared_by(members, edges, request.band_positions, banding.shared)
     results, nth_signed = [], 0

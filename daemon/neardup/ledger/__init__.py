@@ -107,7 +107,8 @@ def snapshot(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        db.execute("COMMIT")
+        if db.in_transaction:  # SQLite ends it by itself where the file is damaged
+            db.execute("COMMIT")
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Backup: a consistent copy of the ledger, made while others read and write it.
 
 SQLite's backup API copies the pages under one read transaction: writers need not wait and do not make the copy start
-over; what they write meanwhile stays in the write-ahead log.  The copy is one file without a log, and is checked in
-full before it gets its final name.
+over; what they write meanwhile stays in the write-ahead log.  The copy is one file without a log.  It is closed, read
+again and checked in full, indexes included, before it gets its final name.
 """
 
 import fcntl
@@ -33,6 +33,7 @@ def back_up(ledger: Path, to: Path) -> int:
             with _part_of(to) as (part, handle):
                 os.fchmod(handle, stat.S_IMODE(ledger.stat().st_mode))
                 _copy(source, part)
+                _refuse_damage(part)
                 os.fsync(handle)
                 part.replace(to)
             _sync(to.parent)
@@ -81,8 +82,19 @@ def _copy(source: sqlite3.Connection, part: Path) -> None:
         last = changes.last_seq(source)  # the first read starts the snapshot
         source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # signals interrupt it between steps
         copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
-        if not damage.is_sound(copy) or changes.last_seq(copy) != last:
-            raise Fatal("the copy is damaged, as the ledger may be: `neardup doctor` looks at it; no copy was replaced")
+        if changes.last_seq(copy) != last:
+            raise _damaged("its last change is missing")
+
+
+def _refuse_damage(part: Path) -> None:
+    """Check the copy as it is in the file, not in the cache of the connection that wrote it.  Raises Fatal."""
+    if faults := damage.faults_in(part):
+        raise _damaged("; ".join(faults))
+
+
+def _damaged(why: str) -> Fatal:
+    advice = "the ledger may be, too: `neardup doctor` looks at it; no copy was replaced"
+    return Fatal(f"the copy is damaged: {why}; {advice}")
 
 
 def _sync(folder: Path) -> None:

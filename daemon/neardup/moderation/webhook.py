@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import aiohttp
-
 from neardup.config import Export
 from neardup.errors import Fatal, Transient
 from neardup.retry import retried
 
-TIMEOUT = aiohttp.ClientTimeout(total=10)  # seconds
+TIMEOUT_SECONDS = 10
 RETRIED_STATUSES = frozenset({408, 425, 429})  # and every 5xx
 
 
@@ -43,9 +41,11 @@ def summary_line(command: str, status: str, facts: dict[str, Any], file: str | N
 
 
 async def _post(url: str, body: dict[str, Any]) -> None:
+    import aiohttp  # noqa: PLC0415 - 0.3 s, for installations with a webhook only
+
     try:
         async with (
-            aiohttp.ClientSession(timeout=TIMEOUT) as session,
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)) as session,
             session.post(url, json=body, allow_redirects=False) as answer,
         ):
             status = answer.status

@@ -60,7 +60,7 @@ class Service:
             await self._run()
 
     async def _run(self) -> None:
-        async with served(self._listen, self._health):
+        async with served(self._listen, "run", self._health):
             watchdog = asyncio.create_task(self._notify_watchdog(), name="watchdog")
             log.info("serving", listen=self._listen)
             notify("READY=1", "STATUS=starting")
@@ -95,7 +95,7 @@ class Service:
             until_due = (due(self._schedule, last_success, now) - now).total_seconds()
             wait = max(until_due, not_before - time.monotonic())
             if wait > 0:
-                self._set_status(f"next run at {(now + timedelta(seconds=wait)).astimezone():%Y-%m-%d %H:%M:%S %Z}")
+                self._announce_next((now + timedelta(seconds=wait)).astimezone())
                 await self._pause(min(wait, REFRESH_SECONDS))
                 continue
             try:
@@ -131,9 +131,13 @@ class Service:
             notify("WATCHDOG=1")
             await asyncio.sleep(interval)
 
+    def _announce_next(self, at: datetime) -> None:
+        doing = f"next run at {at:%Y-%m-%d %H:%M:%S %Z}"
+        if doing != self._doing:
+            log.info("next run", at=at.isoformat(timespec="seconds"))
+        self._set_status(doing)
+
     def _set_status(self, doing: str) -> None:
-        if doing.startswith("next run") and doing != self._doing:
-            log.info(doing)
         self._doing = doing
         notify(f"STATUS={doing}")
 

@@ -16,7 +16,7 @@ from neardup.pages.reader_group import ReaderGroup, start_group
 from neardup.pages.reader_process import FINGERPRINT, SHINGLE, SPLIT, Answer, Request, Seconds
 from neardup.pages.reader_rpc import ReaderConnection
 from neardup.pages.results import PageResult, ReadFailed, ShingledResult, TextResult, failure_of
-from neardup.pages.store import path_of
+from neardup.pages.store import location_of, path_of
 from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story
 from neardup.retry import retried, tried
@@ -92,6 +92,10 @@ class ReaderPool:
     def path_of(self, story: Story) -> str:
         """A story's page, as a path below content.url."""
         return path_of(self._content, story)
+
+    def location_of(self, story: Story) -> str:
+        """Where a story's page is looked for: the path of a file, or the s3:// URL of an object."""
+        return location_of(self._content, story)
 
     async def read(self, story: Story, etag: str | None, *, alone: bool = False) -> PageResult:
         """Fingerprint a story's page; NotModified where it still has this ETag.

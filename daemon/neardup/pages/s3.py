@@ -13,10 +13,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import botocore.session
 import certifi
 import pycurl
-from botocore.exceptions import BotoCoreError
 
 from neardup.config import Content
 from neardup.errors import Fatal, Gone, NeardupError, TooLarge, Transient
@@ -43,6 +41,9 @@ class Bucket:
     """
 
     def __init__(self, url: str, content: Content) -> None:
+        import botocore.session  # noqa: PLC0415 - 0.3 s, for pages in S3 only
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - likewise
+
         session = botocore.session.get_session()
         try:
             credentials = session.get_credentials()

@@ -28,6 +28,11 @@ def path_of(content: Content, story: Story) -> str:
     return story.path or content.key.format(language=story.language, id=story.id)
 
 
+def location_of(content: Content, story: Story) -> str:
+    """Where a story's page is: the path of a file, or the s3:// URL of an object."""
+    return f"{content.url.removeprefix('file://').removeprefix('file:').rstrip('/')}/{path_of(content, story)}"
+
+
 class Pages:
     """The pages below content.url; `begin` makes a GET, `curl_multi` performs it, `page_of` returns its page."""
 

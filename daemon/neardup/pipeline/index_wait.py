@@ -39,22 +39,24 @@ class IndexWait:
         """One line that says what is waited for and why; None if there is no wait."""
         return None if self._why is None else f"waiting for the index: {self._why}"
 
-    async def until_answered(self, stage: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def until_answered(self, stage: str, call: Callable[[], Awaitable[T]], *, may_take_long: bool = False) -> T:
         """Await `call()` until it raises no Transient, and return its result.
 
-        A call without an answer for SLOW_SECONDS is reported as a wait too; it is not repeated meanwhile.
+        A call without an answer for SLOW_SECONDS is reported as a wait too, unless it `may_take_long`, as the building
+        of an index does; it is not repeated meanwhile.
         """
         began, caller = time.monotonic(), object()
 
         async def attempt() -> T:
-            slow = asyncio.create_task(self._report_slow(caller))
+            slow = None if may_take_long else asyncio.create_task(self._report_slow(caller))
             try:
                 return await call()
             except Transient as error:
                 await self._report(caller, str(error))
                 raise
             finally:
-                slow.cancel()
+                if slow is not None:
+                    slow.cancel()
 
         try:
             answer = await patiently(stage, attempt)

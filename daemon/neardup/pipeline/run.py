@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from neardup.config import Detection
 from neardup.config import Run as RunSection
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.warm_up import load_for_run
 from neardup.errors import Misuse
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, changes, now_ms, runs, stories
+from neardup.ledger import Ledger, candidates, changes, now_ms, runs, stories
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
@@ -18,40 +19,23 @@ from neardup.pipeline.batch_loader import BatchLoader
 from neardup.pipeline.gauges import keep_gauges
 from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.prepare import prepare_index, unless_stopped
-from neardup.pipeline.progress import Progress, Watch
+from neardup.pipeline.prepare import load_compiled, prepare_index, unless_stopped
+from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
+from neardup.pipeline.run_options import FreshProposal, Options
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.throughput import flow_gauges, limited_by
+from neardup.pipeline.unreadable import keep_examples, nearly_nothing_read, refuse_unreadable
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Worker
 from neardup.pipeline.writer import BatchLookup, Writer
 from neardup.records import Checkpoint, ListedRow, Outcome, StoredVersion, Story
 from neardup.source import Source
 from neardup.telemetry.metrics import latencies, stage_seconds
+from neardup.timestamps import rfc3339
 
 CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options of a run.
-
-    - `since`: the time (milliseconds) from which to list; for a daily run, instead of the watermark.
-    - `needs_watermark`: refuse a daily run that has neither `since` nor a watermark.
-    - `refingerprint_for`: as in `prepare_index`.
-    - `fresh`: make no lookups, and build the index at the end.  The ledger records that a sweep is owed, which finds
-      the pairs.
-    - `dead_letters`: the listing is of dead letters.  Read the stories in quarantine too; do not move the watermark.
-    """
-
-    command: str
-    since: int | None = None
-    needs_watermark: bool = False
-    refingerprint_for: str | None = None
-    fresh: bool = False
-    dead_letters: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +74,9 @@ class Run:
         self._since: int | None = None
         self._moves_watermark = False
         self._newest: int | None = None
+        self._lists_everything = False
+        self._held_before = 0
+        self._fresh_proposal = FreshProposal(options)
 
     @property
     def watermark(self) -> int | None:
@@ -99,6 +86,7 @@ class Run:
     async def prepare(self) -> None:
         """Bring the index to the ledger's last change, and determine the time from which to list."""
         parts, options = self._parts, self._options
+        await unless_stopped(load_compiled(load_for_run, self._progress, self._watch), self._stop)
         preparing = prepare_index(
             parts.index,
             parts.ledger,
@@ -121,16 +109,25 @@ class Run:
             raise Misuse("no watermark yet: run `neardup backfill` first, or give --since")
         return None
 
+    async def facts(self) -> dict[str, object]:
+        """The number of stories on record, the time from which the run lists, and whether it is `fresh`."""
+        self._held_before = sum((await self._parts.ledger.do(runs.stories_by_language)).values())
+        return {"stories": self._held_before, "since": rfc3339(self._since), "fresh": self._options.fresh}
+
     async def work(self, run_id: int) -> bool:
         """List, read, look up, write and verify.  Returns False if `stop` was set before the listing ended."""
         parts, before = self._parts, stage_seconds()
+        self._enter("reading")
         source, readers = await parts.open_source(self._write_checkpoint), parts.open_readers()
         verifier = Verifier(parts.ledger, parts.detection, algorithm(), Texts(readers.shingled), self._flagged)
         try:
-            return await self._process(run_id, source, readers, verifier)
+            ended = await self._process(run_id, source, readers, verifier)
         finally:
             await readers.aclose()
             self.summary.stages = latencies(before)
+        if ended:
+            refuse_unreadable(self.summary, whole_listing=self._lists_everything)
+        return ended
 
     async def _process(self, run_id: int, source: Source, readers: ReaderPool, verifier: Verifier) -> bool:
         parts, section = self._parts, self._parts.section
@@ -142,14 +139,19 @@ class Run:
             index_wait=parts.index_wait,
             run_id=run_id,
             counts=self.summary.counts,
-            live_facts=lambda: {"limited_by": limited_by(pipeline, readers.concurrency)},
+            live_facts=lambda: {
+                "limited_by": limited_by(pipeline, readers.concurrency),
+                "examples": self.summary.counts.examples,
+            },
             checkpoint=lambda position: self._checkpoint(source, position),
             committed=verifier.wake,
         )
 
         async def write(batch: Sequence[Outcome], looked_up: BatchLookup | None, position: int) -> None:
+            keep_examples(self.summary.counts, batch, readers.location_of)
             await writer.write(batch, looked_up, position)
             self._progress.position, self._progress.size = position, source.size
+            self._fresh_proposal.consider(self._progress, self._held_before)
             self._watch(self._progress)
 
         quarantine = Quarantine(
@@ -175,18 +177,36 @@ class Run:
                 ended = await pipeline.run(self._track_newest(source))
                 if self._options.fresh and ended:
                     await readers.aclose()  # to free their memory for the build
-                    await parts.index_wait.until_answered(
-                        "build", lambda: rebuild(parts.index, parts.ledger, parts.version)
-                    )
+                    await self._build_index()
+                self._enter("verifying", await parts.ledger.do(candidates.pending_count))
                 verifier.finish()
                 gauges.cancel()
         await parts.ledger.do(changes.prune, KEEP_CHANGES)
         return ended
 
+    async def _build_index(self) -> None:
+        parts = self._parts
+        self._enter("building the index", sum((await parts.ledger.do(runs.stories_by_language)).values()))
+
+        async def build() -> None:
+            await rebuild(parts.index, parts.ledger, parts.version, self._advance)
+
+        await parts.index_wait.until_answered("build", build, may_take_long=True)
+
+    def _enter(self, phase: Phase, size: int = 0) -> None:
+        self._progress.enter(phase, size)
+        self._watch(self._progress)
+
+    def _advance(self, position: int) -> None:
+        self._progress.position = position
+        self._watch(self._progress)
+
     async def _track_newest(self, source: Source) -> AsyncIterator[ListedRow]:
         """List the stories, a backfill from its checkpoint on, and keep the newest `updated_at`."""
         checkpoint = await self._parts.ledger.do(runs.checkpoint) if self._is_backfill else None
         self._newest = checkpoint.newest if checkpoint else None
+        resumes = checkpoint is not None and checkpoint.position > 0
+        self._lists_everything = self._since is None and not resumes and not self._options.dead_letters
         async for story in source.stories(since=self._since, resume=checkpoint):
             # A watermark in the future would hide stories that are listed later.
             if (
@@ -205,12 +225,15 @@ class Run:
         return self._options.command == "backfill"
 
     def _checkpoint(self, source: Source, position: int) -> Checkpoint | None:
-        return Checkpoint(source.name, position, self._newest) if self._is_backfill else None
+        """Where to resume; None to leave that as it is, while next to nothing could be read: that is read again."""
+        if not self._is_backfill or nearly_nothing_read(self.summary.counts):
+            return None
+        return Checkpoint(source.name, position, self._newest)
 
     async def _write_checkpoint(self, checkpoint: Checkpoint) -> None:
         if self._is_backfill:
             await self._parts.ledger.do(runs.put_checkpoint, checkpoint)
 
-    def _flagged(self, new_flags: NewFlags) -> None:
+    def _flagged(self, new_flags: NewFlags, pairs: int) -> None:
         self.summary.counts.add_flags(new_flags.items())
-        self._watch(self._progress)
+        self._advance(self._progress.position + (pairs if self._progress.phase == "verifying" else 0))

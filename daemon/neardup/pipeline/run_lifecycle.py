@@ -40,16 +40,27 @@ class Job(Protocol[Summary_co]):
         """Do what must succeed before the start of the job is recorded."""
         ...
 
+    async def facts(self) -> dict[str, object]:
+        """What is known of the job before its work, for the log line of its start."""
+        ...
+
     async def work(self, run_id: int, /) -> bool:
         """Do the job; returns whether it ended by itself, not by a stop."""
         ...
 
 
 async def carry_out(
-    job: Job[Summary_co], ledger: Ledger, stop: asyncio.Event, *, shutdown_seconds: float, hooks: Sequence[Hook]
+    job: Job[Summary_co],
+    ledger: Ledger,
+    stop: asyncio.Event,
+    *,
+    release: str,
+    shutdown_seconds: float,
+    hooks: Sequence[Hook],
 ) -> Summary_co:
     """Do a job until it ends, or at most until `shutdown_seconds` after `stop` is set; then call the hooks.
 
+    `release` is the version of the program, for the log line of the start.
     Raises Transient if the ledger is in use, and any error that ends the job, after recording its run as failed.
     Once the run is recorded, all log lines carry its id.
     """
@@ -57,6 +68,7 @@ async def carry_out(
     with only_one(ledger.path, summary.command):
         await job.prepare()
         async with _recorded(ledger, summary) as run_id:
+            log.info("run started", command=summary.command, version=release, **await job.facts())
             began = time.perf_counter()
             ended = await _work_until_stopped(job, run_id, stop, shutdown_seconds)
             summary.seconds = time.perf_counter() - began

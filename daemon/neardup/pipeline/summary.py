@@ -5,22 +5,44 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from neardup.records import DeadLettered, Fingerprinted, Kind, Language, Outcome, Skipped
+from neardup.records import DeadLettered, Fingerprinted, Kind, Language, Outcome, Skip, Skipped
+
+READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED}  # skipped although their pages can be read
 
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of a run so far."""
+    """The counts of a run so far.
+
+    `passed_over` counts the skipped stories that the listing's dates showed to be known, so that no page was asked for.
+    `examples` has the first story that could not be read for each reason.
+    """
 
     fingerprinted: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     dead_lettered: Counter[str] = field(default_factory=Counter)
     flagged: Counter[str] = field(default_factory=Counter)
+    passed_over: int = 0
+    examples: dict[str, str] = field(default_factory=dict)
 
     @property
     def listed(self) -> int:
         """The number of outcomes: each listed story has exactly one."""
         return self.fingerprinted + self.skipped.total() + self.dead_lettered.total()
+
+    @property
+    def attempted(self) -> int:
+        """The number of listed rows that named a page to read, or should have."""
+        return self.listed - self.passed_over
+
+    @property
+    def readable(self) -> int:
+        """How many of those attempted could be read."""
+        return self.attempted - sum(self.unread().values())
+
+    def unread(self) -> dict[str, int]:
+        """Reason -> the stories and rows that could not be read for it."""
+        return {reason: n for reason, n in self.skipped.items() if reason not in READABLE} | dict(self.dead_lettered)
 
     def add(self, outcome: Outcome) -> None:
         match outcome:
@@ -28,6 +50,7 @@ class Counts:
                 self.fingerprinted += 1
             case Skipped():
                 self.skipped[outcome.reason.value] += 1
+                self.passed_over += not outcome.was_asked
             case DeadLettered():
                 self.dead_lettered[outcome.reason.value] += 1
 
@@ -84,7 +107,7 @@ class RunSummary(Summary):
         }
 
     def record(self) -> dict[str, object]:
-        return {**self.counts.as_dict(), "stages": self.stages}
+        return {**self.counts.as_dict(), "examples": self.counts.examples, "stages": self.stages}
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from neardup.config import Detection
 from neardup.core.candidates.all_pairs import PairChunk
 from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.warm_up import load_for_sweep
 from neardup.errors import Fatal
 from neardup.ledger import (
     Ledger,
@@ -33,6 +34,7 @@ from neardup.ledger import (
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
+from neardup.pipeline.prepare import load_compiled, unless_stopped
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.summary import SweepSummary
 from neardup.pipeline.verifier import NewFlags, Verifier
@@ -69,11 +71,17 @@ class Sweep:
         self._stop = stop
         self._watch = watch
         self._progress = Progress()
-        self._done = 0  # stories of the languages that are done
+        self._size = 0  # stories of all languages
+        self._done = 0  # those of the languages that are done
 
     async def prepare(self) -> None:
-        """Raise Fatal unless the ledger holds fingerprints of this program's version."""
+        """Raise Fatal unless the ledger holds fingerprints of this program's version; load the compiled functions."""
+        await unless_stopped(load_compiled(load_for_sweep, self._progress, self._watch), self._stop)
         await refuse_ledger_mismatch(self._ledger, self._version)
+
+    async def facts(self) -> dict[str, object]:
+        """The number of stories to compare."""
+        return {"stories": sum((await self._ledger.do(runs.stories_by_language)).values())}
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether no language is left."""
@@ -86,7 +94,7 @@ class Sweep:
 
     async def _sweep(self, verifier: Verifier) -> bool:
         sizes = await self._ledger.do(runs.stories_by_language)
-        self._progress.size = sum(sizes.values())
+        self._size = sum(sizes.values())
         basis = {
             "last_change": await self._ledger.do(changes.last_seq),
             "detection": self._detection.model_dump(mode="json"),
@@ -94,7 +102,7 @@ class Sweep:
         recorded = await self._ledger.do(runs.get, "sweep")
         interrupted = json.loads(recorded) if recorded else {}
         done = interrupted["done"] if interrupted.items() >= basis.items() else []
-        await verifier.drain()  # candidates that an interrupted sweep left pending
+        await self._verify(verifier)  # candidates that an interrupted sweep left pending
         self._done = sum(size for language, size in sizes.items() if language in done)
         left = {Language(language): size for language, size in sizes.items() if language not in done}
         fingerprints = await self._load(left)
@@ -103,7 +111,7 @@ class Sweep:
                 return False
             done.append(language)
             await self._ledger.do(runs.put, "sweep", json.dumps({**basis, "done": done}))
-            await verifier.drain()
+            await self._verify(verifier)
             self._done += size
             self._show(0)
         await self._ledger.do(runs.put, "sweep", "{}")
@@ -174,10 +182,15 @@ class Sweep:
 
     def _show(self, done: int) -> None:
         """Report progress: `done` stories of the current language, and all stories of the languages before it."""
-        self._progress.position = self._done + done
+        self._progress.enter("comparing", self._size, self._done + done)
         self._watch(self._progress)
 
-    def _flagged(self, new_flags: NewFlags) -> None:
+    async def _verify(self, verifier: Verifier) -> None:
+        self._progress.enter("verifying", await self._ledger.do(candidates.pending_count))
+        await verifier.drain()
+
+    def _flagged(self, new_flags: NewFlags, pairs: int) -> None:
+        self._progress.position += pairs
         for (_, kind), n in new_flags.items():
             self.summary.flagged[kind] += n
         self._progress.counts.add_flags(new_flags.items())

@@ -25,10 +25,13 @@ NewFlags = Counter[tuple[Language, Kind]]
 
 
 class Verifier:
-    """Verifies the pending candidates each time it is woken, until `finish`; reports new flags to `flagged`."""
+    """Verifies the pending candidates each time it is woken, until `finish`.
+
+    After each batch it calls `flagged` with the new flags and the number of pairs that it has gone through.
+    """
 
     def __init__(
-        self, ledger: Ledger, detection: Detection, version: str, texts: Texts, flagged: Callable[[NewFlags], None]
+        self, ledger: Ledger, detection: Detection, version: str, texts: Texts, flagged: Callable[[NewFlags, int], None]
     ) -> None:
         self._ledger = ledger
         self._detection = detection
@@ -76,7 +79,7 @@ class Verifier:
                 _count(pair, assessment)
             for (language, kind), n in new_flags.items():
                 FLAGS.labels(language, kind).inc(n)
-            self._flagged(new_flags)
+            self._flagged(new_flags, len(pending))
 
     async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
         """Assess the pairs, except those with a text for which the store did not answer."""

@@ -69,9 +69,9 @@ def skipped_without_reading(story: Story, known: StoredVersion | None) -> Skippe
     if known is None or known.updated_at is None or story.updated_at is None:
         return None
     if story.updated_at < known.updated_at:
-        return Skipped(story, Skip.SUPERSEDED)
+        return Skipped(story, Skip.SUPERSEDED, was_asked=False)
     unchanged = story.updated_at == known.updated_at and story.language == known.language
-    return Skipped(story, Skip.UNCHANGED) if unchanged else None
+    return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged else None
 
 
 def outcome_of(story: Story, known: StoredVersion | None, result: PageResult) -> Outcome:

@@ -9,6 +9,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from neardup.errors import Fatal
+from neardup.telemetry.metrics import STARTED
 
 SHUTDOWN_SECONDS = 5.0  # for running requests to finish
 
@@ -17,11 +18,13 @@ Health = Callable[[], dict[str, Any]]
 
 
 @asynccontextmanager
-async def served(listen: str, health: Health) -> AsyncIterator[None]:
+async def served(listen: str, command: str, health: Health) -> AsyncIterator[None]:
     """Serve /metrics and /healthz on HOST:PORT while the context lasts.  Raises Fatal if it cannot listen there.
 
+    Commands share the port with the daemon, and the alerts tell them apart by `command`.
     `health` returns the object that /healthz answers with; its `healthy` decides between 200 and 503.
     """
+    STARTED.labels(command).set_to_current_time()
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -57,9 +60,9 @@ async def listening(app: web.Application, listen: str, setting: str) -> AsyncIte
         await runner.cleanup()
 
 
-async def serve_if_free(stack: AsyncExitStack, listen: str) -> None:
+async def serve_if_free(stack: AsyncExitStack, listen: str, command: str) -> None:
     """Serve /metrics during a single run until `stack` closes; an address that is taken is only a warning."""
     try:
-        await stack.enter_async_context(served(listen, lambda: {"healthy": True}))
+        await stack.enter_async_context(served(listen, command, lambda: {"healthy": True}))
     except Fatal as error:
         log.warning("no /metrics for this run", why=str(error))

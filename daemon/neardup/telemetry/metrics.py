@@ -60,6 +60,7 @@ DISK_FREE = Gauge("neardup_ledger_disk_free_bytes", "Free bytes on the file syst
 DISK_SIZE = Gauge("neardup_ledger_disk_size_bytes", "Size of the file system of the ledger")
 DEAD_LETTERS = Gauge("neardup_dead_letters", "Dead letters on record", ["reason"])
 LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run or a backup last succeeded", ["command"])
+STARTED = Gauge("neardup_started_timestamp_seconds", "When this process started, by its command", ["command"])
 RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
 WAITING = Gauge("neardup_waiting", "1 while a run waits for a service that fails", ["what"])
 RUNNING = Gauge("neardup_running", "1 while a run is in progress", ["command"])

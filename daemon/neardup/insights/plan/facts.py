@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from neardup.config import Config
-from neardup.index.backends import SIZE_PROJECTIONS
+from neardup.index.projections import SIZE_PROJECTIONS
 from neardup.index.redis import LAYOUTS
 from neardup.insights.plan import times
 from neardup.insights.plan.profile import FEW, measured

@@ -12,7 +12,6 @@ from typing import TypeVar
 from neardup.config import Content
 from neardup.config.export import Target
 from neardup.errors import Fatal, NeardupError, Transient
-from neardup.s3_objects import upload
 
 R = TypeVar("R")
 
@@ -70,6 +69,8 @@ def _copy_to_stdout(file: Path) -> None:
 
 async def _upload(file: Path, url: str, content: Content) -> None:
     """Upload a file to an S3 URL.  Raises the same errors as `write_to_target`."""
+    from neardup.s3_objects import upload  # noqa: PLC0415 - loads aioboto3
+
     try:
         await upload(file, url, content)
     except Transient as error:

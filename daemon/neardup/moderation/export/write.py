@@ -18,7 +18,6 @@ from neardup.moderation.export.files import write_csv, write_jsonl
 from neardup.moderation.export.page import MAX_PAIRS_SHOWN, Passages, write_page
 from neardup.moderation.export.pairs import ExportRow, export_row
 from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, copied_passages
-from neardup.moderation.export.workbook import write_xlsx
 from neardup.pages.reader_pool import OpenReaderPool
 
 ALL_OPEN_FLAGS = Selection()
@@ -82,6 +81,8 @@ def write(
         case "jsonl":
             write_jsonl(file, rows())
         case "xlsx":
+            from neardup.moderation.export.workbook import write_xlsx  # noqa: PLC0415 - loads xlsxwriter
+
             write_xlsx(file, rows())
         case "parquet":
             write_parquet(file, rows())

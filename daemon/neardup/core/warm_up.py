@@ -1,0 +1,49 @@
+"""Loads the compiled functions of a run or a sweep ahead of their first call, compiling those that are not cached.
+
+Compiling takes about ten seconds.  It happens once on a machine, since numba keeps the machine code; a run that knows
+of it can say so and leave it out of its rate.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup.core.candidates.banding import Banding, Numbers
+from neardup.core.candidates.select import NO_NUMBERS, NO_STORIES, nominate
+from neardup.core.candidates.shared_buckets import shared_by
+from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
+from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.records import BandedFingerprint, Language
+
+LANGUAGE = Language("ANY")
+
+
+class _Thresholds(NamedTuple):
+    hamming: int = 3
+    bands: int = 32
+    shared_bands: int = 2
+    agreeing_rows: int = 1
+    max_matches: int = 1
+
+
+class _NothingFound(NamedTuple):
+    ids: Collection[int] = ()
+    numbers: Numbers = NO_NUMBERS
+
+
+def load_for_run() -> None:
+    """Load the functions that fingerprint, look up and nominate stories."""
+    fingerprint_text("a b")
+    shared_by(np.zeros(2, np.uint32), np.arange(3), np.array([[0, 1]]), 2)
+    held = NO_STORIES.of((), {0: LANGUAGE})
+    group = [1], BandedFingerprint(LANGUAGE, bytes(16), bytes(64))
+    nominate([group], [_NothingFound()], held, {LANGUAGE: _Thresholds()}, held)
+
+
+def load_for_sweep() -> None:
+    """Load the functions that join the buckets of all stories."""
+    stories = LanguageFingerprints.zeros(4)
+    stories.signed[:] = True
+    for _ in nominated_pairs(stories, Banding(max_bucket=2), 1):
+        pass

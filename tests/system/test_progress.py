@@ -1,0 +1,88 @@
+"""What a run says of itself: its start, the compilation, its phases, and a time that leaves nothing out."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from neardup import __version__
+
+from tests.support.command import Ended, Neardup
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def events(ended: Ended) -> list[dict[str, object]]:
+    return [json.loads(line) for line in ended.err.splitlines() if line.startswith("{")]
+
+
+def on_a_terminal(command: Neardup, *arguments: str, **env: str) -> str:
+    """Run the command with a terminal as its stderr; returns what it wrote there."""
+    owner, terminal = pty.openpty()
+    with subprocess.Popen(
+        command.command(*arguments),
+        cwd=command.folder,
+        env={key: value for key, value in command.env.items() if key not in ("NO_COLOR", "TERM")}
+        | {"TERM": "xterm-256color", "COLUMNS": "200"}
+        | env,
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+    ) as process:
+        os.close(terminal)
+        written = bytearray()
+        while chunk := _read(owner):
+            written += chunk
+        assert process.wait() == 0, written.decode()
+    os.close(owner)
+    return written.decode()
+
+
+def _read(owner: int) -> bytes:
+    try:
+        return os.read(owner, 65536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def test_the_first_run_compiles_once_and_says_so(neardup: Neardup, tmp_path: Path) -> None:
+    runs = [neardup("backfill", "--fresh", NUMBA_CACHE_DIR=str(tmp_path / "cache")) for _ in range(2)]
+    names = [[line["event"] for line in events(run)] for run in runs]
+    assert "waiting" not in names[0], "the compilation was reported as a wait"
+    assert names[0].count("compiling, once") == 2, "the run and its sweep compile different functions"
+    assert names[0].index("compiling, once") < names[0].index("run started"), "the compilation counts in the rate"
+    assert "compiling, once" not in names[1]
+
+
+def test_a_run_logs_its_start(neardup: Neardup) -> None:
+    held = 0
+    for command in ("backfill", "daily", "sweep"):
+        ended = neardup(command)
+        [line] = [one for one in events(ended) if one["event"] == "run started"]
+        assert (ended.code, line["command"], line["version"], line["stories"]) == (0, command, __version__, held)
+        held = sum(neardup("status", "--json").facts["stories"].values())
+        assert held
+
+
+def test_the_time_of_a_fresh_backfill_includes_its_sweep(neardup: Neardup) -> None:
+    seconds = neardup("backfill", "--fresh", "--json").facts["seconds"]
+    sweep, backfill = neardup("status", "--json").facts["runs"]
+    began, ended = (datetime.fromisoformat(backfill[key]).timestamp() for key in ("started_at", "ended_at"))
+    assert sweep["command"] == "sweep"
+    assert seconds >= sweep["counts"]["seconds"] + 0.8 * (ended - began)
+
+
+def test_the_bar_names_the_phases_of_a_run(neardup: Neardup) -> None:
+    shown = COLOUR.sub("", on_a_terminal(neardup, "backfill"))
+    assert "backfill: reading" in shown
+    assert "backfill: verifying" in shown
+
+
+@pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_no_color_holds_for_log_lines(neardup: Neardup, env: dict[str, str], coloured: bool) -> None:
+    shown = on_a_terminal(neardup, "backfill", **env)
+    [line] = [line for line in shown.splitlines() if "run started" in line]
+    assert bool(COLOUR.search(line)) == coloured, repr(line)
