@@ -7,6 +7,7 @@ Everything that the program repeats, and for how long:
 | a request to a page store, S3, a webhook; a lookup of `check` | `retried`, here | 5 attempts or 60 seconds |
 | a request of a run to its index | `patiently`, by `pipeline.index_wait` | it works, or the run ends |
 | a page whose reader process died | `pages.reader_pool` | the second death |
+| starting reader processes | `pages.reader_pool`, by `tried` | the third time in a row |
 | a story whose processing raised a defect | `pipeline.worker` | the second time |
 | an Athena API call | botocore, in `source.athena` | 6 attempts |
 | opening ledger and index in the daemon | `ops.service` | it works, every 5 seconds |
@@ -38,6 +39,14 @@ async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | 
     """
     about = {} if story is None else {"story": story}
     return await _retried(stage, call, "warning", about, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
+
+
+async def tried(stage: str, call: Callable[[], Awaitable[T]], attempts: int) -> T:
+    """The result of `call()`, awaited up to `attempts` times with growing, jittered pauses, however long each takes.
+
+    Raises the last Transient, and every other error at once.
+    """
+    return await _retried(stage, call, "warning", {}, attempts=attempts, timeout=None)
 
 
 async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:

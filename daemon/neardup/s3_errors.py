@@ -6,7 +6,13 @@ from http import HTTPStatus
 from neardup.errors import Fatal, Forbidden, Gone, NeardupError, StoreDown, Transient
 
 NO_CREDENTIALS = "no AWS credentials found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or an instance role"
-CODE_ELEMENT = re.compile(r"<Code>(\w{1,60})</Code>")
+# What S3 sends in place of an object: an optional prolog and comments, then one of its root elements.
+S3_DOCUMENT = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?.{0,200}?\?>\s*|<!--.{0,1000}?-->\s*)*"
+    rb"<(?:\w{1,60}:)?(?:Error|ErrorResponse|ListBucketResult|ListAllMyBucketsResult)[\s/>]",
+    re.DOTALL,
+)
+CODE_ELEMENT = re.compile(r"<(?:\w{1,60}:)?Code>\s*(\w{1,60})\s*</")
 EXPIRED_CODES = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
 # S3 returns these codes in reply to a request for one object, but they concern all objects.
 FATAL_CODES = {
@@ -19,12 +25,25 @@ FATAL_CODES = {
 }
 OBJECT_ERRORS: dict[int, type[NeardupError]] = {401: Forbidden, 403: Forbidden, 404: Gone}
 BUSY_STATUSES = {429, 503}
+BUSY_CODES = {"SlowDown", "ServiceUnavailable", "RequestLimitExceeded"}
 
 
 def code_in(body: str) -> str:
     """The error code in the XML of an S3 response; empty if there is none."""
     found = CODE_ELEMENT.search(body)
     return found[1] if found else ""
+
+
+def document_error(url: str, body: bytes) -> Transient | None:
+    """The error for a body that is a document of S3 itself, with a status that promised an object; None for any other.
+
+    Whatever its code, it is Transient: a store that contradicts itself is not believed.
+    """
+    if S3_DOCUMENT.match(body) is None:
+        return None
+    code = code_in(body.decode("utf-8", "replace"))
+    what = f"an S3 error ({code})" if code else "an S3 document"
+    return Transient(f"{url}: 200 OK with {what} in place of the object", _reason(0, code))
 
 
 def s3_error(url: str, status: int, code: str) -> NeardupError:
@@ -40,4 +59,8 @@ def s3_error(url: str, status: int, code: str) -> NeardupError:
         return StoreDown(f"the AWS credentials have expired: {message}")
     if status in OBJECT_ERRORS:
         return OBJECT_ERRORS[status](message)
-    return Transient(message, "slow_down" if status in BUSY_STATUSES else "store_error")
+    return Transient(message, _reason(status, code))
+
+
+def _reason(status: int, code: str) -> str:
+    return "slow_down" if status in BUSY_STATUSES or code in BUSY_CODES else "store_error"

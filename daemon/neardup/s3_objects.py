@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import aioboto3  # type: ignore[import-untyped]
 import aiohttp
-from botocore.config import Config as BotoConfig
+from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -29,6 +29,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from neardup.config import Content
 from neardup.errors import Fatal, Transient
+from neardup.no_redirects import NoRedirects
 from neardup.retry import retried
 from neardup.s3_errors import NO_CREDENTIALS, s3_error
 
@@ -47,7 +48,8 @@ class S3Object:
         with _translated(url):  # AWS_PROFILE may name a profile that does not exist
             self._session = aioboto3.Session(region_name=content.region or os.environ.get("AWS_REGION"))
         self._endpoint = content.endpoint
-        self._config = BotoConfig(
+        self._config = AioConfig(
+            http_session_cls=NoRedirects,
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 1},

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.support.faults.bed import configuration, over_s3, served_samples
 from tests.support.faults.command_driver import Driver, command_driver
 from tests.support.faults.fault_proxy import Proxy
 from tests.support.faults.fault_table import FAULT, AssertSameState, Row, State, compared
+from tests.support.faults.poisoned_page import poisoned_samples
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +31,12 @@ def proxy() -> Iterator[Proxy]:
 def served(proxy: Proxy, make_neardup: Callable[[str], Neardup]) -> Neardup:
     """The command on the samples behind the proxy."""
     return over_s3(make_neardup(configuration(proxy.endpoint)))
+
+
+@pytest.fixture
+def poisoned(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> Callable[[str], Neardup]:
+    """The command on the samples; one page has a given effect on the process that parses it."""
+    return lambda effect: poisoned_samples(make_neardup, tmp_path, effect)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.config import Config as BotoConfig
+import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Content
@@ -21,7 +21,7 @@ from neardup.source.rows import csv_rows
 
 from tests.support.athena_stub import AthenaStub
 from tests.support.command import COMMON
-from tests.support.faults.bed import BUCKET, Bed, State, configuration, in_this_process
+from tests.support.faults.bed import BUCKET, Bed, State, configuration, end, impatient, kept_readers
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.faults.fault_table import CHAOS, AssertSameState
 from tests.support.paths import SAMPLES
@@ -40,6 +40,7 @@ endpoint = "{{endpoint}}"
 region = "{REGION}"
 path_style = true
 """
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 RESULT = "/results/neardup/query-0.csv"
 with (SAMPLES / "manifest.csv").open(encoding="utf-8") as _file:
     ROWS = list(csv.DictReader(_file))
@@ -54,32 +55,39 @@ class Athena(AthenaStub):
         self.rows, self.columns, self.cut = ROWS, list(ROWS[0]), 1.0
 
     def _csv(self, query: dict[str, Any]) -> bytes:
-        whole = super()._csv(query)
-        return whole[: int(len(whole) * self.cut)]
+        return (whole := super()._csv(query))[: int(len(whole) * self.cut)]
 
 
-@pytest.fixture(autouse=True)
-def _fast_retries(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with in_this_process():
-        monkeypatch.setattr(athena_module, "POLL_SECONDS", 0.001)
-        monkeypatch.setattr(athena_module, "RETRIES", BotoConfig(retries={"mode": "standard", "max_attempts": 2}))
-        monkeypatch.setattr("neardup.pages.s3.REQUEST_SECONDS", 5.0)  # moto is slow
+@pytest_asyncio.fixture(autouse=True, scope="module", loop_scope="module")
+async def _same_readers() -> AsyncIterator[None]:
+    """All tests of this module run in one event loop, with the same reader processes."""
+    with impatient(), kept_readers(5.0) as started, pytest.MonkeyPatch.context() as patch:  # moto is slow
+        patch.setattr(athena_module, "POLL_SECONDS", 0.001)
+        patch.setattr(athena_module, "RETRIES", {"mode": "standard", "max_attempts": 2})
         yield
+        await end(started)
+
+
+@pytest.fixture(scope="module")
+def lasting_proxy() -> Iterator[Proxy]:
+    """One address of the store for all tests, so that they share reader processes."""
+    with proxied("http://127.0.0.1:9") as proxy:
+        yield proxy
 
 
 @pytest.fixture
-def proxy(aws: Aws) -> Iterator[Proxy]:
+def proxy(aws: Aws, lasting_proxy: Proxy) -> Proxy:
     """Moto's S3 with the pages of the samples, behind the fault proxy."""
     for bucket in ("results", BUCKET):
         aws.bucket(bucket)
     put = aws.client("s3").put_object
     for path in (SAMPLES / "stories").rglob("*.html"):
         put(Bucket=BUCKET, Key=path.relative_to(SAMPLES / "stories").as_posix(), Body=path.read_bytes())
-    with proxied(aws.endpoint) as proxy:
-        yield proxy
+    lasting_proxy.lead_to(aws.endpoint)
+    return lasting_proxy
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def athena(aws: Aws, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Athena]:
     stub = Athena(aws)
     async with serve_posts(stub.answer) as endpoint:
@@ -94,7 +102,7 @@ def bed_of(folder: Path, proxy: Proxy) -> Bed:
     return bed
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def undisturbed(tmp_path: Path) -> State:
     """The state after a backfill of the samples from files."""
     (tmp_path / "undisturbed").mkdir()
@@ -124,14 +132,12 @@ async def test_rows_repeated_and_out_of_order_change_nothing(  # noqa: PLR0917
     counts = (await mixed.once("backfill")).counts
     assert counts.listed == len(rows)
     assert plain.state() == undisturbed
-    assert_same_state(
-        "Athena: rows repeated and out of order", len(rows) - STORIES, len(rows), mixed.state(), undisturbed
-    )
+    repeated = len(rows) - STORIES
+    assert_same_state("Athena: rows repeated and out of order", repeated, len(rows), mixed.state(), undisturbed)
     assert watermark(mixed) == watermark(plain) is not None
     with closing(read(mixed.ledger)) as db:
-        assert not db.execute("SELECT id FROM stories WHERE title = 'before'").fetchall(), (
-            "an older row replaced a newer one"
-        )
+        older_titles = db.execute("SELECT id FROM stories WHERE title = 'before'").fetchall()
+        assert not older_titles, "an older row replaced a newer one"
 
 
 @pytest.mark.parametrize("command", ["backfill", "daily"])
@@ -181,9 +187,10 @@ async def test_a_result_cut_off_in_transfer_is_read_again(  # noqa: PLR0917
     fault: Fault, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, assert_same_state: AssertSameState
 ) -> None:
     bed = bed_of(tmp_path / "bed", proxy)
+    injected = proxy.injected[fault]
     proxy.plan({RESULT: [Fault.NONE, fault, fault, Fault.NONE, fault]})  # the first request is a HEAD
     assert (await bed.once("backfill")).counts.fingerprinted == STORIES
-    assert proxy.injected[fault] == 3
+    assert proxy.injected[fault] - injected == 3
     assert_same_state("Athena: the result is cut off in transfer", 3, STORIES, bed.state(), undisturbed)
 
 

@@ -30,17 +30,9 @@ from tests.support.faults.fault_table import CHAOS, AssertSameState
 from tests.support.languages import HINDI
 
 Make = Callable[..., Neardup]
-TRANSIENT = [
-    Fault.INTERNAL,
-    Fault.SLOW_DOWN,
-    Fault.TRUNCATED,
-    Fault.RESET,
-    Fault.RESET_INSIDE,
-    Fault.SILENT,
-    Fault.STUCK,
-]
+LIES, SLOW = [Fault.ERROR_DOCUMENT, Fault.SHORT, Fault.UNASKED], [Fault.SILENT, Fault.STUCK]
+TRANSIENT = [Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE, *LIES, *SLOW]
 PAGE_FAULTS = [*TRANSIENT, Fault.DENIED, Fault.NOT_FOUND, Fault.WRONG_ETAG, Fault.NONE]
-SLOW = {Fault.SILENT, Fault.STUCK}
 STORIES = len(PATHS)
 SAMPLE = Story(4100000, HINDI)
 SAMPLE_PATH = f"/{BUCKET}/HINDI/4100000.html"

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -54,6 +55,64 @@ def test_no_path_leads_out_of_the_folder(tmp_path_factory: pytest.TempPathFactor
     for candidate in (path, f"/{path}", f"{folder.parent}/{path}"):
         with pytest.raises(Gone):
             fetch_page(pages_of(folder), candidate)
+
+
+@given(st.lists(st.sampled_from(["file", "folder", "chain", "parent"]), min_size=1, max_size=3), st.booleans())
+def test_no_symbolic_link_leads_out_of_the_folder(links: list[str], to_inside: bool) -> None:
+    with TemporaryDirectory() as name:
+        outside, folder, linked = Path(name) / "outside", Path(name) / "pages", Path(name) / "linked"
+        (folder / "inside").mkdir(parents=True)
+        outside.mkdir()
+        target = folder / "inside" if to_inside else outside
+        (target / "1.html").write_bytes(b"a page")
+        path = folder / "link"
+        for n, link in enumerate(links):
+            path = folder / f"link{n}"
+            goal = {
+                "file": target / "1.html",
+                "folder": target,
+                "chain": folder / f"link{n - 1}" if n else target,
+                "parent": Path("..") / target.relative_to(folder.parent),
+            }[link]
+            path.symlink_to(goal)
+        asked = path.name if path.is_file() else f"{path.name}/1.html"
+        linked.symlink_to(folder)
+        for root in (folder, linked):
+            pages, page = pages_of(root), None
+            if to_inside:
+                page = fetch_page(pages, asked)
+                assert page is not None and page.body == b"a page", "a link within the folder is not followed"
+            else:
+                with pytest.raises(Gone, match="leads out"):
+                    fetch_page(pages, asked, page.etag if page else None)
+
+
+def test_the_folder_may_be_a_link_that_is_changed(folder: Path, tmp_path: Path) -> None:
+    (folder / "1.html").write_bytes(b"one")
+    current, other = tmp_path / "current", tmp_path / "other"
+    other.mkdir()
+    (other / "1.html").write_bytes(b"two")
+    current.symlink_to(folder)
+    pages = pages_of(current)
+    assert fetch_page(pages, "1.html") is not None
+    current.unlink()
+    current.symlink_to(other)
+    again = fetch_page(pages, "1.html")
+    assert again is not None and again.body == b"two"
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "1.html").write_bytes(b"one")
+    fstat = os.fstat
+
+    def cut_after(descriptor: int) -> os.stat_result:
+        status = fstat(descriptor)
+        os.truncate(folder / "1.html", 1)
+        return status
+
+    monkeypatch.setattr("neardup.pages.local.os.fstat", cut_after)
+    with pytest.raises(Transient, match="changed while"):
+        fetch_page(pages_of(folder), "1.html")
 
 
 def test_a_large_file_is_refused_and_a_locked_one_forbidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,27 @@ class Folder:
     def __init__(self, root: Path, max_bytes: int) -> None:
         if not root.is_dir():
             raise Fatal(f"content.url: no folder {root}")
-        self._root = root
+        self._root = _Root(root)
         self._max_bytes = max_bytes
 
     def begin(self, path: str, etag: str | None) -> "File":
         """A file, read when its result is taken; `etag` is its last known ETag."""
         return File(self._root, path, etag, self._max_bytes)
+
+
+class _Root:
+    """A folder, which may be a symbolic link that leads elsewhere later."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._real = os.path.realpath(path)
+
+    def contains(self, descriptor: int) -> bool:
+        """Whether an open file is below the folder, whatever links led to it."""
+        real = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        if not real.startswith(f"{self._real}/"):
+            self._real = os.path.realpath(self.path)
+        return real.startswith(f"{self._real.rstrip('/')}/")
 
 
 class File:
@@ -30,8 +45,13 @@ class File:
     curl = None
     body_bytes = 0
 
-    def __init__(self, root: Path, path: str, etag: str | None, max_bytes: int) -> None:
+    def __init__(self, root: _Root, path: str, etag: str | None, max_bytes: int) -> None:
         self._root, self._path, self._etag, self._max_bytes = root, path, etag, max_bytes
+
+    @property
+    def url(self) -> str:
+        """The path of the file."""
+        return f"{self._root.path}/{self._path}"
 
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """The file's bytes and its headers, which are an ETag; None where the file still has the given ETag.
@@ -39,7 +59,9 @@ class File:
         Raises Gone, TooLarge, Forbidden, Transient.
         """
         try:
-            with open(f"{self._root}/{self._path}", "rb", opener=_open_nonblocking) as file:
+            with open(self.url, "rb", opener=_open_nonblocking) as file:
+                if not self._root.contains(file.fileno()):
+                    raise Gone(f"{file.name}: a symbolic link leads out of content.url")
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise Gone(f"{file.name}: not a regular file")
@@ -48,7 +70,10 @@ class File:
                     return None
                 if status.st_size > self._max_bytes:
                     raise TooLarge("larger than content.max_bytes")
-                return file.read(self._max_bytes), {"etag": etag}
+                body = file.read(self._max_bytes + 1)
+                if len(body) != status.st_size:
+                    raise Transient(f"{file.name}: changed while it was read", "store_error")
+                return body, {"etag": etag}
         except (OSError, ValueError) as error:  # ValueError: a path with a NUL
             raise _error_of(error) from error
 

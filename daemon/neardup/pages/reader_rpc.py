@@ -17,8 +17,8 @@ from typing import Any, cast
 
 import structlog
 
-from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
-from neardup.pages.watchdog import NO_PAGE, Record, WatchedProcess, watch
+from neardup.errors import NeardupError, OverBudget, ReaderDied, Transient
+from neardup.pages.watchdog import NO_PAGE, Record, Stillness, WatchedProcess, watch
 
 LENGTH = struct.Struct("!i")  # the prefix that multiprocessing.connection uses
 
@@ -38,12 +38,15 @@ class ReaderConnection(asyncio.Protocol):
         self._record = record
         self._reason_to_refuse = reason_to_refuse
         self._process: WatchedProcess | None = None
+        self._stillness: Stillness | None = None
+        self._greeted_or_ended = asyncio.Event()
         self._refusal: NeardupError | None = None
         self._transport: asyncio.WriteTransport | None = None
         self._received = bytearray()
         self._unsent: list[tuple[int, object]] = []
         self._numbers = count()
         self._pending: dict[int, asyncio.Future[Any]] = {}  # by request number
+        self._subjects: dict[int, int] = {}  # of the pending requests that have one
         self.cpu_seconds = 0.0
         self.ended = False
         self._closed = False
@@ -53,28 +56,51 @@ class ReaderConnection(asyncio.Protocol):
         """The number of requests without an answer yet."""
         return len(self._pending)
 
-    async def ask(self, request: object) -> Any:
+    @property
+    def costly_subject(self) -> int | None:
+        """The subject of the request over which the running process has already spent COSTLY_SECONDS."""
+        if self.ended or self._process is None or self._process.costly != self._record.number:
+            return None
+        return self._subjects.get(self._process.costly)
+
+    async def started(self) -> bool:
+        """Wait until the process has sent its greeting or has ended; returns whether it runs.
+
+        Raises the reason to refuse it.
+        """
+        await self._greeted_or_ended.wait()
+        if self._refusal is not None:
+            raise self._refusal
+        return not self.ended
+
+    async def ask(self, request: object, subject: int | None = None) -> Any:
         """Send a request and return its answer; an answer that is an exception is raised.
 
-        Raises OverBudget for a request that exceeds its budget, ReaderDied or Transient if the process dies, Fatal if
-        it never started.
+        `costly_subject` returns the `subject` of a request that costs much.  Raises OverBudget for a request that
+        exceeds its budget, ReaderDied or Transient if the process dies.
         """
         if self.ended:
             raise self._reason_ended(NO_PAGE, NO_PAGE)
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
         self._pending[number] = answer
+        if subject is not None:
+            self._subjects[number] = subject
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._send_requests)
         self._unsent.append((number, request))
         return await answer
 
     def enforce_budget(self) -> None:
-        """Kill the process if the page that it computes exceeds its budget."""
-        if self._process is None or self.ended:
+        """Kill the process if the page that it computes exceeds its budget, or if the process stands still."""
+        if self._process is None or self._stillness is None or self.ended:
             return
         with suppress(OSError):  # the process has just ended
             resource = self._process.exceeded()
             if resource is None:
+                if self._stillness.lasts(idle=not self._pending):
+                    os.kill(self._process.pid, signal.SIGKILL)
+                    self._end()
+                    log.warning("a reader process stood still and is replaced", seconds=round(self._stillness.seconds))
                 return
             number = self._process.to_blame if resource == "memory" else self._process.number
             os.kill(self._process.pid, signal.SIGKILL)
@@ -120,10 +146,15 @@ class ReaderConnection(asyncio.Protocol):
     def _handle_message(self, message: Any) -> None:
         if self._process is None:
             pid, greeting = message
-            self._process = watch(pid, self._record)
+            try:
+                self._process, self._stillness = watch(pid, self._record), Stillness(pid)
+            except OSError:  # it was killed since
+                self._end()
+                return
             self._refusal = self._reason_to_refuse(greeting)
             if self._refusal is not None:
                 self._end()
+            self._greeted_or_ended.set()
             return
         answers, self.cpu_seconds = message
         for number, answer in answers:
@@ -131,6 +162,7 @@ class ReaderConnection(asyncio.Protocol):
 
     def _answer(self, number: int, answer: Any) -> None:
         future = self._pending.pop(number)
+        self._subjects.pop(number, None)
         if future.done():  # its caller was cancelled
             return
         if isinstance(answer, Exception):
@@ -151,8 +183,7 @@ class ReaderConnection(asyncio.Protocol):
         if self.ended:
             return
         self.ended = True
-        if self._pending and not self._closed and self._process is not None:
-            log.warning("a reader process died, its requests are sent again", requests=len(self._pending))
+        self._greeted_or_ended.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # now: the transport closes only in a later iteration of the loop
         if self._transport is not None:
@@ -162,13 +193,13 @@ class ReaderConnection(asyncio.Protocol):
         for number, future in pending.items():
             if not future.done():
                 future.set_exception(self._reason_ended(number, computed))
+        if pending and not self._closed and self._process is not None:  # last: stderr may be a broken pipe
+            log.warning("a reader process died, its requests are sent again", requests=len(pending))
 
     def _reason_ended(self, number: int, computed: int) -> NeardupError:
         """The error for request `number` after the process ended while it computed request `computed`."""
         if self._closed:  # checked first: the process may not have been ready yet
             return Transient("the reader pool is closed", "closed")
-        if self._process is None:
-            return Fatal("a reader process did not start; the reason it gave is above")
         if self._refusal is not None:
             return self._refusal
         if computed == NO_PAGE:

@@ -5,7 +5,9 @@ to 350 (two cores, shared with nginx).  libcurl does not retry, except on a conn
 it received the request.
 """
 
+import hashlib
 import os
+import re
 import time
 from http import HTTPStatus
 from typing import Any
@@ -16,13 +18,20 @@ import pycurl
 
 from neardup.config import Content
 from neardup.errors import Fatal, Gone, NeardupError, TooLarge, Transient
-from neardup.s3_errors import NO_CREDENTIALS, code_in, s3_error
+from neardup.s3_errors import NO_CREDENTIALS, code_in, document_error, s3_error
 
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 15.0  # longer than the watchdog lets one page be computed, which delays all transfers
 KEYS_SECONDS = 10.0  # between two calls of botocore, whose provider may be slow; it renews keys minutes early
 CHARSET = "latin-1"  # of headers
 DEFAULT_REGION = "us-east-1"
+MD5_ETAG = re.compile(r'"?([0-9a-f]{32})"?', re.IGNORECASE)  # of an object uploaded in one part
+# The ETag of an object encrypted with these is no MD5 of its bytes.
+KMS_HEADER, KMS, CUSTOMER_KEY_HEADER = (
+    "x-amz-server-side-encryption",
+    "aws:kms",
+    "x-amz-server-side-encryption-customer-algorithm",
+)
 
 
 class Bucket:
@@ -60,6 +69,8 @@ class Bucket:
             url = f"{self._base}/{quote(path.removeprefix('/'), safe='/~')}"
         except UnicodeEncodeError as error:
             raise Gone(f"no object can have this name: {path!r}") from error
+        if url == f"{self._base}/":
+            raise Gone(f"no object can have this name: {path!r}")
         keys = self._current_keys()
         curl = self._idle.pop() if self._idle else self._new_handle()
         headers = [f"x-amz-security-token: {keys.token}".encode()] if keys.token else []
@@ -69,7 +80,7 @@ class Bucket:
         curl.setopt(pycurl.HTTPHEADER, headers)
         curl.setopt(pycurl.USERNAME, keys.access_key)
         curl.setopt(pycurl.PASSWORD, keys.secret_key)
-        return Get(curl, url, self._idle)
+        return Get(curl, url, etag, self._idle)
 
     def _current_keys(self) -> Any:
         """The current access keys, which botocore renews before they expire.  Raises Transient."""
@@ -109,16 +120,22 @@ def _base_url(url: str, content: Content, region: str) -> str:
 class Get:
     """A GET: a handle to be performed, and afterwards its result."""
 
-    def __init__(self, curl: pycurl.Curl, url: str, idle: list[pycurl.Curl]) -> None:
+    def __init__(self, curl: pycurl.Curl, url: str, etag: str | None, idle: list[pycurl.Curl]) -> None:
         self.curl = curl
         self.failure: tuple[int, str] | None = None  # libcurl's error number and message
         self._url = url
+        self._etag = etag
         self._idle = idle
         self._head: list[bytes] = []
         self._body: list[bytes] = []
         curl.setopt(pycurl.URL, url)
         curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
         curl.setopt(pycurl.WRITEFUNCTION, self._body.append)
+
+    @property
+    def url(self) -> str:
+        """The address of the object."""
+        return self._url
 
     @property
     def body_bytes(self) -> int:
@@ -129,16 +146,42 @@ class Get:
         """The object's bytes and its headers, by lower-case names; None where it has not changed.  Call it once.
 
         Raises TooLarge, Transient, and what `s3_error` makes of the response: Gone, Forbidden, StoreDown or Fatal.
+        Transient too for a response that contradicts itself or the request.
         """
         status, body = self.curl.getinfo(pycurl.RESPONSE_CODE), b"".join(self._body)
         self._body.clear()
         self._idle.append(self.curl)
         if self.failure is not None:
             raise self._error(*self.failure)
-        if status == HTTPStatus.NOT_MODIFIED:
-            return None
-        if status != HTTPStatus.OK:
+        if status not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             raise s3_error(self._url, status, code_in(body.decode("utf-8", "replace")))
+        headers = self._headers()
+        if status == HTTPStatus.NOT_MODIFIED:
+            if not self._etag or _opaque(headers.get("etag", self._etag)) != _opaque(self._etag):
+                raise self._lie(f"304 Not Modified, where the last known ETag was {self._etag}")
+            return None
+        if error := document_error(self._url, body):
+            raise error
+        if "content-range" in headers:
+            raise self._lie("200 OK with a part of the object")
+        if not self._verified(body, headers) and not headers.keys() & {"content-length", "transfer-encoding"}:
+            raise self._lie("200 OK with a body of unknown length")
+        return body, headers
+
+    def _verified(self, body: bytes, headers: dict[str, str]) -> bool:
+        """Whether the ETag is the MD5 of the body; False where the ETag is no MD5.  Raises Transient."""
+        found = MD5_ETAG.fullmatch(headers.get("etag", ""))
+        encrypted = headers.get(KMS_HEADER, "").startswith(KMS) or CUSTOMER_KEY_HEADER in headers
+        if found is None or encrypted:
+            return False
+        if hashlib.md5(body, usedforsecurity=False).hexdigest() != found[1].lower():
+            raise self._lie(f"200 OK with {len(body):,} bytes whose MD5 is not the ETag")
+        return True
+
+    def _lie(self, what: str) -> Transient:
+        return Transient(f"{self._url}: {what}", "store_error")
+
+    def _headers(self) -> dict[str, str]:
         headers = dict[str, str]()
         for line in self._head:
             name, colon, value = line.decode(CHARSET).partition(":")
@@ -146,11 +189,17 @@ class Get:
                 headers[name.lower()] = value.strip()
             elif name.startswith("HTTP/"):
                 headers.clear()  # those before belong to an interim response (1xx)
-        return body, headers
+        return headers
 
     def _error(self, number: int, message: str) -> NeardupError:
+        """The error for libcurl's; it compares the body with its length or its chunks."""
         if number == pycurl.E_FILESIZE_EXCEEDED:
             return TooLarge("larger than content.max_bytes")
         return Transient(
             f"{self._url}: {message}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
         )
+
+
+def _opaque(etag: str) -> str:
+    """An ETag without the mark of a weak one, and without its quotes."""
+    return etag.removeprefix("W/").strip('"')

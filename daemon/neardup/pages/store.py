@@ -9,6 +9,7 @@ from neardup.errors import Gone, TooLarge
 from neardup.pages.local import File, Folder
 from neardup.pages.s3 import Bucket, Get
 from neardup.records import Story
+from neardup.s3_errors import document_error
 
 DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
@@ -59,6 +60,8 @@ class Pages:
         body, headers = response
         if headers.get("content-encoding", "").lower() == "gzip":
             body = _gunzip(body, self._max_bytes)
+            if error := document_error(get.url, body):
+                raise error
         return Page(body, headers.get("content-type"), headers.get("etag"))
 
 

@@ -2,7 +2,8 @@
 
 A parser cannot be interrupted, and hostile markup can keep it busy for hours: 32 KB of unclosed formatting tags take
 2.3 GB, 1 MB of nested blocks more than a minute.  So a reader process computes one page at a time and records its
-number in shared memory; the pool checks the process every CHECK_SECONDS, and kills one whose page exceeds its budget.
+number in shared memory; the pool checks the process every CHECK_SECONDS, and kills one whose page exceeds its budget,
+and one that stands still.
 """
 
 import mmap
@@ -15,6 +16,11 @@ from pathlib import Path
 CPU_SECONDS = 10.0  # twenty times what the costliest 5 MB of prose take on a slow core
 PAGE_BYTES = 300_000_000  # three times what 5 MB of prose take
 CHECK_SECONDS = 0.05  # memory grows by at most 30 MB in that time
+# A page takes milliseconds, and one that crashes the parser kills only its reader process.  What kills the daemon takes
+# longer: memory runs out, or systemd's watchdog expires.  A page that has only begun is not the cause.
+COSTLY_SECONDS = 1.0  # of CPU
+STILL_SECONDS = 60.0  # twice as long as a request to the store may take, after which a process wakes up
+MOST_SECONDS_BETWEEN = 2.0  # two checks: after a longer pause it was the daemon that stood still
 
 NO_PAGE = -1
 WORD = struct.Struct("q")
@@ -60,11 +66,33 @@ def new_record() -> int:
 
 
 @dataclass(slots=True)
+class Stillness:
+    """For how many `seconds` a process has used no CPU time, by the checks of it so far."""
+
+    pid: int
+    seconds: float = 0.0
+    cpu: float = -1.0
+    checked_at: float = 0.0
+
+    def lasts(self, *, idle: bool = False) -> bool:
+        """Check whether the process has stood still for STILL_SECONDS; it does not while it is `idle`.
+
+        Raises OSError if it ended.
+        """
+        now, cpu = time.monotonic(), cpu_seconds(self.pid)
+        still = cpu == self.cpu and not idle
+        self.seconds = self.seconds + min(now - self.checked_at, MOST_SECONDS_BETWEEN) if still else 0.0
+        self.cpu, self.checked_at = cpu, now
+        return self.seconds >= STILL_SECONDS
+
+
+@dataclass(slots=True)
 class WatchedProcess:
     """A reader process and its last check; `idle_bytes` is its memory before its first page.
 
-    `number` is the request that the last check saw; `start_bytes` and `start_seconds` are the memory and the CPU time
-    of the process when a check saw that request for the first time.
+    `number` is the request that the last check saw, and `spent_seconds` the CPU time spent on it by then;
+    `start_bytes` and `start_seconds` are the memory and the CPU time of the process when a check saw that request for
+    the first time.
     """
 
     pid: int
@@ -73,15 +101,22 @@ class WatchedProcess:
     number: int = NO_PAGE
     start_bytes: int = 0
     start_seconds: float = 0.0
+    spent_seconds: float = 0.0
 
     def exceeded(self) -> str | None:
         """Check the process: the budget that it exceeds, "time" or "memory", or None.  Raises OSError if it ended."""
         memory, seconds, number = self._memory(), cpu_seconds(self.pid), self.record.number
         if number != self.number:
             self.number, self.start_bytes, self.start_seconds = number, memory, seconds
+        self.spent_seconds = seconds - self.start_seconds
         if memory - self.idle_bytes > PAGE_BYTES:
             return "memory"
-        return "time" if number != NO_PAGE and seconds - self.start_seconds > CPU_SECONDS else None
+        return "time" if number != NO_PAGE and self.spent_seconds > CPU_SECONDS else None
+
+    @property
+    def costly(self) -> int:
+        """The request whose page the process computes, if that has taken COSTLY_SECONDS by the last check."""
+        return self.number if self.spent_seconds >= COSTLY_SECONDS else NO_PAGE
 
     @property
     def to_blame(self) -> int:

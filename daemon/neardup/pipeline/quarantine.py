@@ -1,64 +1,76 @@
 """Quarantine of stories whose pages may have killed the daemon.
 
-A story that was in flight when the daemon died is read alone from then on.  If the daemon dies again, the story is put
-into quarantine: it is a dead letter, and its page is not read.
+A story whose page a running reader process had computed at a high cost when the daemon died is read alone from then
+on.  If the daemon dies again, the story is put into quarantine: it is a dead letter, and its page is not read.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Self
 
 from neardup.ledger import Ledger, dead_letters
 from neardup.pages.in_flight import InFlight
+from neardup.pages.reader_pool import PROCESSES
 from neardup.pages.results import PageResult, ReadFailed
 from neardup.records import Dead, Story
 
 MAX_DEATHS = 2
-HEARTBEAT_SECONDS = 0.25
+RECORD_SECONDS = 0.1  # between two updates of the record
 
 
 class Quarantine:
-    """Reads pages with `read`, the method of a reader pool, at most `most` at a time, except those in quarantine.
+    """Reads pages with `read`, the method of a reader pool, except those in quarantine.
 
-    An async context manager.  A story in quarantine is read again if it was edited since, or if `retry` is set.
+    An async context manager.  `costly_stories` returns the stories that are on record as in flight from then on.  A
+    story in quarantine is read again if it was edited since, or if `retry` is set.
     """
 
-    def __init__(self, ledger: Ledger, read: Callable[..., Awaitable[PageResult]], most: int, *, retry: bool) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        read: Callable[..., Awaitable[PageResult]],
+        costly_stories: Callable[[], Collection[int]],
+        *,
+        retry: bool,
+    ) -> None:
         self._ledger = ledger
         self._read = read
-        self._most = most
+        self._costly_stories = costly_stories
         self._retry = retry
         self._deaths: Mapping[int, int] = {}
         self._quarantined: Mapping[int, Story] = {}
 
     async def __aenter__(self) -> Self:
         """Record which stories were in flight if the last run died.  Raises Fatal."""
-        self._in_flight = InFlight(self._ledger.path, self._most)
+        self._in_flight = InFlight(self._ledger.path, PROCESSES)
         if self._in_flight.suspects:
             await self._ledger.do(dead_letters.suspect, self._in_flight.suspects)
         self._deaths = await self._ledger.do(dead_letters.suspects)
         self._quarantined = await self._ledger.do(dead_letters.quarantined)
-        self._heartbeat = asyncio.create_task(self._keep_beating(), name="in flight")
+        self._recording = asyncio.create_task(self._keep_record(), name="in flight")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._heartbeat.cancel()
+        self._recording.cancel()
         self._in_flight.close()
 
-    async def _keep_beating(self) -> None:
+    async def _keep_record(self) -> None:
         while True:
-            self._in_flight.beat()
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            self._in_flight.replace(self._costly_stories())
+            await asyncio.sleep(RECORD_SECONDS)
 
     async def read(self, story: Story, etag: str | None) -> PageResult:
-        """Read a page, and record its story as in flight meanwhile; ReadFailed for a story in quarantine."""
+        """Read a page; ReadFailed for a story in quarantine."""
         deaths, quarantined = self._deaths.get(story.id, 0), self._quarantined.get(story.id)
         if deaths >= MAX_DEATHS:
             return _refusal(f"it was in flight at {deaths} deaths of the daemon, at the last one alone")
         if quarantined is not None and quarantined.updated_at == story.updated_at and not self._retry:
             return _refusal("it stays in quarantine until it is edited, or `neardup retry` names it")
         suspected = deaths > 0 or quarantined is not None
-        return await self._read(story, etag, alone=suspected, record=self._in_flight.reading)
+        try:
+            return await self._read(story, etag, alone=suspected)
+        finally:
+            self._in_flight.remove(story.id)
 
 
 def _refusal(why: str) -> ReadFailed:

@@ -158,7 +158,9 @@ class Run:
             self._fresh_proposal.consider(self._progress, self._held_before)
             self._watch(self._progress)
 
-        quarantine = Quarantine(parts.ledger, readers.read, section.workers, retry=self._options.dead_letters)
+        quarantine = Quarantine(
+            parts.ledger, readers.read, lambda: readers.costly_stories, retry=self._options.dead_letters
+        )
         worker = Worker(
             BatchLoader(self._known), CircuitBreaker(quarantine.read, section.breaker_share, section.breaker_after)
         )

@@ -13,13 +13,14 @@ from typing import Any
 import aioboto3  # type: ignore[import-untyped]
 import structlog
 import xxhash
-from botocore.config import Config as BotoConfig
+from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from neardup import config
 from neardup.errors import Fatal, Gone, Transient
 from neardup.languages import Languages
+from neardup.no_redirects import NoRedirects
 from neardup.records import Checkpoint, ListedRow
 from neardup.s3_errors import NO_CREDENTIALS
 from neardup.source.parse import parse_row
@@ -29,7 +30,7 @@ POLL_SECONDS = 0.5
 POLL_MAX_SECONDS = 10.0
 POLL_GROWTH = 1.5
 TRANSIENT = ("Throttling", "TooManyRequests", "InternalServer", "ServiceUnavailable", "RequestTimeout")
-RETRIES = BotoConfig(retries={"mode": "standard", "max_attempts": 6})  # the one retry layer of these calls
+RETRIES = {"mode": "standard", "max_attempts": 6}  # the one retry layer of these calls
 
 log = structlog.get_logger()
 OpenReader = Callable[[str], Awaitable[Reader]]
@@ -131,7 +132,9 @@ class Athena:
         return await _whole(await self._open_reader(execution["ResultConfiguration"]["OutputLocation"]), execution_id)
 
     def _client(self) -> Any:
-        return aioboto3.Session().client("athena", region_name=self._region, config=RETRIES)
+        return aioboto3.Session().client(
+            "athena", region_name=self._region, config=AioConfig(http_session_cls=NoRedirects, retries=RETRIES)
+        )
 
     def _digest(self, sql: str) -> str:
         return xxhash.xxh3_64_hexdigest(f"{self._source.database}\n{sql}".encode())

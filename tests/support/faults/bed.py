@@ -1,35 +1,28 @@
-"""The samples behind the proxy, and runs over them in this process: the real pipeline, store, ledger and index.
-
-Pages are read by threads, for a process to start costs more than a run.
+"""The samples behind the proxy, and runs over them in this process: the real pipeline, reader processes, store, ledger
+and index.
 """
 
 import asyncio
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
 
 import pytest
 import stamina
-from neardup import app
 from neardup.app import open_app, run_once
 from neardup.config import Content, load
-from neardup.core.page import Page, fingerprint_page, shingle_story, text_of
 from neardup.core.text.html import Extraction
-from neardup.errors import Gone, NeardupError
 from neardup.ledger.dead_letters import DeadLetterFilter
-from neardup.pages import s3
-from neardup.pages.adaptive_limit import AdaptiveLimit
-from neardup.pages.reader_pool import RecordInFlight
-from neardup.pages.results import NotModified, PageResult, ShingledResult, failure_of
-from neardup.pages.store import Pages, path_of
+from neardup.pages import reader_group, reader_pool, s3
+from neardup.pages.reader_group import ReaderGroup
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.summary import RunSummary
-from neardup.records import Story
-from neardup.retry import ATTEMPTS, retried
+from neardup.retry import ATTEMPTS
 
-from tests.support.builders import fetch_page
 from tests.support.command import COMMON, Neardup
 from tests.support.faults.fault_proxy import Proxy, proxied
 from tests.support.ledger_state import state
@@ -38,6 +31,13 @@ from tests.support.s3_server import object_server
 
 TIMEOUT_SECONDS = 0.25  # of a request: so long a fault that says nothing is waited for
 BUCKET = "stories"
+# Python runs this at the start of a process that has it on its path.
+IMPATIENT = """
+import sys
+if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
+    from neardup.pages import s3
+    s3.REQUEST_SECONDS = {seconds}
+"""
 SERVED = """
 [source]
 manifest = "{manifest}"
@@ -64,61 +64,67 @@ def served_samples() -> Iterator[Proxy]:
         yield proxy
 
 
-class Threads:
-    """What neardup.pages.reader_pool.ReaderPool does, by threads of this process."""
+@contextmanager
+def kept_readers(seconds: float) -> Iterator[list[ReaderGroup]]:
+    """Reader processes outlive their pool, and serve the next one on the same store: a start takes longer than a run.
 
-    cpu_seconds = 0.0
+    A request to the store may take so many seconds.  The caller ends the processes that it receives, in their loop.
+    """
+    kept: list[tuple[str, ReaderGroup]] = []
+    started: list[ReaderGroup] = []
+    start_group, close = reader_group.start_group, ReaderPool.aclose
 
-    def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
-        self.concurrency = AdaptiveLimit(most)
-        self._content = content
-        self._pages = Pages(content)
-        self._extraction = extraction
+    async def take_over_or_start(content: Content, extraction: Extraction, size: int) -> ReaderGroup:
+        served = repr((content, extraction, size))
+        for n, (store, group) in enumerate(kept):
+            if store == served and len(group.running) == size:
+                return kept.pop(n)[1]
+        started.append(await start_group(content, extraction, size))
+        return started[-1]
 
-    async def read(
-        self, story: Story, etag: str | None, *, alone: bool = False, record: RecordInFlight = lambda _: nullcontext()
-    ) -> PageResult:
-        path = path_of(self._content, story)
-        try:
-            with record(story.id):
-                page = await retried("fetch", lambda: self._got(path, etag))
-        except NeardupError as error:
-            return failure_of(error)
-        return NotModified() if page is None else fingerprint_page(page, self._extraction)
+    async def keep_and_close(pool: ReaderPool) -> None:
+        groups, pool._groups = pool._groups, []
+        kept.extend((repr((pool._content, pool._extraction, len(group.connections))), group) for group in groups)
+        await close(pool)
 
-    async def shingled(self, story: Story) -> ShingledResult:
-        path = path_of(self._content, story)
-        try:
-            page = await retried("fetch", lambda: self._got_once_more(path))
-        except NeardupError as error:
-            return failure_of(error)
-        assert page is not None
-        text = text_of(page, self._extraction)
-        return shingle_story(text) if isinstance(text, str) else text
+    with TemporaryDirectory() as site, pytest.MonkeyPatch.context() as patch:
+        code = IMPATIENT.format(seconds=seconds)
+        (Path(site) / "sitecustomize.py").write_text(code, encoding="utf-8")
+        patch.setitem(reader_group.READER_ENVIRONMENT, "PYTHONPATH", site)
+        patch.setattr(reader_pool, "start_group", take_over_or_start)
+        patch.setattr(ReaderPool, "aclose", keep_and_close)
+        yield started
 
-    async def _got_once_more(self, path: str) -> Page | None:
-        try:
-            return await self._got(path, None)
-        except Gone:
-            return await self._got(path, None)
 
-    async def _got(self, path: str, etag: str | None) -> Page | None:
-        async with self.concurrency.slot():
-            return await asyncio.to_thread(fetch_page, self._pages, path, etag)
-
-    async def aclose(self) -> None:
-        """There is nothing to close."""
+@contextmanager
+def impatient() -> Iterator[None]:
+    """No pauses between attempts, and credentials that any of our stores takes."""
+    with pytest.MonkeyPatch.context() as patch, stamina.set_testing(True, attempts=ATTEMPTS):
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "testing")
+        patch.setattr(s3, "REQUEST_SECONDS", TIMEOUT_SECONDS)
+        yield
 
 
 @contextmanager
 def in_this_process() -> Iterator[None]:
-    """Runs by threads, impatient ones: no pauses between attempts."""
-    with pytest.MonkeyPatch.context() as patch, stamina.set_testing(True, attempts=ATTEMPTS):
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "testing")
-        patch.setattr(app, "ReaderPool", Threads)
-        patch.setattr(s3, "REQUEST_SECONDS", TIMEOUT_SECONDS)
-        yield
+    """Impatient runs, in one event loop and with the same reader processes."""
+    with (
+        impatient(),
+        kept_readers(TIMEOUT_SECONDS) as groups,
+        asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(Bed, "run_in_loop", runner.run)
+        try:
+            yield
+        finally:
+            runner.run(end(groups))
+
+
+async def end(groups: Iterable[ReaderGroup]) -> None:
+    """End reader processes."""
+    await asyncio.gather(*(group.end() for group in groups))
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,7 @@ class Bed:
     """A ledger of its own, in a folder with its configuration."""
 
     folder: Path
+    run_in_loop: ClassVar[Callable[..., Any]] = asyncio.run
 
     def configure(self, text: str) -> None:
         (self.folder / "config.toml").write_text(text, encoding="utf-8")
@@ -143,7 +150,8 @@ class Bed:
             return await run_once(app, command, asyncio.Event(), dead_letters=dead_letters)
 
     def run(self, command: str, dead_letters: DeadLetterFilter | None = None) -> RunSummary:
-        return asyncio.run(self.once(command, dead_letters))
+        summary: RunSummary = type(self).run_in_loop(self.once(command, dead_letters))
+        return summary
 
 
 def listed_letters(neardup: Neardup, *arguments: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ path, else the fault that `always` returns for the path.
 """
 
 import asyncio
+import re
 import socket
 import struct
 import threading
@@ -15,6 +16,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 BLANK_LINE = b"\r\n\r\n"
+CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: \d+", re.IGNORECASE)
 
 
 class Fault(StrEnum):
@@ -29,6 +31,9 @@ class Fault(StrEnum):
     EXPIRED = "400 ExpiredToken"
     OTHER_REGION = "400 AuthorizationHeaderMalformed"
     MOVED = "301 PermanentRedirect"
+    ERROR_DOCUMENT = "200 InternalError"
+    UNASKED = "304 Not Modified without an ETag in the request"
+    SHORT = "Content-Length and body shorter than the object"
     SILENT = "timeout before the head"
     STUCK = "timeout inside the body"
     TRUNCATED = "body shorter than Content-Length"
@@ -47,6 +52,11 @@ class Proxy:
         self.injected: Counter[Fault] = Counter()
         self.requests: Counter[str] = Counter()
         self._planned: dict[str, deque[Fault]] = {}
+
+    def lead_to(self, upstream: str) -> None:
+        """Forward to another server, without faults."""
+        self._upstream = urlsplit(upstream)
+        self.plan({})
 
     def plan(self, faults: Mapping[str, Sequence[Fault]]) -> None:
         """Replace all planned faults: those of the next requests of each path."""
@@ -74,7 +84,11 @@ class Proxy:
         """Answer one request; returns whether the connection can take another."""
         request = await reader.readuntil(BLANK_LINE)
         fault = self._next(urlsplit(request.split(b" ", 2)[1].decode()).path)
-        if fault[:3].isdigit():
+        if fault is Fault.UNASKED and b"\r\nif-none-match:" not in request.lower():
+            writer.write(b"HTTP/1.1 304 Not Modified\r\n\r\n")
+            await writer.drain()
+            return True
+        if fault[:3].isdigit() and fault is not Fault.UNASKED:
             writer.write(_error_response(int(fault[:3]), fault[4:]))
             await writer.drain()
             return True
@@ -87,6 +101,9 @@ class Proxy:
         head, body = await self._forward(request)
         if fault is Fault.WRONG_ETAG:
             head = b"\r\n".join(b'ETag: "wrong"' if line.startswith(b"ETag") else line for line in head.split(b"\r\n"))
+        if fault is Fault.SHORT:
+            body = body[: len(body) // 2]
+            head = CONTENT_LENGTH.sub(b"\r\nContent-Length: %d" % len(body), head)
         cut = fault in (Fault.STUCK, Fault.TRUNCATED, Fault.RESET_INSIDE)
         writer.write(head + (body[: len(body) // 2] if cut else body))
         await writer.drain()

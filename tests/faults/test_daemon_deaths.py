@@ -1,0 +1,151 @@
+"""A story is suspected of the daemon's death only while a running reader process computes its page, at a high cost."""
+
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import stamina
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.ledger import Ledger, dead_letters
+from neardup.pages.in_flight import InFlight
+from neardup.pages.results import NotModified, PageResult
+from neardup.pipeline.quarantine import Quarantine
+from neardup.records import Dead, DeadLettered, Story
+
+from tests.support.builders import commit
+from tests.support.command import Neardup, embedded
+from tests.support.faults.bed import PATHS, Bed, configuration, listed_letters, over_s3
+from tests.support.faults.fault_proxy import Fault, Proxy
+from tests.support.faults.fault_table import AssertSameState
+from tests.support.faults.poisoned_page import KILLER, SPINS, use_normal_program
+from tests.support.faults.whole_kill import kill_with_readers
+from tests.support.languages import TAMIL
+
+Make = Callable[..., Neardup]
+STORIES = len(PATHS)
+WITHHELD_SECONDS = 1.5  # longer than a page may be computed without being suspected
+
+
+@contextmanager
+def backfilling(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
+    command = neardup.command("backfill")
+    with subprocess.Popen(command, cwd=neardup.folder, env=neardup.env, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            kill_with_readers(process)
+
+
+def kill_in_flight(neardup: Neardup) -> None:
+    """Kill the daemon once the story of the endless page is on record."""
+
+    @stamina.retry(on=(AssertionError, OSError), timeout=240, wait_initial=0.05, wait_max=0.05, attempts=None)
+    def wait_for_record() -> None:
+        words = memoryview((neardup.folder / "neardup.db.reading").read_bytes()).cast("Q")
+        assert KILLER + 1 in list(words)
+
+    with backfilling(neardup) as process:
+        wait_for_record()
+        kill_with_readers(process)
+        assert process.returncode == -signal.SIGKILL
+
+
+def test_a_story_in_flight_at_two_deaths_is_quarantined(poisoned: Callable[[str], Neardup]) -> None:
+    neardup = poisoned(SPINS)
+    kill_in_flight(neardup)
+    kill_in_flight(neardup)
+    use_normal_program(neardup)
+    ended = neardup("backfill", "--json")
+    assert ended.facts["dead_lettered"] == {"quarantined": 1}, ended.err
+    [letter] = listed_letters(neardup)["dead_letters"]
+    assert (letter["key"], letter["reason"]) == (str(KILLER), "quarantined")
+    assert "2 deaths of the daemon" in str(letter["error"])
+    assert sum(neardup("status", "--json").facts["stories"].values()) == STORIES - 1, "another story was lost"
+    assert neardup("retry", str(KILLER), "--json").facts["fingerprinted"] == 1
+    assert neardup("backfill", "--json").facts["dead_lettered"] == {}
+
+
+def test_a_story_in_flight_at_one_death_is_read(
+    poisoned: Callable[[str], Neardup], make_neardup: Make, assert_same_state: AssertSameState
+) -> None:
+    neardup = poisoned(SPINS)
+    kill_in_flight(neardup)
+    use_normal_program(neardup)
+    ended = neardup("backfill", "--json")
+    assert ended.facts["dead_lettered"] == {}, ended.err
+    assert sum(neardup("status", "--json").facts["stories"].values()) == STORIES
+    with closing(sqlite3.connect(neardup.ledger)) as db:
+        assert dead_letters.suspects(db) == {}, "a story with an outcome is still suspected"
+    assert not (neardup.folder / "neardup.db.reading").exists()
+    whole = make_neardup(embedded(), "whole")
+    assert whole("backfill").code == 0
+    assert_same_state(
+        "SIGKILL while a slow page is computed", 1, 1, Bed(neardup.folder).state(), Bed(whole.folder).state()
+    )
+
+
+def test_a_story_whose_page_the_store_withholds_is_not_suspected(
+    served: Neardup, proxy: Proxy, assert_same_state: AssertSameState, make_neardup: Make
+) -> None:
+    proxy.plan({path: [Fault.SILENT, Fault.SILENT] for path in PATHS})
+    for _ in range(2):
+        before = sum(proxy.requests.values())
+
+        @stamina.retry(on=AssertionError, timeout=240, wait_initial=0.05, wait_max=0.05, attempts=None)
+        def wait_for_requests(before: int = before) -> None:
+            assert sum(proxy.requests.values()) > before
+
+        with backfilling(served) as process:
+            wait_for_requests()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(WITHHELD_SECONDS)
+    ended = served("backfill", "--json")
+    assert (ended.facts["fingerprinted"], ended.facts["dead_lettered"]) == (STORIES, {}), ended.err
+    whole = over_s3(make_neardup(configuration(proxy.endpoint), "whole"))
+    assert whole("backfill").code == 0
+    assert_same_state("SIGKILL while the store is silent", 2, 2, Bed(served.folder).state(), Bed(whole.folder).state())
+
+
+async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
+    ledger, alone = Ledger(tmp_path / "neardup.db"), dict[int, bool]()
+    await ledger.do(dead_letters.suspect, [1])
+    await ledger.do(commit, DeadLettered(Story(2, TAMIL), Dead.QUARANTINED, "why"))
+
+    async def read(story: Story, _: str | None, **options: Any) -> PageResult:
+        alone[story.id] = options["alone"]
+        return NotModified()
+
+    async with Quarantine(ledger, read, list, retry=True) as quarantine:
+        for story_id in (1, 2, 3):
+            await quarantine.read(Story(story_id, TAMIL), None)
+    ledger.close()
+    assert alone == {1: True, 2: True, 3: False}
+
+
+stories = st.lists(st.integers(0, 2**64 - 2), max_size=4, unique=True)
+
+
+@given(st.lists(stories), st.lists(st.integers(0, 2**64 - 2)), st.integers(0, 7), st.integers(1, 9))
+def test_the_record_of_a_killed_daemon_is_read_once(
+    recorded: list[list[int]], ended: list[int], cut: int, most: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        ledger = Path(folder) / "neardup.db"
+        killed = InFlight(ledger, 4)
+        for ids in recorded:
+            killed.replace(ids)
+        for story_id in ended:
+            killed.remove(story_id)
+        file = ledger.with_name("neardup.db.reading")
+        held = file.read_bytes() + b"x" * cut
+        killed.close()
+        assert not file.exists()
+        file.write_bytes(held)
+        assert set(InFlight(ledger, most).suspects) == set(recorded[-1] if recorded else []) - set(ended)
+        assert InFlight(ledger, most).suspects == [], "one death counted twice"

@@ -1,0 +1,60 @@
+"""A daemon killed while its reader processes start blames no story."""
+
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from neardup.pages.in_flight import InFlight
+
+from tests.support.command import Neardup, embedded
+from tests.support.faults.bed import PATHS, Bed, listed_letters
+from tests.support.faults.fault_table import CHAOS, AssertSameState
+from tests.support.faults.whole_kill import kill_with_readers
+
+SEED = 15
+KILLS = 6 * CHAOS
+SPAN_SECONDS = 10.0  # from the start of a command on: a cold compilation takes longer
+
+
+def kill_times(rng: random.Random) -> list[float]:
+    """One random time in each of KILLS equal parts of the span, the first in the first millisecond."""
+    return [0.001 * rng.random(), *(SPAN_SECONDS * (n + rng.random()) / KILLS for n in range(1, KILLS))]
+
+
+@contextmanager
+def compiling_anew(neardup: Neardup, cache: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A backfill whose reader processes find no compiled code."""
+    env = neardup.env | {"NUMBA_CACHE_DIR": str(cache)}
+    with subprocess.Popen(
+        neardup.command("backfill"), cwd=neardup.folder, env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield process
+        finally:
+            kill_with_readers(process)
+
+
+def test_a_kill_at_any_time_of_a_start_suspects_no_story(
+    neardup: Neardup,
+    tmp_path: Path,
+    make_neardup: Callable[[str, str], Neardup],
+    assert_same_state: AssertSameState,
+) -> None:
+    record, copy = neardup.folder / "neardup.db.reading", tmp_path / "copy.reading"
+    for n, seconds in enumerate(kill_times(random.Random(SEED))):
+        with compiling_anew(neardup, tmp_path / f"cache {n}") as process, suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        if record.exists():
+            shutil.copy(record, copy)
+            suspects = InFlight(tmp_path / "copy", 1000).suspects
+            assert suspects == [], f"killed after {seconds:.3f} s, which is no fault of {len(suspects)} stories"
+    ended = neardup("backfill", "--json")
+    assert (ended.facts["fingerprinted"], ended.facts["dead_lettered"]) == (len(PATHS), {}), ended.err
+    assert listed_letters(neardup)["dead_letters"] == []
+    whole = make_neardup(embedded(), "whole")
+    assert whole("backfill").code == 0
+    states = Bed(neardup.folder).state(), Bed(whole.folder).state()
+    assert_same_state("SIGKILL while reader processes start", KILLS, len(PATHS), *states)

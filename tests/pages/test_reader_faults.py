@@ -1,0 +1,142 @@
+"""Laws: a reader process that is killed or stopped at any moment is replaced, and no page is lost; a pool is given up
+only when processes fail to start three times in a row.
+
+Python runs `sitecustomize` first in a process that has it on its path; there it harms the process at a chosen moment.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from itertools import product
+from pathlib import Path
+
+import pytest
+import stamina
+from neardup.config import Content
+from neardup.core.page import PageFingerprinted
+from neardup.core.text.html import Extraction
+from neardup.errors import Fatal
+from neardup.pages import reader_group, watchdog
+from neardup.pages.reader_pool import STARTS, ReaderPool
+from neardup.pages.results import ReadFailed
+from neardup.records import Dead, Story
+
+from tests.support.languages import TAMIL, TEXTS
+
+STILL_SECONDS = 0.5  # instead of 60, for processes that are stopped
+SITECUSTOMIZE = """
+import os, signal, sys
+from pathlib import Path
+
+def harm():
+    left = Path({left!r})
+    if names := sorted(left.iterdir()):
+        names[0].unlink()
+        os.kill(os.getpid(), signal.{signal})
+
+if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
+    if {moment!r} == "at its first instruction":
+        harm()
+    if {moment!r} == "as it forks":
+        os.register_at_fork(after_in_child=harm)
+    from neardup.core.fingerprint import version
+    from neardup.pages import reader_process
+    warm_up, text_of = version.warm_up, reader_process.text_of
+    def warm_up_and_harm():
+        compiled = warm_up()
+        harm()
+        return compiled
+    def harm_and_parse(page, extraction):
+        harm()
+        return text_of(page, extraction)
+    if {moment!r} == "once it has compiled":
+        version.warm_up = warm_up_and_harm
+    if {moment!r} == "as it computes":
+        reader_process.text_of = harm_and_parse
+"""
+FIRST, COMPILED, FORK, PAGE = "at its first instruction", "once it has compiled", "as it forks", "as it computes"
+TIMEOUT_SECONDS = 120.0
+Harm = Callable[[str, str, int], None]
+
+
+@pytest.fixture
+def harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harm:
+    """Sends a signal to each of the next reader processes that reach a moment."""
+
+    def plan(moment: str, name: str, times: int) -> None:
+        left = tmp_path / "left"
+        for folder in (left, tmp_path / "site"):
+            folder.mkdir()
+        for n in range(times):
+            (left / str(n)).touch()
+        code = SITECUSTOMIZE.format(left=str(left), signal=name, moment=moment)
+        (tmp_path / "site" / "sitecustomize.py").write_text(code, encoding="utf-8")
+        monkeypatch.setitem(reader_group.READER_ENVIRONMENT, "PYTHONPATH", str(tmp_path / "site"))
+        if name == "SIGSTOP":
+            monkeypatch.setattr(watchdog, "STILL_SECONDS", STILL_SECONDS)
+
+    return plan
+
+
+@pytest.fixture
+async def pool(tmp_path: Path) -> AsyncIterator[ReaderPool]:
+    """A pool for the one page of STORY; nothing waits between two attempts."""
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "page.html").write_text(f"<p>{TEXTS[TAMIL]} {TEXTS[TAMIL]}</p>", encoding="utf-8")
+    with stamina.set_testing(True, attempts=STARTS):
+        async with aclosing(ReaderPool(Content(url=f"file:{pages}"), Extraction(), 8)) as made:
+            yield made
+
+
+STORY = Story(1, TAMIL, "page.html")
+
+
+@pytest.mark.parametrize(("moment", "name"), [*product((FIRST, COMPILED, FORK), ("SIGKILL", "SIGSTOP"))])
+async def test_processes_harmed_at_their_start_are_replaced(
+    harm: Harm, pool: ReaderPool, tmp_path: Path, moment: str, name: str
+) -> None:
+    harm(moment, name, 1 if moment == FORK else STARTS - 1)
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        assert isinstance(await pool.read(STORY, None), PageFingerprinted)
+        while list((tmp_path / "left").iterdir()) or len(pool._connections) < pool._processes:
+            assert isinstance(await pool.read(STORY, None), PageFingerprinted), "a start that failed cost a page"
+
+
+async def test_three_failed_starts_in_a_row_end_the_run(harm: Harm, pool: ReaderPool) -> None:
+    harm(FIRST, "SIGKILL", STARTS)
+    results = await asyncio.gather(*(pool.read(STORY, None) for _ in range(5)), return_exceptions=True)
+    assert {type(result) for result in results} == {Fatal}
+    assert "failed to start three times in a row" in str(results[0])
+    assert isinstance(await pool.read(STORY, None), PageFingerprinted), "the pool cannot be used again"
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGSTOP"])
+async def test_a_page_is_tried_again_after_its_process_was_harmed(harm: Harm, pool: ReaderPool, name: str) -> None:
+    harm(PAGE, name, 3)
+    assert await pool.read(STORY, None) == ReadFailed(
+        Dead.QUARANTINED, "2 reader processes died computing this page"
+    ), "a page may not stop processes for ever"
+    assert isinstance(await pool.read(STORY, None), PageFingerprinted), "one process was harmed, and the page given up"
+
+
+async def test_processes_stopped_between_pages_are_replaced(pool: ReaderPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(await pool.read(STORY, None), PageFingerprinted)
+    stopped = {connection._process.pid for connection in pool._connections if connection._process is not None}
+    monkeypatch.setattr(watchdog, "STILL_SECONDS", STILL_SECONDS)
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    results = await asyncio.gather(*(pool.read(STORY, None) for _ in range(5)))
+    assert all(isinstance(result, PageFingerprinted) for result in results), results
+    assert stopped.isdisjoint(one._process.pid for one in pool._connections if one._process is not None)
+
+
+async def test_an_idle_process_is_not_replaced(pool: ReaderPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(await pool.read(STORY, None), PageFingerprinted)
+    before = pool._connections
+    monkeypatch.setattr(watchdog, "STILL_SECONDS", 1e-6)
+    for connection in before * 5:
+        connection.enforce_budget()
+    assert pool._connections == before

@@ -1,0 +1,46 @@
+"""A page that harms the reader process that parses it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.command import Neardup, embedded
+from tests.support.paths import ROOT, SAMPLES
+
+KILLER = 4104000
+# Python runs this at the start of a process that has it on its path; the poisoned page kills the process parsing it.
+SITECUSTOMIZE = """
+import os, signal, sys
+if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
+    from neardup.pages import reader_process
+    parse = reader_process.text_of
+    def text_of(page, extraction):
+        if b"POISON" in page.body:
+            {effect}
+        return parse(page, extraction)
+    reader_process.text_of = text_of
+"""
+DIES = "os.kill(os.getpid(), signal.SIGKILL)"
+RAISES = "raise RecursionError('too deep')"
+SPINS = "while True: pass"
+
+
+def poisoned_samples(make_neardup: Callable[[str], Neardup], tmp_path: Path, effect: str) -> Neardup:
+    """The samples as files; one page has the given effect on the process that parses it."""
+    pages = tmp_path / "pages"
+    for path in (SAMPLES / "stories").rglob("*.html"):
+        copy = pages / path.relative_to(SAMPLES / "stories")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    page = pages / "TAMIL" / f"{KILLER}.html"
+    page.write_bytes(page.read_bytes() + b"<!-- POISON -->")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(SITECUSTOMIZE.format(effect=effect))
+    neardup = make_neardup(embedded(stories=pages))
+    neardup.env["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "site"), str(ROOT)])
+    return neardup
+
+
+def use_normal_program(neardup: Neardup) -> None:
+    """Run neardup without the poisoned parser from now on."""
+    neardup.env["PYTHONPATH"] = str(ROOT)
