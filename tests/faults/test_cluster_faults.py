@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from neardup import app
 from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.pipeline.index_wait import IndexWait
@@ -14,7 +13,6 @@ from neardup.pipeline.progress import Progress
 from neardup.pipeline.summary import RunSummary
 
 from tests.support.command import embedded
-from tests.support.faults.bed import Threads
 from tests.support.faults.consistency import differences, state_of
 from tests.support.faults.fault_table import Row
 from tests.support.faults.redis_cluster import MASTERS, Cluster, three_masters
@@ -33,7 +31,6 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         await report(self, caller, why)
         event.set()
 
-    monkeypatch.setattr(app, "ReaderPool", Threads)
     monkeypatch.setattr(IndexWait, "_report", report_and_set)
     return event
 
