@@ -27,7 +27,7 @@ from tests.support.languages import HINDI, ODIA, SAMPLED, TAMIL, TELUGU
 from tests.support.synthetic_pages import pages_of
 from tests.support.synthetic_stories import FIRST_ID, ID_STEP, PLATFORM, fill
 
-ROUNDING = 1 + 1e-6  # the expected bytes of a bucket leave out the least likely numbers of members
+ROUNDING = 1 + 1e-9
 languages = st.sampled_from(list(SAMPLED))
 counts = st.integers(0, 20_000_000)
 backends = st.sampled_from(list(SIZE_PROJECTIONS))
@@ -74,7 +74,8 @@ def test_more_stories_take_more_bytes(stories: int, more: int, language: Languag
         return list(SIZE_PROJECTIONS[backend]([shape], grown=grown).tiers[language].values())
 
     for few, many in zip(size(stories), size(stories + more), strict=True):
-        assert few.bytes <= many.bytes * ROUNDING
+        # a larger row of SQLite may move to overflow pages and leave less of its leaf unused
+        assert backend == "sqlite" or few.bytes <= many.bytes * ROUNDING
         assert few.keys <= many.keys * ROUNDING
     few_rows, many_rows = (ledger_bytes(n, 1.0, TYPICAL[language].row) for n in (stories, stories + more))
     assert few_rows <= many_rows
