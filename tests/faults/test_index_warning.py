@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from neardup.pipeline.index_sync import rebuild
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults import index_damage
-from tests.support.faults.bed import in_this_process
+from tests.support.faults.bed import Bed, in_this_process
 from tests.support.faults.index_damage import Damage, DamagedIndex, share_of_buckets
 
 KINDS = ("sqlite", "documented", "compact")
@@ -52,6 +53,13 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def in_one_loop() -> Iterator[None]:
+    with in_this_process():
+        yield
+
+
+@pytest.mark.usefixtures("in_one_loop")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("damage", "words"), DAMAGE.values(), ids=DAMAGE.keys())
 def test_each_difference_is_a_warning_with_the_remedy(
@@ -76,8 +84,7 @@ def test_each_difference_is_a_warning_with_the_remedy(
             assert "a probe was written and found" in await doctor._index(config)
             return str(warning.value)
 
-    with in_this_process():
-        message = asyncio.run(scenario())
+    message: str = Bed.run_in_loop(scenario())
     assert words in message and "neardup reindex" in message
 
 

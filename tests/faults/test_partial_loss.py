@@ -15,7 +15,7 @@ from neardup.pipeline.summary import RunSummary
 from structlog.testing import capture_logs
 
 from tests.support.faults import index_damage
-from tests.support.faults.bed import in_this_process
+from tests.support.faults.bed import Bed, in_this_process
 from tests.support.faults.consistency import State, index_faults, state_of
 from tests.support.faults.fault_table import Row
 from tests.support.faults.index_damage import Damage, DamagedIndex, share_of_buckets
@@ -50,7 +50,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def fast() -> Iterator[None]:
     with in_this_process():
         yield
@@ -85,7 +85,7 @@ class Scene:
             async with open_app(load(config)) as app:
                 return await run_once(app, "backfill", asyncio.Event(), watch)
 
-        summary = asyncio.run(once())
+        summary: RunSummary = Bed.run_in_loop(once())
         facts: Any = summary.as_dict()["index"]
         return summary, facts
 
@@ -96,8 +96,8 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> State:
-    with in_this_process(), pytest.MonkeyPatch.context() as patch:
+def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory, fast: None) -> State:
+    with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("undisturbed")
         patch.chdir(folder)
         Scene("sqlite", "", corpus, folder, {}).run()
