@@ -43,15 +43,17 @@ def backfilling(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
 
 
 def kill_in_flight(neardup: Neardup) -> None:
-    """Kill the daemon once the story of the endless page is on record."""
+    """Kill the daemon once the story of the endless page is on record, and no longer of the last death."""
+    record = neardup.folder / "neardup.db.reading"
 
-    @stamina.retry(on=(AssertionError, OSError), timeout=240, wait_initial=0.05, wait_max=0.05, attempts=None)
-    def wait_for_record() -> None:
-        words = memoryview((neardup.folder / "neardup.db.reading").read_bytes()).cast("Q")
-        assert KILLER + 1 in list(words)
+    @stamina.retry(on=AssertionError, timeout=240, wait_initial=0.05, wait_max=0.05, attempts=None)
+    def wait_until(*, recorded: bool) -> None:
+        words = memoryview(record.read_bytes()).cast("Q") if record.exists() else memoryview(b"")
+        assert (KILLER + 1 in list(words)) == recorded
 
     with backfilling(neardup) as process:
-        wait_for_record()
+        wait_until(recorded=False)
+        wait_until(recorded=True)
         kill_with_readers(process)
         assert process.returncode == -signal.SIGKILL
 
@@ -105,6 +107,7 @@ def test_a_story_whose_page_the_store_withholds_is_not_suspected(
             wait_for_requests()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(WITHHELD_SECONDS)
+    proxy.plan({})
     ended = served("backfill", "--json")
     assert (ended.facts["fingerprinted"], ended.facts["dead_lettered"]) == (STORIES, {}), ended.err
     whole = over_s3(make_neardup(configuration(proxy.endpoint), "whole"))

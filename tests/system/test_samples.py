@@ -77,7 +77,7 @@ def test_the_summary_lists_the_flags_and_the_export(make_neardup: Callable[[str]
         "backfill is done",
         "exact 8, near 6, partial 3, similar 4",
         "New flags (21)",
-        "Seventh on the List",
+        "Seventh on",
         "flags.csv",
     ):
         assert words in ended.out, words

@@ -8,6 +8,8 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -175,10 +177,13 @@ def test_unverified_candidates_are_left_to_the_next_sweep(
 
 
 def test_progress_goes_from_nothing_to_all(neardup: Neardup) -> None:
-    positions: list[tuple[int, int]] = []
-    swept(neardup, watch=lambda progress: positions.append((progress.position, progress.size)))
-    assert positions == sorted(positions)
-    assert positions[-1] == (len(ROWS), len(ROWS))
+    seen: list[tuple[str, int, int]] = []
+    swept(neardup, watch=lambda now: seen.append((now.phase, now.position, now.size)))
+    phases = [(phase, list(steps)) for phase, steps in groupby(seen, key=itemgetter(0))]
+    assert [phase for phase, _ in phases][-2:] == ["comparing", "verifying"]
+    for phase, steps in phases:
+        assert steps == sorted(steps), f"the phase {phase} went back"
+    assert phases[-2][1][-1] == ("comparing", len(ROWS), len(ROWS))
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])

@@ -39,7 +39,8 @@ log = structlog.get_logger()
 def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:
     """Raise Fatal if the listing is empty or nearly none of its stories could be read.
 
-    Unless the run saw the whole listing, it may be empty, and for FEW stories the Fatal is a warning of the run.
+    Unless the run saw the whole listing, it may be empty, and for FEW stories the Fatal is a warning of the run.  So it
+    is if nearly all stories of the whole listing are known: the rest may have been unreadable before.
     """
     counts = summary.counts
     if whole_listing and not counts.listed:
@@ -47,7 +48,8 @@ def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:
     if not nearly_nothing_read(counts):
         return
     why = complaint(counts)
-    if whole_listing or counts.attempted >= FEW:
+    fewest = max(FEW, LEAST_SHARE * counts.listed) if whole_listing else FEW
+    if counts.attempted >= fewest or (whole_listing and counts.attempted == counts.listed):
         raise Fatal(why)
     summary.warnings["reading"] = why
     log.warning("no story could be read", why=why)
