@@ -4,6 +4,7 @@ import asyncio
 import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from structlog.testing import capture_logs
 from tests.support.faults import index_damage
 from tests.support.faults.bed import Bed, in_this_process
 from tests.support.faults.consistency import State, index_faults, state_of
-from tests.support.faults.fault_table import Row
+from tests.support.faults.fault_table import CHAOS, Row
 from tests.support.faults.index_damage import Damage, DamagedIndex, share_of_buckets
 from tests.support.generated_stories import COPY_EVERY, configuration, generate
 
@@ -37,6 +38,17 @@ REPAIRED: dict[str, Damage] = {
     "buckets with other numbers": index_damage.shifted_buckets,
     "hashes or counts": index_damage.lost_hashes,
 }
+IN_EVERY_KIND = ("a twentieth of the buckets", "a tenth of the keys")
+
+
+def damaged_kinds() -> Iterator[tuple[str, str]]:
+    """The damage and the kind of index of each case: all of them in `make chaos`, else each damage in one kind."""
+    for n, (label, kind) in enumerate(product(REPAIRED, KINDS)):
+        if CHAOS > 1 or label in IN_EVERY_KIND or n % len(KINDS) == n // len(KINDS) % len(KINDS):
+            yield label, kind
+
+
+DAMAGED = pytest.mark.parametrize(("label", "scene"), list(damaged_kinds()), indirect=["scene"])
 
 
 @pytest.fixture(scope="module")
@@ -111,38 +123,36 @@ def scene(request: pytest.FixtureRequest, redis_url: str, corpus: Path, undistur
     return Scene(request.param, redis_url, corpus, tmp_path / "run", undisturbed)
 
 
-@pytest.mark.parametrize("damage", REPAIRED.values(), ids=REPAIRED.keys())
+@DAMAGED
 def test_damage_before_a_run_is_repaired_before_its_lookups(
-    damage: Damage, scene: Scene, record_row: Callable[[Row], None]
+    label: str, scene: Scene, record_row: Callable[[Row], None]
 ) -> None:
     scene.run(manifest="first.csv")
-    damage(scene.index)
+    REPAIRED[label](scene.index)
     with capture_logs() as lines:
         _, facts = scene.run()
     scene.assert_repaired()
     events = [line["event"] for line in lines if line["log_level"] == "warning"]
     assert len(events) == 1 and "the index has lost" in events[0], f"one line says what was repaired: {events}"
     assert facts["looked_up_again"] == 0, "the stories of the first run had been looked up in a whole index"
-    [label] = [label for label, one in REPAIRED.items() if one is damage]
     record_row(Row(f"index: {label}, before a run", 1, 0, 0, 0, ()))
 
 
-@pytest.mark.parametrize("damage", REPAIRED.values(), ids=REPAIRED.keys())
+@DAMAGED
 def test_damage_during_a_run_is_repaired_and_loses_no_flag(
-    damage: Damage, scene: Scene, record_row: Callable[[Row], None]
+    label: str, scene: Scene, record_row: Callable[[Row], None]
 ) -> None:
     done: list[int] = []
 
     def watch(progress: Progress) -> None:
         if not done and progress.counts.listed > STORIES // 2:
             done.append(progress.counts.listed)
-            damage(scene.index)
+            REPAIRED[label](scene.index)
 
     summary, _ = scene.run(watch)
     assert done, "nothing was damaged"
     assert summary.status == "done"
     scene.assert_repaired()
-    [label] = [label for label, one in REPAIRED.items() if one is damage]
     record_row(Row(f"index: {label}, during a run", 1, 0, 0, 0, ()))
 
 
