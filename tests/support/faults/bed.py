@@ -4,7 +4,7 @@ and index.
 
 import asyncio
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,11 +115,27 @@ def in_this_process() -> Iterator[None]:
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(Bed, "run_in_loop", runner.run)
+
+        def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+            try:
+                return runner.run(coroutine)
+            except KeyboardInterrupt:  # as asyncio.run does it
+                runner.run(cancel_others())
+                raise
+
+        patch.setattr(Bed, "run_in_loop", run)
         try:
             yield
         finally:
             runner.run(end(groups))
+
+
+async def cancel_others() -> None:
+    """Cancel all other tasks of this event loop, and wait until they have ended."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def end(groups: Iterable[ReaderGroup]) -> None:
