@@ -6,7 +6,6 @@ probes are unrelated to all stories, half are edited copies.  For comparison, th
 all bands with SUNION and their hashes with HMGET.  Figures are printed, never asserted.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -222,12 +221,10 @@ async def run(count: int, kinds: Mapping[str, Distribution], folder: Path, only:
         rng = np.random.default_rng(SEED)
         stories = synthetic.draw(rng, distribution, count)
         probes = make_probes(rng, distribution, stories, PROBES)
-        for name, flow in FLOWS.items():
-            if only and name != only:
-                continue
+        for name in [only] if only else FLOWS:
             click.echo(f"{name}, {kind}", err=True)
             with TemporaryDirectory(dir=folder) as own:
-                columns[f"{name}\n{kind}"] = await flow(Path(own), stories, probes)
+                columns[f"{name}\n{kind}"] = await FLOWS[name](Path(own), stories, probes)
     return columns
 
 
@@ -237,11 +234,8 @@ async def run(count: int, kinds: Mapping[str, Distribution], folder: Path, only:
 def main(stories: int, only: str | None) -> None:
     """Measure the indexes on synthetic stories: uniform ones, and ones as skewed as prose."""
     kinds = {"uniform": synthetic.uniform(), "prose": synthetic.prose(LANGUAGE)}
-    with (
-        TemporaryDirectory(prefix="neardup-bench-") as folder,
-        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-    ):
-        columns = runner.run(run(stories, kinds, Path(folder), only))
+    with TemporaryDirectory(prefix="neardup-bench-") as folder:
+        columns = uvloop.run(run(stories, kinds, Path(folder), only))
     click.echo(f"{machine()}; Redis and the client share the cores; one run each, batches of {BATCH}")
     sizes = ", ".join(f"{stories * kind.signature_collision():,.0f} ({name})" for name, kind in kinds.items())
     click.echo(f"{stories:,} {LANGUAGE} stories; average size of a story's signature bucket: {sizes}")
