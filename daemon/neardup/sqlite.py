@@ -24,13 +24,18 @@ def code_of(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
+def one_line(error: sqlite3.Error) -> str:
+    """The message of an error; SQLite quotes a damaged table's definition, in several lines."""
+    return " ".join(str(error).split())
+
+
 def failure(error: sqlite3.Error, what: str) -> NeardupError:
     """Transient if another process holds the file, else Fatal; `what` says what failed."""
     code = code_of(error)
     if code in BUSY:
-        return Transient(f"{what}: {error}", "locked")
+        return Transient(f"{what}: {one_line(error)}", "locked")
     hint = HINTS.get(code)
-    return Fatal(f"{what}: {error}{f'; {hint}' if hint else ''}")
+    return Fatal(f"{what}: {one_line(error)}{f'; {hint}' if hint else ''}")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from neardup.errors import Fatal
-from neardup.sqlite import DAMAGED, code_of
+from neardup.sqlite import DAMAGED, code_of, one_line
 
 BUSY_SECONDS = 30
 SMALL_PAGES = 4096  # 16 MB, checked completely in about 20 ms
@@ -56,7 +56,7 @@ def faults_in(path: Path) -> list[str]:
     except sqlite3.DatabaseError as error:
         if code_of(error) not in DAMAGED:
             raise
-        return [str(error)]
+        return [one_line(error)]
 
 
 def _damaged(path: Path, faults: list[str], advice: str) -> Fatal:
