@@ -15,7 +15,7 @@ from neardup.errors import Fatal
 from neardup.ledger import connect, damage
 
 from tests.faults.test_disk import assert_one_error_line
-from tests.support.builders import commit, fingerprinted
+from tests.support.builders import fill_ledger
 from tests.support.command import Neardup
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
@@ -29,12 +29,7 @@ Make = Callable[..., Neardup]
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed, undamaged ledger."""
     path = tmp_path_factory.mktemp("sound") / "ledger.db"
-    with closing(connect(path)) as db:
-        commit(
-            db,
-            *(fingerprinted(n, n % 2500) for n in range(1, STORIES)),
-            pairs={(n, n - 2500) for n in range(2501, STORIES)},
-        )
+    fill_ledger(path, STORIES, 2500)
     return path
 
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.errors import Fatal, NeardupError
-from neardup.ledger import connect
 from neardup.ledger.backup import back_up
 
 from tests.faults.test_disk import assert_one_error_line
-from tests.support.builders import commit, fingerprinted
+from tests.support.builders import fill_ledger
 from tests.support.command import Neardup
 
 STORIES = 1_500
@@ -26,12 +25,7 @@ INDEX_PAGES = "pagetype = 'leaf' AND name IN ('candidates_b', 'candidates_pendin
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed, undamaged ledger."""
     path = tmp_path_factory.mktemp("sound") / "ledger.db"
-    with closing(connect(path)) as db:
-        commit(
-            db,
-            *(fingerprinted(n, n % 1200) for n in range(1, STORIES)),
-            pairs={(n, n - 1200) for n in range(1201, STORIES)},
-        )
+    fill_ledger(path, STORIES, 1200)
     return path
 
 

@@ -4,8 +4,10 @@ import asyncio
 import socket
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 
 import numpy as np
 from neardup.config import Content, Thresholds
@@ -15,7 +17,7 @@ from neardup.core.verify.scores import assess
 from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES
-from neardup.ledger import candidates, flags, schema, stories
+from neardup.ledger import candidates, connect, flags, schema, stories
 from neardup.ledger.candidates import Matches
 from neardup.pages.curl_multi import Transfers
 from neardup.pages.results import NotModified, PageResult, failure_of
@@ -142,3 +144,10 @@ def flag_pair(
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:
     """Commit a batch and nominate these pairs."""
     stories.commit(db, stories.Batch(outcomes, matches(pairs), 1, {}, None))
+
+
+def fill_ledger(path: Path, end: int, distance: int) -> None:
+    """Create a ledger with the stories 1 to `end` - 1; each is nominated with the equal one `distance` before it."""
+    with closing(connect(path)) as db:
+        outcomes = [fingerprinted(n, n % distance) for n in range(1, end)]
+        commit(db, *outcomes, pairs={(n, n - distance) for n in range(distance + 1, end)})

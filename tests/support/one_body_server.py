@@ -1,7 +1,6 @@
 """An HTTP server that answers every request with the same body, and S3 settings that use it."""
 
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ import pytest
 from neardup.config import Content
 from neardup.pages.store import Pages
 
-from tests.support.servers import REGION
+from tests.support.servers import REGION, listening
 
 KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "IQoJb3/+=="
 BODY = "<p>राम अपने गाँव के पुराने स्कूल में".encode()
@@ -57,14 +56,8 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[Server]:
     if context is not None:
         listener.socket = context.wrap_socket(listener.socket, server_side=True)
     server = Server(listener.server_port)
-    thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with listener, listening(listener):
         yield server
-    finally:
-        listener.shutdown()
-        thread.join()
-        listener.server_close()
 
 
 @contextmanager

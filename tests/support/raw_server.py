@@ -1,10 +1,11 @@
 """An HTTP server that answers each request with chosen bytes, and closes the connection."""
 
 import socketserver
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from tests.support.servers import listening
 
 BLANK_LINE = b"\r\n\r\n"
 
@@ -33,10 +34,5 @@ def raw_server() -> Iterator[RawServer]:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as listener:
         listener.daemon_threads = True
         server = RawServer(listener.server_address[1])
-        thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
-        thread.start()
-        try:
+        with listening(listener):
             yield server
-        finally:
-            listener.shutdown()
-            thread.join()

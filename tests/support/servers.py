@@ -2,7 +2,9 @@
 
 import json
 import socket
+import socketserver
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -15,6 +17,18 @@ from aiohttp import web
 from moto.server import ThreadedMotoServer
 
 REGION = "ap-south-1"
+
+
+@contextmanager
+def listening(listener: socketserver.BaseServer) -> Iterator[None]:
+    """Answer requests in a thread."""
+    thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield
+    finally:
+        listener.shutdown()
+        thread.join()
 
 
 def free_port() -> int:
