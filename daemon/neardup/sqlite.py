@@ -13,23 +13,30 @@ P = ParamSpec("P")
 T = TypeVar("T")
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# SQLite quotes the definitions of a damaged file, whatever bytes they have; Python decodes the message as UTF-8.
+Failure = sqlite3.Error | UnicodeDecodeError
+FAILURES = (sqlite3.Error, UnicodeDecodeError)
 HINTS = {
     sqlite3.SQLITE_FULL: "free some disk space; nothing that was committed is lost",
     **dict.fromkeys(DAMAGED, "`neardup doctor` says how to restore it"),
 }
 
 
-def code_of(error: sqlite3.Error) -> int:
+def code_of(error: Failure) -> int:
     """SQLite's primary result code; 0 for an error that Python's sqlite3 module raised by itself."""
+    if isinstance(error, UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def one_line(error: sqlite3.Error) -> str:
+def one_line(error: Failure) -> str:
     """The message of an error; SQLite quotes a damaged table's definition, in several lines."""
+    if isinstance(error, UnicodeDecodeError):
+        return "malformed database schema"
     return " ".join(str(error).split())
 
 
-def failure(error: sqlite3.Error, what: str) -> NeardupError:
+def failure(error: Failure, what: str) -> NeardupError:
     """Transient if another process holds the file, else Fatal; `what` says what failed."""
     code = code_of(error)
     if code in BUSY:
@@ -70,7 +77,7 @@ class ThreadedConnection:
             try:
                 with _rolled_back(self._db):
                     return work(self._db, *args, **kwargs)
-            except sqlite3.Error as error:
+            except FAILURES as error:
                 raise failure(error, self._what) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)

@@ -86,6 +86,15 @@ def test_flipped_bits_never_replace_a_good_copy(
     assert_the_copy_is_sound(ledger, folder / "copy.db", sound.read_bytes())
 
 
+@pytest.mark.parametrize("command", [("status",), ("backup", "copy.db"), ("daily",)], ids=" ".join)
+def test_a_definition_that_is_no_text_is_one_line(neardup: Neardup, sound: Path, command: tuple[str, ...]) -> None:
+    """SQLite quotes a damaged definition in its message, which Python then cannot decode."""
+    neardup.ledger.write_bytes(sound.read_bytes().replace(b"CREATE TABLE stories", b"CREAT\xd3 TABLE stories"))
+    assert_one_error_line(neardup(*command), "malformed database schema", "neardup doctor")
+    diagnosis = neardup("doctor")
+    assert "malformed database schema; to restore it, stop neardup" in diagnosis.out, diagnosis.err
+
+
 @settings(max_examples=40, deadline=None)
 @given(size=st.integers(0, 400_000), zeros=st.booleans())
 def test_a_torn_ledger_never_replaces_a_good_copy(sound: Path, folder: Path, size: int, zeros: bool) -> None:

@@ -240,6 +240,8 @@ async def test_no_process_outlives_its_pool(tmp_path: Path) -> None:
             assert await pool.read(listed[0], None)
             started = reader_pids(pool)
             assert len(started) == PROCESSES
+            for pid in started:
+                os.kill(pid, signal.SIGSTOP)
             pending = asyncio.create_task(pool.read(listed[1], None))
             await asyncio.sleep(0)
         assert await pending == ReadFailed(Dead.STORE_ERROR, "the reader pool is closed")

@@ -29,7 +29,7 @@ from neardup.index.positions import (
 )
 from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
-from neardup.sqlite import ThreadedConnection, failure
+from neardup.sqlite import FAILURES, ThreadedConnection, failure
 
 BUSY_SECONDS = 30
 P = ParamSpec("P")
@@ -52,7 +52,7 @@ class SqliteIndex:
             db.execute("PRAGMA synchronous = NORMAL")  # the ledger replays what a power cut loses
             db.executescript(tables.SCHEMA)
             tables.register(db, bandings)
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise failure(error, f"cannot open the index in {path}") from error
         except OSError as error:
             raise Fatal(f"cannot open the index in {path}: {error}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neardup.errors import Fatal
 from neardup.ledger import damage, files, schema
-from neardup.sqlite import ThreadedConnection, failure
+from neardup.sqlite import FAILURES, ThreadedConnection, failure
 
 BUSY_SECONDS = 30
 # 128 MB would save a tenth of a batch's CPU time at 4 million stories.  Mapping the file into memory would save a third
@@ -40,7 +40,7 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         _create(db, path)
         damage.refuse_damage(db, path)
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise failure(error, f"cannot open the ledger {path}") from error
     except OSError as error:
         raise Fatal(f"cannot open the ledger {path}: {error.strerror}") from error
@@ -64,7 +64,7 @@ def read(path: Path) -> sqlite3.Connection:
         schema.refuse_other_versions(version, path)
         if version == 0:
             raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise failure(error, f"cannot read the ledger {path}") from error
     except OSError as error:
         raise Fatal(f"cannot read the ledger {path}: {error.strerror}") from error
@@ -116,7 +116,7 @@ def translate_errors(path: Path) -> Iterator[None]:
     """SQLite's errors -> Transient where another holds the file, else Fatal."""
     try:
         yield
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise failure(error, f"the ledger {path} failed") from error
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.ledger import changes, connect, damage, files, now_ms, read, runs, snapshot
-from neardup.sqlite import failure
+from neardup.sqlite import FAILURES, failure
 
 PAGES_A_STEP = 4096  # 16 MB
 BESIDE = ("", "-journal", "-wal", "-shm")  # files that SQLite may leave behind when a copy is killed
@@ -39,7 +39,7 @@ def back_up(ledger: Path, to: Path) -> int:
             _sync(to.parent)
         except OSError as error:
             raise Fatal(f"cannot write {to}: {error.strerror}") from error
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise failure(error, f"cannot copy the ledger to {to}") from error
     with suppress(NeardupError), closing(connect(ledger)) as db:  # the copy is valid even if it cannot be recorded
         runs.put(db, runs.BACKED_UP, str(now_ms()))

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from neardup.errors import Fatal
-from neardup.sqlite import DAMAGED, code_of, one_line
+from neardup.sqlite import DAMAGED, FAILURES, code_of, one_line
 
 BUSY_SECONDS = 30
 SMALL_PAGES = 4096  # 16 MB, checked completely in about 20 ms
@@ -53,7 +53,7 @@ def faults_in(path: Path) -> list[str]:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
             return _faults(db, "integrity_check")
-    except sqlite3.DatabaseError as error:
+    except FAILURES as error:
         if code_of(error) not in DAMAGED:
             raise
         return [one_line(error)]
