@@ -134,8 +134,7 @@ def test_a_story_without_a_signature_is_found_by_its_simhash(bench: Bench, simha
         assert bench.packed or not len(found[len(simhashes) + n].numbers)
 
 
-@pytest.mark.parametrize("most", [2, 3, 20])
-@given(page=st.integers(1, 30), beyond=st.integers(1, 30), data=st.data())
+@given(most=st.sampled_from([2, 3, 20]), page=st.integers(1, 30), beyond=st.integers(1, 30), data=st.data())
 @reused
 def test_numbers_of_former_versions_hide_no_later_story(
     bench: Bench, most: int, page: int, beyond: int, data: st.DataObject
