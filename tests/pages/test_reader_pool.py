@@ -5,6 +5,7 @@ its pool.
 import asyncio
 import os
 import pickle
+import select
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -36,6 +37,7 @@ from tests.support.languages import HINDI, TAMIL, TEXTS
 from tests.support.s3_server import object_server
 from tests.support.servers import REGION
 
+GIVE_UP_SECONDS = 10.0
 NOWHERE = Content(url="file:/nowhere"), Extraction()
 
 
@@ -240,9 +242,12 @@ async def test_no_process_outlives_its_pool(tmp_path: Path) -> None:
             assert await pool.read(listed[0], None)
             started = reader_pids(pool)
             assert len(started) == PROCESSES
+            ends = [os.pidfd_open(pid) for pid in started]
             for pid in started:
                 os.kill(pid, signal.SIGSTOP)
             pending = asyncio.create_task(pool.read(listed[1], None))
             await asyncio.sleep(0)
         assert await pending == ReadFailed(Dead.STORE_ERROR, "the reader pool is closed")
-    assert not running(started), f"some of {started} are still running"
+    for end in ends:
+        assert select.select([end], [], [], GIVE_UP_SECONDS)[0], f"some of {started} are still running"
+        os.close(end)
