@@ -80,7 +80,8 @@ class RangeReader:
     async def _read(self, start: int, end: int) -> bytes:
         async with self._source.client() as client:
             answer = await client.get_object(**self._source.name, Range=f"bytes={start}-{end - 1}")
-            read = bytes(await answer["Body"].read())
+            async with answer["Body"]:  # closes the connection if it fails
+                read = bytes(await answer["Body"].read())
         if len(read) != end - start:
             raise Transient(f"{self._source.url}: {len(read)} bytes instead of {end - start}", "truncated")
         return read

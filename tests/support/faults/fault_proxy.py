@@ -42,6 +42,9 @@ class Fault(StrEnum):
     RESET_INSIDE = "connection reset inside the body"
 
 
+TURNS = 10  # of the event loop: an accepted connection has its task after two or three
+
+
 class Proxy:
     """Holds the planned faults, and counts requests and injected faults; created by `proxied`."""
 
@@ -154,7 +157,8 @@ def proxied(upstream: str) -> Iterator[Proxy]:
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
-            await asyncio.sleep(0)  # transports close, and connections accepted meanwhile get their tasks
+            for _ in range(TURNS):  # transports close, and connections accepted meanwhile get their tasks
+                await asyncio.sleep(0)
 
     ended = asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),), name="proxy")
