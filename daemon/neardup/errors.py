@@ -22,7 +22,7 @@ class Transient(NeardupError):
         super().__init__(message)
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         return type(self), (str(self), self.reason)
 
 
@@ -31,6 +31,17 @@ class IndexDamaged(Transient):
 
     def __init__(self, message: str, reason: str = "index_damaged") -> None:
         super().__init__(message, reason)
+
+
+class PassagesDamaged(Transient):
+    """A segment of the passage index is damaged.  Once it is dropped, the stories `first` to `last` are read again."""
+
+    def __init__(self, segment: str, first: int, last: int) -> None:
+        super().__init__(f"the passage index is damaged: {segment}, stories {first} to {last}", "passages_damaged")
+        self.segment, self.first, self.last = segment, first, last
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (self.segment, self.first, self.last)
 
 
 class Stopped(NeardupError):

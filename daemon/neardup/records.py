@@ -5,6 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType, Self
 
+import numpy as np
+import numpy.typing as npt
+
+Spans = npt.NDArray[np.int32]  # (n, 2): words [start, end) of a text, ascending and disjoint
+NO_SPANS: Spans = np.empty((0, 2), np.int32)
+
 Language = NewType("Language", str)  # a registered language's name: see neardup.languages
 
 
@@ -73,6 +79,7 @@ class Fingerprint:
     """The fingerprint of a text: `text_hash` and `simhash` of 16 bytes each, `signature` of 64 bytes.
 
     `shingles` is the number of distinct pairs of adjacent words.  A text with too few of them has no signature.
+    `passages` are its passage hashes: 4 bytes each, ascending as little-endian numbers.
     """
 
     text_hash: bytes
@@ -80,10 +87,11 @@ class Fingerprint:
     signature: bytes | None
     words: int
     shingles: int
+    passages: bytes = b""
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         """Pickle as a tuple, which takes half the time of the default."""
-        return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles)
+        return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles, self.passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +220,18 @@ class Verdict(StrEnum):
     NOT_SIMILAR = "not_similar"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Assessment:
-    """The result of verifying a pair; `kind` is None for a near miss."""
+    """The result of verifying a pair; `kind` is None for a near miss.
+
+    `spans_a` and `spans_b` are the copied words of either text, as `core.verify.alignment` finds them; none if a text
+    was missing.
+    """
 
     kind: Kind | None
     signals: Signals
+    spans_a: Spans = field(default_factory=lambda: NO_SPANS)
+    spans_b: Spans = field(default_factory=lambda: NO_SPANS)
 
 
 @dataclass(frozen=True, slots=True)

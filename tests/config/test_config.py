@@ -66,6 +66,9 @@ def athena(**changes: str | None) -> str:
     ("detection", "hamming = 8", "detection: 8 bands find every pair of Hamming distance 0 to 7, not 8"),
     ("detection", "hamming = -1", "bits that differ must be fewer than the bands"),
     ("detection.HINDI", "hamming = 8", "detection.languages.HINDI: 8 bands find"),
+    ("detection", "passage_words = 11", "detection.passage_words: "),
+    ("detection", 'same_author = "show"', "detection.same_author: "),
+    ("detection.HINDI", 'same_author = "keep"', "detection.languages.HINDI.same_author: unknown key"),
     ("detection.HINDI", "haming = 2", "detection.languages.HINDI.haming: unknown key"),
     ("detection.KLINGON", "hamming = 2", "KLINGON"), ("extract", 'strip = ".a"', "extract.strip: "),
     ("extract", 'body = "p["', "extract: not a CSS selector: 'p['"),
@@ -200,7 +203,8 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
 def test_a_languages_table_changes_that_language_only(tmp_path: Path, language: Language, name: str) -> None:
     iso = CODES
     table = f"[detection.{name.format(language, iso=iso[language])}]\nhamming = 2\n"
-    detection = read(tmp_path, f"{MINIMAL}[detection]\nhamming = 4\nmax_matches = 9\n{table}").detection
+    general = 'hamming = 4\nmax_matches = 9\nsame_author = "keep"'
+    detection = read(tmp_path, f"{MINIMAL}[detection]\n{general}\n{table}").detection
     assert {n: detection.of(n).hamming for n in LANGUAGES} == dict.fromkeys(LANGUAGES, 4) | {language: 2}
     assert {detection.of(n).max_matches for n in LANGUAGES} == {9}, (
         "keys that a language's table lacks must be inherited"

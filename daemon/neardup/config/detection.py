@@ -1,14 +1,17 @@
 """[detection]: the thresholds that make a pair of stories a copy."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from neardup.config.section import Section
 from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS
+from neardup.core.verify.alignment import MIN_BLOCK
 from neardup.records import Language
+
+GLOBAL = ("common_passage", "same_author")  # keys of [detection] that no language has of its own
 
 
 class Thresholds(Section):
@@ -42,6 +45,12 @@ class Thresholds(Section):
         le=1,
         description="A pair is `partial` when at least this share of one story's shingles occurs in the other.",
     )
+    passage_words: int = Field(
+        default=75,
+        ge=MIN_BLOCK,
+        description="A pair is `passage` when at least this many words of one story were copied into the other, edits "
+        "and common passages not counted.",
+    )
     max_matches: int = Field(
         default=50,
         gt=0,
@@ -63,6 +72,17 @@ class Thresholds(Section):
 class Detection(Thresholds):
     """[detection], and a table [detection.LANGUAGE] for each language that differs."""
 
+    common_passage: int = Field(
+        default=50,
+        gt=0,
+        description="A passage in more than this many stories, such as a prayer or a disclaimer, is common: it "
+        "nominates no candidates, and its words do not count as copied.",
+    )
+    same_author: Literal["hide", "keep"] = Field(
+        default="hide",
+        description="`hide` keeps `partial` and `passage` flags between stories of one author out of queue, export and "
+        "counts; they are recorded all the same.",
+    )
     languages: dict[Language, Thresholds] = Field(
         default_factory=dict, description="Thresholds by language; a key that is left out has the value of [detection]."
     )
@@ -80,7 +100,8 @@ class Detection(Thresholds):
                 tables[language] = {**tables.get(language, {}), **value}
             else:
                 common[key] = value
-        return {**common, "languages": {language: {**common, **table} for language, table in tables.items()}}
+        inherited = {key: value for key, value in common.items() if key not in GLOBAL}
+        return {**common, "languages": {language: {**inherited, **table} for language, table in tables.items()}}
 
     def of(self, language: Language) -> Thresholds:
         return self.languages.get(language, self)

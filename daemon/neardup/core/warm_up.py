@@ -10,10 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.core.candidates.banding import Banding, Numbers
+from neardup.core.candidates.passage_groups import count_shared, cut_into_groups, list_earlier
 from neardup.core.candidates.select import NO_NUMBERS, NO_STORIES, nominate
 from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
 from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.verify.alignment import MIN_BLOCK, aligned
 from neardup.records import BandedFingerprint, Language
 
 LANGUAGE = Language("ANY")
@@ -33,17 +35,28 @@ class _NothingFound(NamedTuple):
 
 
 def load_for_run() -> None:
-    """Load the functions that fingerprint, look up and nominate stories."""
+    """Load the functions that fingerprint, look up, nominate and verify stories."""
     fingerprint_text("a b")
+    load_for_verification()
     shared_by(np.zeros(2, np.uint32), np.arange(3), np.array([[0, 1]]), 2)
     held = NO_STORIES.of((), {0: LANGUAGE})
     group = [1], BandedFingerprint(LANGUAGE, bytes(16), bytes(64))
     nominate([group], [_NothingFound()], held, {LANGUAGE: _Thresholds()}, held)
 
 
+def load_for_verification() -> None:
+    """Load the functions that align two texts."""
+    words = np.arange(MIN_BLOCK, dtype=np.uint64)
+    aligned(words, words)
+
+
 def load_for_sweep() -> None:
-    """Load the functions that join the buckets of all stories."""
+    """Load the functions that join the buckets and the passages of all stories, and verify pairs."""
+    load_for_verification()
     stories = LanguageFingerprints.zeros(4)
     stories.signed[:] = True
     for _ in nominated_pairs(stories, Banding(max_bucket=2), 1):
         pass
+    groups, _ = cut_into_groups(np.arange(2, dtype=np.uint64), np.zeros(2, np.uint8), 2, np.zeros(2, np.uint32))
+    list_earlier(groups, 0, np.zeros(1, np.uint32), np.zeros(2, np.int64))
+    count_shared(np.zeros(1, np.uint32), np.array([0, 0, 1]), 0)

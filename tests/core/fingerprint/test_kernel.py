@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import PERMUTATIONS, WEIGHTS, compiled_kernel, fingerprint, fingerprint_text
 from neardup.core.fingerprint.kernel import normalise
+from neardup.core.fingerprint.passage_hashes import WINDOW
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
 from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, TABLE_END, compositions, flagged_table
@@ -50,7 +51,7 @@ def plain_fingerprint(text: str) -> Fingerprint | None:
 def kernel_supports(text: str) -> bool:
     kernel = compiled_kernel()
     assert kernel is not None, "this system forbids executable memory"
-    return kernel(codes_of(text), flagged_table(), compositions(), WEIGHTS, PERMUTATIONS)[0] >= 0
+    return kernel(codes_of(text), flagged_table(), compositions(), WEIGHTS, PERMUTATIONS, WINDOW)[0] >= 0
 
 
 @thorough

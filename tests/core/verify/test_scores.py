@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.fingerprint.passage_hashes import PassageHashes, passage_hashes
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.scores import NEAR_MISS, assess, measure, shingled
-from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR, kind_of, kinds
-from neardup.records import Candidate, Kind, Language, PairedStory, Signals
+from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, EXACT, NEAR, PARTIAL, PASSAGE, SIMILAR, kind_of, kinds
+from neardup.records import Assessment, Candidate, Kind, Language, PairedStory, Signals
 
 from tests.support.languages import ODIA, SAMPLED, TEXTS
 
@@ -21,7 +23,8 @@ unhurried = settings(deadline=None)
 vocabulary = st.sampled_from([word for text in TEXTS.values() for word in tokens(text)][:12])
 stories = st.lists(vocabulary, min_size=1, max_size=40)
 shares = st.none() | st.floats(0, 1)
-signals = st.builds(Signals, st.integers(0, 128), st.booleans(), shares, shares, shares)
+copied_words = st.fixed_dictionaries({}, optional={COPIED_WORDS: st.integers(0, 200)})
+signals = st.builds(Signals, st.integers(0, 128), st.booleans(), shares, shares, shares, extra=copied_words)
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Thresholds:
     hamming: int = 3
     jaccard: float = 0.5
     containment: float = 0.5
+    passage_words: int = 75
 
 
 def word_pairs(words: list[bytes]) -> set[tuple[bytes, ...]]:
@@ -77,16 +81,19 @@ def test_copied_passage_is_the_longest_run(language: Language) -> None:
     assert found.containment_a == pytest.approx(76 / len(word_pairs(words)))
 
 
-@given(signals, st.integers(0, 7), st.floats(0.01, 1), st.floats(0.01, 1))
-def test_pair_gets_the_first_kind_that_holds(found: Signals, hamming: int, jaccard: float, containment: float) -> None:
+@given(signals, st.integers(0, 7), st.floats(0.01, 1), st.floats(0.01, 1), st.integers(12, 200))
+def test_pair_gets_the_first_kind_that_holds(
+    found: Signals, hamming: int, jaccard: float, containment: float, words: int
+) -> None:
     holds = {
         EXACT: found.same_text,
         NEAR: found.hamming <= hamming,
         SIMILAR: found.jaccard is not None and found.jaccard >= jaccard,
         PARTIAL: max(found.containment_a or 0, found.containment_b or 0) >= containment,
+        PASSAGE: found.extra.get(COPIED_WORDS, 0) >= words,
     }
     want = next((kind for kind in kinds() if holds[kind]), None)
-    assert kind_of(found, Thresholds(hamming, jaccard, containment)) == want
+    assert kind_of(found, Thresholds(hamming, jaccard, containment, words)) == want
 
 
 def side(story_id: int, words: list[bytes]) -> PairedStory:
@@ -106,12 +113,52 @@ def finding_of(a: list[bytes], b: list[bytes], *, gone: bool = False) -> tuple[K
 
 def test_each_kind_follows_from_its_definition() -> None:
     story = text("a")
-    assert finding_of(story, story) == (EXACT, Signals(0, True, 1.0, 1.0, 1.0, 200))
+    assert finding_of(story, story) == (EXACT, Signals(0, True, 1.0, 1.0, 1.0, 200, extra={COPIED_WORDS: 200}))
     similar = finding_of(story, story[:120] + text("b", 20))
     assert similar is not None and similar[0] == SIMILAR
     partial = finding_of(story, story[:140] + text("b", 900)[:150] + text("c"))
     assert partial is not None and partial[0] == PARTIAL
+    passage = finding_of(text("c", 100) + story[:100] + text("d"), text("e") + story[:100] + text("f", 300))
+    assert passage is not None and passage[0] == PASSAGE
+    assert (passage[1].extra, passage[1].longest_run_words) == ({COPIED_WORDS: 100}, 100)
     assert finding_of(story, text("c")) is None
+
+
+def test_passage_too_short_for_a_flag_is_a_near_miss() -> None:
+    story = text("a")
+    found = finding_of(text("c", 200) + story[:60], text("e") + story[:60])
+    assert found is not None and found[0] is None
+    assert (found[1].extra, found[1].containment < NEAR_MISS) == ({COPIED_WORDS: 60}, True)
+    assert finding_of(text("c", 200) + story[:30], text("e") + story[:30]) is None
+
+
+def assessed(a: list[bytes], b: list[bytes], common: PassageHashes) -> Assessment | None:
+    return assess(Candidate(ODIA, side(1, a), side(2, b)), shingled(a), shingled(b), Thresholds(), common)
+
+
+def test_common_passage_does_not_count() -> None:
+    prayer, copy = text("p", 110), text("q", 90)
+    common = passage_hashes(shingled(prayer).words)
+    a, b = text("a", 140) + text("c") + prayer, prayer + text("b", 140) + text("d")
+    found = assessed(a, b, NO_HASHES)
+    assert found is not None and found.kind == PASSAGE
+    assert assessed(a, b, common) is None
+    found = assessed(a + copy, copy + b, common)
+    assert found is not None and found.kind == PASSAGE
+    assert found.signals.extra == {COPIED_WORDS: 90, COMMON_WORDS: 110}
+    assert (found.spans_a.tolist(), found.spans_b.tolist()) == ([[450, 540]], [[0, 90]])
+
+
+def test_assessment_has_the_copied_words_of_both_texts() -> None:
+    story = text("a")
+    found = assessed(story, story[:120] + text("b", 20) + story[120:], NO_HASHES)
+    assert found is not None and found.kind == SIMILAR
+    assert found.spans_a.tolist() == [[0, 120], [120, 200]]
+    assert found.spans_b.tolist() == [[0, 120], [140, 220]]
+    whole = assess(Candidate(ODIA, side(1, story), side(2, story)), None, None, Thresholds())
+    assert whole is not None and whole.spans_a.tolist() == whole.spans_b.tolist() == [[0, 200]]
+    estimated = assess(Candidate(ODIA, side(1, story), side(2, story[:190])), shingled(story), None, Thresholds())
+    assert estimated is not None and estimated.kind is not None and len(estimated.spans_a) == 0
 
 
 def test_near_miss_has_its_scores() -> None:
@@ -137,4 +184,4 @@ def test_signatures_estimate_scores_of_missing_texts() -> None:
 def test_simhash_alone_decides_without_text_and_signature() -> None:
     words = text("a", 15)
     assert finding_of(words, text("b", 15), gone=True) is None
-    assert finding_of(words, words, gone=True) == (EXACT, Signals(0, True, 1.0, 1.0, 1.0, 15))
+    assert finding_of(words, words, gone=True) == (EXACT, Signals(0, True, 1.0, 1.0, 1.0, 15, extra={COPIED_WORDS: 15}))

@@ -4,11 +4,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.verify.tiers import NEAR, PARTIAL, SIMILAR, TIERS, Tier, kind_of, kinds, tier_of
+from neardup.core.verify.tiers import (
+    COPIED_WORDS,
+    NEAR,
+    PARTIAL,
+    PASSAGE,
+    SIMILAR,
+    TIERS,
+    Tier,
+    kind_of,
+    kinds,
+    tier_of,
+)
 from neardup.records import Signals
 
 shares = st.floats(0, 1)
-signals = st.builds(Signals, st.integers(0, 128), st.booleans(), shares, shares, shares)
+signals = st.builds(
+    Signals,
+    st.integers(0, 128),
+    st.booleans(),
+    shares,
+    shares,
+    shares,
+    extra=st.fixed_dictionaries({COPIED_WORDS: st.integers(0, 200)}),
+)
 
 
 def test_severities_ascend_and_kinds_are_distinct() -> None:
@@ -32,19 +51,25 @@ def test_first_tier_that_holds_gives_the_kind(measured: Signals) -> None:
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.kind)
 def test_each_tier_can_be_shown(tier: Tier) -> None:
     assert tier.label and tier.meaning and tier.nominated_by
-    assert tier.evidence.format(hamming=3, jaccard="50 %", containment="70 %")
+    assert tier.evidence.format(hamming=3, jaccard="50 %", containment="70 %", copied_words=90)
 
 
 @given(signals, signals)
 def test_stronger_signals_come_first_within_a_tier(one: Signals, other: Signals) -> None:
-    near, similar, partial = (tier_of(kind).strength for kind in (NEAR, SIMILAR, PARTIAL))
+    near, similar, partial, passage = (tier_of(kind).strength for kind in (NEAR, SIMILAR, PARTIAL, PASSAGE))
     if one.hamming < other.hamming:
         assert near(one) > near(other), "fewer differing bits count before any Jaccard similarity"
     assert (similar(one) > similar(other)) == ((one.jaccard or 0) > (other.jaccard or 0))
     assert (partial(one) > partial(other)) == (one.containment > other.containment)
+    assert (passage(one) > passage(other)) == (one.extra[COPIED_WORDS] > other.extra[COPIED_WORDS])
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000))
-def test_partial_joins_only_stories_of_similar_length(longer: int, shorter: int) -> None:
+def test_partial_joins_only_stories_of_similar_length_and_passage_none(longer: int, shorter: int) -> None:
+    joins = {PARTIAL: longer <= 2 * shorter, PASSAGE: False}
     for tier in TIERS:
-        assert tier.joins_clusters(longer, shorter) == (tier.kind != PARTIAL or longer <= 2 * shorter), tier.kind
+        assert tier.joins_clusters(longer, shorter) == joins.get(tier.kind, True), tier.kind
+
+
+def test_authors_repeat_parts_of_their_own_text() -> None:
+    assert [tier.kind for tier in TIERS if tier.own_text_expected] == [PARTIAL, PASSAGE]

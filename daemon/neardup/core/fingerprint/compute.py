@@ -1,4 +1,4 @@
-"""Computes a story's fingerprint: text hash, SimHash and MinHash signature.
+"""Computes a story's fingerprint: text hash, SimHash, MinHash signature and passage hashes.
 
 There are two implementations with identical results.  `fingerprint(tokens(text))` is the plain one, with
 numpy.  `fingerprint_text` uses the compiled kernel, which releases the GIL, and falls back to the plain
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import xxhash
 
 from neardup.core.fingerprint.minhash import MIN_SHINGLES, shingles, signature
+from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passage_hashes
 from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
 from neardup.core.fingerprint.simhash import simhash, weights
 from neardup.core.fingerprint.word_hashes import hashed
@@ -31,8 +32,8 @@ def fingerprint_text(text: str) -> Fingerprint | None:
     kernel = compiled_kernel()
     if kernel is None:
         return _plain_fingerprint(text)
-    words, shingle_count, normalised, simhash_bytes, minima = kernel(
-        codes_of(text), flagged_table(), compositions(), WEIGHTS, PERMUTATIONS
+    words, shingle_count, normalised, simhash_bytes, minima, passages = kernel(
+        codes_of(text), flagged_table(), compositions(), WEIGHTS, PERMUTATIONS, WINDOW
     )
     if words < 0:
         return _plain_fingerprint(text)
@@ -44,11 +45,12 @@ def fingerprint_text(text: str) -> Fingerprint | None:
         signature=minima.tobytes() if shingle_count >= MIN_SHINGLES else None,
         words=words,
         shingles=shingle_count,
+        passages=passages.tobytes(),
     )
 
 
 @cache
-def compiled_kernel() -> Callable[..., tuple[int, int, Bytes, Bytes, Bytes]] | None:
+def compiled_kernel() -> Callable[..., tuple[int, int, Bytes, Bytes, Bytes, PassageHashes]] | None:
     """The loaded kernel; None if the operating system forbids executable memory."""
     try:
         from neardup.core.fingerprint.kernel import fingerprint_story  # noqa: PLC0415 - loads numba, 115 MB
@@ -74,6 +76,7 @@ def fingerprint(words: Sequence[bytes]) -> Fingerprint:
         signature=signature(pairs),
         words=len(words),
         shingles=len(pairs),
+        passages=passage_hashes(hashes.hashes).tobytes(),
     )
 
 

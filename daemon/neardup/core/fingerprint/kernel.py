@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint import word_hashes
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.winnowing_kernel import winnowed
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, Bytes, byte_swapped, xxh3_128
 from neardup.core.jit import compiled
@@ -33,26 +35,33 @@ mixed = compiled(word_hashes.mixed)
 
 
 @compiled
-def fingerprint_story(
-    codes: Codes, table: Codes, compositions: Codes, weights: Numbers, permutations: tuple[Hashes, Hashes]
-) -> tuple[int, int, Bytes, Bytes, Bytes]:
-    """Code points -> number of words, number of distinct shingles, normalised text, SimHash (16 bytes), signature.
+def fingerprint_story(  # noqa: PLR0917 - numba takes no keyword-only arguments
+    codes: Codes,
+    table: Codes,
+    compositions: Codes,
+    weights: Numbers,
+    permutations: tuple[Hashes, Hashes],
+    window: int,
+) -> tuple[int, int, Bytes, Bytes, Bytes, PassageHashes]:
+    """Code points -> words, distinct shingles, normalised text, SimHash (16 bytes), signature, passage hashes.
 
     `table` and `compositions` are those of `codepoints`.  `weights` (n,) are the weights of words by term frequency.
-    The signature has one byte per permutation.  If the first number is 0 or UNSUPPORTED, the rest is meaningless.
+    The signature has one byte per permutation; `window` is that of the passage hashes.  If the first number is 0 or
+    UNSUPPORTED, the rest is meaningless.
     """
     text, ends = np.empty(4 * len(codes) + 1, np.uint8), np.empty(len(codes) // 2 + 1, np.uint64)
     words = normalise(codes, table, compositions, text, ends)
     if words <= 0:
-        return words, 0, text, text, text
+        return words, 0, text, text, text, np.empty(0, np.uint32)
     low, high, hashes = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(words, np.uint64)
     frequencies = np.zeros(words, np.int64)
     distinct = _count(text, ends[:words], (low, high), frequencies, hashes)
     if distinct == UNSUPPORTED or frequencies[:distinct].max() >= len(weights):
-        return UNSUPPORTED, 0, text, text, text
+        return UNSUPPORTED, 0, text, text, text, np.empty(0, np.uint32)
     simhash = _vote(low[:distinct], high[:distinct], weights[frequencies[:distinct]])
     pairs = _paired(hashes)
-    return words, _count_distinct(pairs), text[: ends[words - 1]], simhash, _minima(pairs, *permutations)
+    minima, passages = _minima(pairs, *permutations), winnowed(pairs, window)
+    return words, _count_distinct(pairs), text[: ends[words - 1]], simhash, minima, passages
 
 
 @compiled

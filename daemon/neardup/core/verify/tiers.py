@@ -11,7 +11,9 @@ from typing import Literal, Protocol
 
 from neardup.records import Kind, Signals
 
-EXACT, NEAR, SIMILAR, PARTIAL = "exact", "near", "similar", "partial"
+EXACT, NEAR, SIMILAR, PARTIAL, PASSAGE = "exact", "near", "similar", "partial", "passage"
+# Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
+COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
 
 
 class Thresholds(Protocol):
@@ -23,6 +25,8 @@ class Thresholds(Protocol):
     def jaccard(self) -> float: ...
     @property
     def containment(self) -> float: ...
+    @property
+    def passage_words(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Tier:
     - `strength`: orders flags of this kind, the largest first.  Any scale will do.
     - `joins_clusters`: whether a flag joins its two stories in a cluster, given the words of the longer and
       of the shorter story.
+    - `own_text_expected`: whether authors often repeat their own text in this way (the recap of a serial), so that
+      `detection.same_author` applies to flags between two stories of one author.
     - `label`, `meaning`: what moderators read; `evidence` is a format string of the signals, with shares in percent.
     - `tone`: the CSS class of its badge.
     """
@@ -45,6 +51,7 @@ class Tier:
     holds: Callable[[Signals, Thresholds], bool]
     strength: Callable[[Signals], float]
     joins_clusters: Callable[[int, int], bool]
+    own_text_expected: bool
     label: str
     meaning: str
     evidence: str
@@ -53,6 +60,11 @@ class Tier:
 
 def _always(longer: int, shorter: int) -> bool:
     return True
+
+
+def _never(longer: int, shorter: int) -> bool:
+    """A passage says nothing on the rest of its two stories."""
+    return False
 
 
 def _of_similar_length(longer: int, shorter: int) -> bool:
@@ -68,6 +80,7 @@ TIERS: tuple[Tier, ...] = (
         holds=lambda signals, _: signals.same_text,
         strength=lambda _: 1.0,
         joins_clusters=_always,
+        own_text_expected=False,
         label="Exact copy",
         meaning="the same text",
         evidence="the same text",
@@ -80,6 +93,7 @@ TIERS: tuple[Tier, ...] = (
         holds=lambda signals, thresholds: signals.hamming <= thresholds.hamming,
         strength=lambda signals: (signals.jaccard or 0) / 2 - signals.hamming,
         joins_clusters=_always,
+        own_text_expected=False,
         label="Near copy",
         meaning="a word or two changed",
         evidence="{hamming} of 128 bits differ",
@@ -92,6 +106,7 @@ TIERS: tuple[Tier, ...] = (
         holds=lambda signals, thresholds: (signals.jaccard or 0) >= thresholds.jaccard,
         strength=lambda signals: signals.jaccard or 0,
         joins_clusters=_always,
+        own_text_expected=False,
         label="Similar stories",
         meaning="the same story with changes throughout, or with much added",
         evidence="{jaccard} in common",
@@ -100,13 +115,27 @@ TIERS: tuple[Tier, ...] = (
     Tier(
         kind=PARTIAL,
         severity=400,
-        nominated_by=("signature",),
+        nominated_by=("signature", "passages"),
         holds=lambda signals, thresholds: signals.containment >= thresholds.containment,
         strength=lambda signals: signals.containment,
         joins_clusters=_of_similar_length,
+        own_text_expected=True,
         label="Partial copy",
         meaning="a large part of one is contained in the other",
         evidence="{containment} of one in the other",
+        tone="mild",
+    ),
+    Tier(
+        kind=PASSAGE,
+        severity=500,
+        nominated_by=("passages",),
+        holds=lambda signals, thresholds: signals.extra.get(COPIED_WORDS, 0) >= thresholds.passage_words,
+        strength=lambda signals: signals.extra.get(COPIED_WORDS, 0),
+        joins_clusters=_never,
+        own_text_expected=True,
+        label="Copied passage",
+        meaning="a passage of one stands in the other",
+        evidence="{copied_words} words copied",
         tone="mild",
     ),
 )
@@ -115,6 +144,11 @@ TIERS: tuple[Tier, ...] = (
 def kinds() -> tuple[Kind, ...]:
     """The kinds, the most severe first."""
     return tuple(tier.kind for tier in TIERS)
+
+
+def kinds_of_passages() -> tuple[Kind, ...]:
+    """The kinds that passages alone nominate, which say nothing about the rest of the stories."""
+    return tuple(tier.kind for tier in TIERS if tier.nominated_by == ("passages",))
 
 
 def tier_of(kind: str) -> Tier:

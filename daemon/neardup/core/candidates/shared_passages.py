@@ -1,0 +1,35 @@
+"""Pairs of stories that share passage hashes, among stories that are all in memory."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+
+MIN_SHARED = 2  # passage hashes that a candidate must have in common: one is often shared by chance
+
+Indices = npt.NDArray[np.int64]
+
+
+def sharing_pairs(stories: Sequence[PassageHashes], common: int) -> tuple[Indices, Indices, Indices]:
+    """The pairs of stories with at least MIN_SHARED passage hashes in common: left < right, and how many they share.
+
+    Each story has distinct hashes.  A hash that more than `common` of the stories hold does not count.
+    """
+    owners = np.repeat(np.arange(len(stories)), [len(hashes) for hashes in stories])
+    hashes = np.concatenate([*stories, np.empty(0, np.uint32)])
+    order = np.argsort(hashes, kind="stable")  # stable: equal hashes stay in the order of their owners
+    hashes, owners = hashes[order], owners[order]
+    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])) if len(hashes) else np.empty(0, np.int64)
+    sizes = np.diff(np.append(starts, len(hashes)))
+    shared = np.repeat((sizes > 1) & (sizes <= common), sizes)
+    hashes, owners = hashes[shared], owners[shared]
+    codes = [np.empty(0, np.int64)]
+    for offset in range(1, min(int(sizes.max(initial=1)), common + 1)):
+        equal = hashes[:-offset] == hashes[offset:]
+        codes.append(owners[:-offset][equal] * len(stories) + owners[offset:][equal])
+    pairs, counts = np.unique(np.concatenate(codes), return_counts=True)
+    pairs, counts = pairs[counts >= MIN_SHARED], counts[counts >= MIN_SHARED]
+    left, right = np.divmod(pairs, max(len(stories), 1))
+    return left, right, counts

@@ -1,0 +1,170 @@
+"""Laws: blocks are equal words on both sides, in order, within the texts, and no word is in two; exchanging the texts
+exchanges the sides; identical texts align wholly; a copied run is found, edited or not; unrelated texts share nothing.
+"""
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.fingerprint.passage_hashes import WINDOW, passage_hashes
+from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.text.normalize import tokens
+from neardup.core.verify.alignment import MIN_BLOCK, aligned, copied
+from neardup.core.verify.alignment_kernel import MAX_GAP
+from neardup.core.verify.longest_run import longest_run
+from neardup.records import Language, Spans
+
+from tests.support.languages import SAMPLED, TEXTS
+
+# The letters of a word are the words of a story; refrains, so that runs are long, repeated and overlap.
+stories = st.one_of(
+    st.lists(st.sampled_from("abc"), max_size=60).map("".join),
+    st.lists(st.sampled_from("abcdefgh"), max_size=80).map("".join),
+    st.lists(
+        st.sampled_from(["abcdefghijklmnop", "defghijkl", "aaaa", "abcdefgXijklmnop", "z", "cdefgijkl"]), max_size=12
+    ).map("".join),
+)
+unhurried = settings(deadline=None)
+lengths = st.integers(MIN_BLOCK, 200)
+
+
+def story(words: Sequence[object]) -> Hashes:
+    return hashed([str(word).encode() for word in words]).hashes
+
+
+def prose(seed: str, n: int) -> list[str]:
+    """Words of which none occurs twice."""
+    return [f"{seed}{k}" for k in range(n)]
+
+
+def covered(spans: Spans) -> int:
+    return int((spans[:, 1] - spans[:, 0]).sum())
+
+
+@unhurried
+@given(stories, stories)
+def test_blocks_are_equal_words_in_order_and_disjoint(one: str, other: str) -> None:
+    a, b = story(one), story(other)
+    runs = aligned(a, b)
+    for at_a, at_b, words, _ in runs.tolist():
+        assert words > 0
+        assert (a[at_a : at_a + words] == b[at_b : at_b + words]).all()
+        assert len(a[at_a : at_a + words]) == words
+    for earlier, later in pairwise(runs.tolist()):
+        if earlier[3] == later[3]:
+            gaps = [later[side] - earlier[side] - earlier[2] for side in (0, 1)]
+            assert min(gaps) >= 0 and 0 < max(gaps) <= MAX_GAP
+    blocks, sizes = np.unique(runs[:, 3], return_inverse=True)
+    assert (np.bincount(sizes, runs[:, 2], minlength=len(blocks)) >= MIN_BLOCK).all()
+    found = copied(a, b)
+    for spans, words in ((found.spans_a, a), (found.spans_b, b)):
+        flat = spans.ravel().tolist()
+        assert flat == sorted(flat) and (not flat or (flat[0] >= 0 and flat[-1] <= len(words)))
+        assert all(start < end for start, end in spans.tolist())
+        assert found.words <= runs[:, 2].sum() <= covered(spans)
+
+
+@unhurried
+@given(stories, stories)
+def test_exchanging_the_texts_exchanges_the_sides(one: str, other: str) -> None:
+    a, b = story(one), story(other)
+    common = passage_hashes(a)[::2]
+    there, back = copied(a, b, common), copied(b, a, common)
+    assert (there.words, there.common_words, there.longest_run) == (back.words, back.common_words, back.longest_run)
+    assert there.spans_a.tolist() == back.spans_b.tolist()
+    assert there.spans_b.tolist() == back.spans_a.tolist()
+
+
+@unhurried
+@given(stories, stories)
+def test_longest_run_is_that_of_the_texts(one: str, other: str) -> None:
+    a, b = story(one), story(other)
+    assert copied(a, b).longest_run in {None, longest_run(a, b)}
+
+
+@unhurried
+@given(stories.filter(lambda text: len(text) >= MIN_BLOCK))
+def test_identical_texts_align_wholly(text: str) -> None:
+    words = story(text)
+    found = copied(words, words.copy())
+    assert found.spans_a.tolist() == found.spans_b.tolist() == [[0, len(words)]]
+    assert found.longest_run in {None, len(words)}
+
+
+@unhurried
+@given(lengths, st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
+def test_copied_run_is_found_where_it_stands(n: int, before: int, after: int, at: int) -> None:
+    a = [*prose("a", before), *prose("copy", n), *prose("c", after)]
+    b = [*prose("b", at), *prose("copy", n), *prose("d", before)]
+    found = copied(story(a), story(b))
+    assert (found.words, found.longest_run) == (n, n)
+    assert found.spans_a.tolist() == [[before, before + n]]
+    assert found.spans_b.tolist() == [[at, at + n]]
+
+
+@unhurried
+@given(
+    lengths.filter(lambda n: n >= 4 * MIN_BLOCK), st.integers(0, MAX_GAP), st.integers(0, MAX_GAP), st.integers(6, 12)
+)
+def test_edited_run_is_one_block(n: int, removed: int, added: int, every: int) -> None:
+    """Each `every` words, some are removed and others are added."""
+    source = prose("copy", n)
+    edited: list[str] = []
+    kept = 0
+    for start in range(0, n, every + removed):
+        edited += source[start : start + every]
+        kept += len(source[start : start + every])
+        if start + every + removed < n - MIN_BLOCK:
+            edited += prose(f"new{start}_", added)
+        else:
+            edited += source[start + every :]
+            kept += len(source[start + every :])
+            break
+    found = copied(story([*prose("a", 50), *source]), story([*edited, *prose("b", 50)]))
+    assert found.words == kept
+    assert found.spans_a.tolist() == [[50, 50 + n]]
+    assert found.spans_b.tolist() == [[0, len(edited)]]
+
+
+@unhurried
+@given(lengths, st.integers(2, 40))
+def test_repeated_text_counts_once(n: int, times: int) -> None:
+    refrain = prose("refrain", n)
+    found = copied(story(refrain * times), story([*prose("a", 9), *refrain * times]))
+    assert n <= found.words <= n + 3, "a gram may reach into the next repetition"
+    assert copied(story(refrain * times), story([*prose("a", 9), *refrain])).words == n
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_shuffled_text_shares_nothing_and_edited_text_nearly_all(language: Language) -> None:
+    words = [f"{word.decode()}{n}" for n in range(40) for word in tokens(TEXTS[language])]
+    chance = random.Random(1)
+    shuffled = chance.sample(words, len(words))
+    assert copied(story(words), story(shuffled)).words == 0
+    edited = [chance.choice(words) if n % 10 == 5 else word for n, word in enumerate(words)]
+    assert copied(story(words), story(edited)).words >= 0.88 * len(words)
+
+
+@unhurried
+@given(st.integers(3 * WINDOW, 200), st.integers(2 * WINDOW, 200), st.booleans())
+def test_common_passage_is_left_out(prayer_words: int, n: int, prayer_first: bool) -> None:
+    """A copied passage beside a prayer counts, but for the words of one window."""
+    prayer, own = prose("prayer", prayer_words), prose("copy", n)
+    both = [*prayer, *own] if prayer_first else [*own, *prayer]
+    common = passage_hashes(story(prayer))
+    found = copied(story([*prose("a", 90), *both]), story([*both, *prose("b", 90)]), common)
+    assert found.words + found.common_words == prayer_words + n
+    assert abs(found.words - n) <= WINDOW + 3
+    assert covered(found.spans_a) == covered(found.spans_b) == found.words
+    alone = copied(story([*prose("a", 90), *prayer]), story([*prayer, *prose("b", 90)]), common)
+    assert (alone.words, alone.common_words, len(alone.spans_a)) == (0, prayer_words, 0)
+
+
+def test_novel_of_refrains_takes_no_quadratic_time() -> None:
+    refrain = prose("la", 7)
+    a, b = story(refrain * 8_000), story([*prose("x", 11), *refrain * 8_000])
+    assert copied(a, b).words <= 10
