@@ -1,5 +1,6 @@
 """A URL scheme opens a backend, and a backend needs no more than the small protocol."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from neardup.ledger import Ledger
 from neardup.ops.doctor import _round_trip
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_sync import rebuild
+from neardup.pipeline.passage_sync import open_passages
 from neardup.records import BandedFingerprint
 from pydantic import ValidationError
 
@@ -62,7 +64,8 @@ async def test_gauges_and_doctor_accept_a_minimal_index(tmp_path: Path) -> None:
     try:
         await rebuild(index, ledger, "v")
         await _round_trip(index)
-        await refresh_gauges(ledger, index)
+        with closing(await open_passages(ledger)) as passages:
+            await refresh_gauges(ledger, index, passages)
         assert await bucket_sizes(index, [PROBE]) == {}, "an index without statistics has no bucket sizes"
     finally:
         await index.close()

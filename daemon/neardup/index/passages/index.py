@@ -1,0 +1,238 @@
+"""The passage index: which stories have a passage hash, in segments on disk and a tail in memory.
+
+A segment holds a range of story numbers and is never changed.  `flush` makes a segment of the tail and is durable when
+it returns; a crash before that loses the tail, which the ledger's outbox has.  A small segment is merged with others
+later.  One process writes, while any number read; each lookup sees the segments that the folder has then.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from neardup.core.candidates.banding import Numbers
+from neardup.core.candidates.passage_groups import DEAD, LanguageOf
+from neardup.durability import sync_folder
+from neardup.errors import PassagesDamaged
+from neardup.index.passages.folder import (
+    SegmentFile,
+    listed,
+    next_path,
+    opened,
+    remove_leftovers,
+)
+from neardup.index.passages.join import JoinStep, join_passages
+from neardup.index.passages.layout import Header, HeaderDamaged, bucket_bits, number_bytes
+from neardup.index.passages.lookup import THREADS, Found, holders_of, look_up
+from neardup.index.passages.merging import IsLive, LiveNumbers, due
+from neardup.index.passages.postings import PassageHashes, Row
+from neardup.index.passages.ranges import Range, joined, overlaps
+from neardup.index.passages.segment import Segment
+from neardup.index.passages.stripes import Source, stripes
+from neardup.index.passages.tail import Tail
+from neardup.index.passages.writer import SegmentWriter
+
+
+class Damage(NamedTuple):
+    """A damaged segment, by its file name, the first and the last number that it holds, and what is wrong."""
+
+    segment: str
+    first: int
+    last: int
+    reason: str
+
+
+class PassageIndex:
+    """The passage index of one ledger and one version of the passage hashes.  Thread-safe; its methods block."""
+
+    def __init__(self, folder: Path, ledger_id: str, algorithm: str) -> None:
+        self._folder, self._ledger_id, self._algorithm = folder, ledger_id, algorithm
+        self._segments: tuple[SegmentFile, ...] = ()
+        self._tail = Tail()
+        self._state = Lock()  # of the two above
+        self._writing = Lock()
+        self._executor = ThreadPoolExecutor(THREADS, "passages")
+
+    @classmethod
+    def open(cls, folder: Path, ledger_id: str, algorithm: str) -> Self:
+        """Open the index in a folder, which is created if it does not exist.
+
+        Raises Fatal if a segment is of another ledger, algorithm or format.  A damaged segment raises nothing here.
+        """
+        folder.mkdir(mode=0o750, exist_ok=True)
+        index = cls(folder, ledger_id, algorithm)
+        index._refresh()
+        return index
+
+    @property
+    def held(self) -> list[Range]:
+        """The story numbers that the segments hold: inclusive ranges, ascending, disjoint, adjacent ones joined."""
+        self._refresh()
+        return self._held()
+
+    @property
+    def stories(self) -> int:
+        """The stories in segments that have passage hashes, including those that were changed or removed since."""
+        return sum(one.segment.header.stories for one in self._segments if one.segment)
+
+    @property
+    def postings(self) -> int:
+        """The postings in segments."""
+        return sum(one.segment.postings for one in self._segments if one.segment)
+
+    def size(self) -> int:
+        """The bytes of the segments."""
+        return sum(path.stat().st_size for path in self.files())
+
+    def files(self) -> list[Path]:
+        """The segments, none of which is ever changed."""
+        self._refresh()
+        return [one.path for one in self._segments]
+
+    def insert(self, rows: Sequence[Row]) -> None:
+        """Add stories, each with its distinct hashes, to the tail; those that the index holds already are left out."""
+        with self._state:
+            self._tail.add(rows, self._held())
+
+    def lookup(self, probes: Sequence[PassageHashes], common: int) -> list[Found]:
+        """For each probe, distinct ascending hashes, the stories that share passages with it.
+
+        A hash that more than `common` stories have finds none.  Raises PassagesDamaged.
+        """
+        self._refresh()
+        with self._state:
+            segments, runs = [one.usable() for one in self._segments], self._tail.runs
+        return look_up(probes, common, segments, runs, self._executor)
+
+    def holders(self, hashes: PassageHashes, most: int) -> Numbers:
+        """The stories that have any of some distinct ascending hashes; a hash that more than `most` have is left out.
+
+        The numbers are ascending and distinct.  Raises PassagesDamaged.
+        """
+        self._refresh()
+        with self._state:
+            segments, runs = [one.usable() for one in self._segments], self._tail.runs
+        return holders_of(hashes, most, segments, runs)
+
+    def flush(self, first: int, last: int, made_at: int) -> None:
+        """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.
+
+        `made_at` is the ledger's last change, which the tail has, and after which no number is removed meanwhile.
+        Nothing is done if the segments hold them all.  Raises ValueError if they hold some of them.
+        """
+        with self._writing:
+            self._refresh()
+            if any(start <= first and last <= stop for start, stop in self._held()):
+                return
+            if overlaps(self._held(), first, last):
+                raise ValueError(f"the segments hold a part of the stories {first} to {last}")
+            with self._state:
+                runs = self._tail.runs_of(first, last)
+            remove_leftovers(self._folder, self._segments)
+            self._write(first, last, made_at, runs)
+            self._refresh()
+
+    def merge(self, is_live: IsLive, made_at: int) -> bool:
+        """Merge some segments if a merge is due, without the postings of the numbers that are not live.
+
+        `is_live` says for ascending numbers (n,), some of which never were a story's, which are of current stories, up
+        to the ledger's last change `made_at`.
+        False if no merge is due.  Lookups and `insert` go on meanwhile.  Raises PassagesDamaged.
+        """
+        with self._writing:
+            self._refresh()
+            segments = due(self._segments)
+            if not segments:
+                return False
+            remove_leftovers(self._folder, self._segments)
+            first, last = segments[0].first, segments[-1].last
+            sources = [one.usable() for one in segments]
+            self._write(first, last, made_at, sources, LiveNumbers(first, last, is_live))
+            self._refresh()
+            remove_leftovers(self._folder, self._segments)
+            return True
+
+    def join(self, language_of: LanguageOf, common: int, scratch: Path, after: int = 0) -> Iterator[JoinStep]:
+        """All pairs of stories of one language that share passages, and the common passages (see `join_passages`).
+
+        `language_of` maps each number to a language, or to DEAD; numbers beyond its end are dead, too.
+        Raises PassagesDamaged, and OSError if `scratch` cannot be written.
+        """
+        self._refresh()
+        with self._state:
+            sources: list[Source] = [*(one.usable() for one in self._segments), *self._tail.runs]
+            last = max([0, *(one.last for one in self._segments), self._tail.last])
+        missing = max(last + 1 - len(language_of), 0)
+        padded = np.concatenate([language_of, np.full(missing, DEAD, np.uint8)]) if missing else language_of
+        return join_passages(stripes(sources), padded, common, scratch, after)
+
+    def check(self) -> Iterator[Damage]:
+        """Read every segment, and yield those that are damaged."""
+        self._refresh()
+        for one in self._segments:
+            try:
+                Segment(one.path).verify()
+            except FileNotFoundError:  # merged meanwhile
+                continue
+            except HeaderDamaged as error:
+                yield Damage(one.path.name, one.first, one.last, str(error))
+            except PassagesDamaged:
+                yield Damage(one.path.name, one.first, one.last, "a block is not what was written, or cannot be read")
+
+    def made_after(self, change: int) -> list[str]:
+        """The names of the segments that were made after a change of the ledger."""
+        self._refresh()
+        return [one.path.name for one in self._segments if one.segment and one.segment.header.made_at > change]
+
+    def drop(self, name: str) -> Range:
+        """Remove a segment by its file name.  Returns the first and last number that it held."""
+        with self._writing:
+            self._refresh()
+            one = next(one for one in self._segments if one.path.name == name)
+            one.path.unlink()
+            sync_folder(self._folder)
+            self._refresh()
+            return one.first, one.last
+
+    def clear(self, algorithm: str) -> None:
+        """Remove everything; from now on the index has hashes of this algorithm."""
+        with self._writing, self._state:
+            self._segments, self._tail, self._algorithm = (), Tail(), algorithm
+            remove_leftovers(self._folder, ())
+
+    def close(self) -> None:
+        """Wait for lookups to end.  What the tail holds is gone."""
+        self._executor.shutdown()
+        self._segments, self._tail = (), Tail()
+
+    def _write(
+        self, first: int, last: int, made_at: int, sources: Sequence[Source], live: LiveNumbers | None = None
+    ) -> None:
+        postings, span = sum(source.postings for source in sources), last - first + 1
+        bits, size = bucket_bits(postings), number_bytes(span)
+        header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, bits, size, checksums=0)
+        with SegmentWriter(next_path(self._folder, first, last), header) as writer:
+            for prefixes, keys in stripes(sources):
+                writer.append(prefixes, live.keys(keys) if live else keys)
+            writer.finish()
+
+    def _held(self) -> list[Range]:
+        return joined((one.first, one.last) for one in self._segments)
+
+    def _refresh(self) -> None:
+        """Take up the segments that the folder has now."""
+        with self._state:
+            found = listed(self._folder)
+            while found != list(self._segments):
+                known = {one: one for one in self._segments}
+                try:
+                    self._segments = tuple(
+                        known.get(one) or opened(one, self._ledger_id, self._algorithm) for one in found
+                    )
+                    self._tail.remove(self._held())
+                except FileNotFoundError:
+                    pass
+                found = listed(self._folder)  # again, because a folder may change while it is listed

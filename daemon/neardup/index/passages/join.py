@@ -1,0 +1,117 @@
+"""The passage join: all pairs of stories of one language that share passage hashes, in bounded memory.
+
+One pass over the sorted postings writes their groups (see neardup.core.candidates.passage_groups) to a scratch
+file, at most 6 bytes a posting.  Then each range of story numbers with at most MAX_LISTED pairs, counted once for each
+hash that they share, takes one pass over that file.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from neardup.core.candidates.banding import Numbers
+from neardup.core.candidates.passage_groups import (
+    NO_COMMON_HASHES,
+    NO_SHARED_HASHES,
+    CommonHashes,
+    Counts,
+    LanguageOf,
+    PairCounts,
+    SharedHashes,
+    count_shared,
+    cut_into_groups,
+    list_earlier,
+)
+from neardup.index.passages.postings import PREFIXES, Keys
+
+MAX_LISTED = 1 << 27  # 4 bytes each
+MAX_COUNTED = 1 << 21  # at a time: about 50 ms
+CUT_SHARE = 0.5  # of the join's time that cutting into groups takes, roughly
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStep:
+    """A part of the join: some pairs, all pairs of a story in one step, or some common hashes, or neither.
+
+    `is_read` marks the step after which all common hashes are out; no pairs come before it.  `through` is the last
+    number all of whose pairs with earlier stories are out; `done` is the share done, 0 to 1.
+    """
+
+    pairs: SharedHashes = NO_SHARED_HASHES
+    common: CommonHashes = NO_COMMON_HASHES
+    through: int = 0
+    done: float = 0.0
+    is_read: bool = False
+
+
+def join_passages(
+    stripes: Iterable[tuple[range, Keys]], language_of: LanguageOf, common: int, scratch: Path, after: int
+) -> Iterator[JoinStep]:
+    """Join the postings of `stripes`, by steps that take a fraction of a second each.
+
+    `language_of` maps each number to a language, or to DEAD.  Hashes that more than `common` stories hold make no
+    pairs.  Pairs of stories whose later number is `after` or less are left out.  Writes a file into the folder
+    `scratch`; raises OSError.
+    """
+    pairs_of, pieces = np.zeros(len(language_of), np.uint32), list[int]()
+    path = scratch / "groups"
+    with path.open("wb") as file:
+        for prefixes, keys in stripes:
+            groups, common_hashes = cut_into_groups(keys, language_of, common, pairs_of)
+            file.write(groups.data)
+            pieces.append(len(groups))
+            yield JoinStep(common=common_hashes, through=after, done=CUT_SHARE * prefixes.stop / PREFIXES)
+    pairs_of[: after + 1] = 0
+    yield JoinStep(through=after, done=CUT_SHARE, is_read=True)
+    total, out, ranges = max(int(pairs_of.sum()), 1), 0, list(_ranges(pairs_of, after + 1))
+    earlier = np.empty(max((size for _, _, size in ranges), default=0), np.uint32)
+    for first, stop, _ in ranges:
+        ends = _ends(pairs_of[first:stop])
+        at = ends[:-1].copy()
+        for groups in _read(path, pieces):
+            list_earlier(groups, first, earlier, at)
+            yield JoinStep(through=first - 1, done=CUT_SHARE + (1 - CUT_SHARE) * out / total)
+        for start, end in _cut(ends, MAX_COUNTED):
+            pairs = count_shared(earlier, ends[start : end + 1], first + start)
+            done = CUT_SHARE + (1 - CUT_SHARE) * (out + int(ends[end])) / total
+            yield JoinStep(pairs, through=first + end - 1, done=done)
+        out += int(ends[-1])
+    path.unlink()
+    yield JoinStep(through=len(language_of) - 1, done=1.0)
+
+
+def _ranges(pairs_of: PairCounts, first: int) -> Iterator[tuple[int, int, int]]:
+    """Ranges [first, stop) of numbers, and how many pairs each has: at most MAX_LISTED, or those of one number.
+
+    Numbers without pairs may be in none.
+    """
+    ends = _ends(pairs_of[first:])
+    for start, stop in _cut(ends, MAX_LISTED):
+        if size := int(ends[stop] - ends[start]):
+            yield first + start, first + stop, size
+
+
+def _ends(sizes: PairCounts) -> Counts:
+    """Sizes (n,) of lists, one after the other -> (n + 1,) where the first begins and each one ends."""
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+
+
+def _cut(ends: Counts, most: int) -> Iterator[tuple[int, int]]:
+    """Cut n lists, of which `ends` (n + 1,) are the ends, into ranges [start, stop) of at most `most` members each.
+
+    A list with more is a range of its own.
+    """
+    start = 0
+    while start < len(ends) - 1:
+        stop = max(int(np.searchsorted(ends, ends[start] + most, "right")) - 1, start + 1)
+        yield start, stop
+        start = stop
+
+
+def _read(path: Path, pieces: Iterable[int]) -> Iterator[Numbers]:
+    """The groups in the file at `path`, in pieces of these sizes."""
+    with path.open("rb") as file:
+        for size in pieces:
+            yield np.fromfile(file, np.uint32, size)

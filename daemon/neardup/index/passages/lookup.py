@@ -1,0 +1,129 @@
+"""A batch of lookups in segments and tail.
+
+The hashes of all probes are looked up in ascending order, so that a batch reads a block once, by several threads, so
+that a disk is asked for several blocks at once.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup.core.candidates.banding import Numbers
+from neardup.index.passages.postings import HASH_SHIFT, Keys, PassageHashes, numbers_of
+from neardup.index.passages.segment import Segment
+from neardup.index.passages.segment_lookup import Counts, find, read_numbers
+from neardup.index.passages.tail import Run
+
+MIN_SHARED = 2
+THREADS = 8
+HASHES_A_ROUND = 256  # of one thread, before it releases what it has read in
+# A round may map 64 KiB for each hash, what Linux maps around a page that is read.
+MAX_MAPPED_BYTES = 96 << 20  # segments of less stay mapped
+
+
+class Found(NamedTuple):
+    """The answer to one probe.
+
+    `numbers` (n,), ascending, are the stories that share at least MIN_SHARED hashes with it that are not common,
+    `shared` (n,) how many.  `common` (m,), ascending, are the probe's hashes that more stories have than were allowed,
+    `holders` (m,) how many have them.  Stories that were changed or removed are among them until a merge drops them.
+    """
+
+    numbers: Numbers
+    shared: Counts
+    common: PassageHashes
+    holders: Counts
+
+
+class _Postings(NamedTuple):
+    """For some hashes: how many stories have each, and (position of the hash, number) of those of uncommon hashes."""
+
+    holders: Counts
+    positions: Counts
+    numbers: Numbers
+
+
+def look_up(
+    probes: Sequence[PassageHashes],
+    common: int,
+    segments: Sequence[Segment],
+    runs: Sequence[Run],
+    executor: Executor,
+) -> list[Found]:
+    """For each probe the stories that share passages with it.  Raises PassagesDamaged."""
+    if not probes:
+        return []
+    hashes = np.concatenate(probes)
+    order = np.argsort(hashes, kind="stable")
+    owners = np.repeat(np.arange(len(probes)), [len(probe) for probe in probes])
+    parts = [part for part in np.array_split(order, THREADS) if len(part)]
+    found = list(executor.map(lambda part: _found_in_rounds(hashes[part], common, segments, runs), parts))
+    holders, keys = np.empty(len(hashes), np.int64), []
+    for part, postings in zip(parts, found, strict=True):
+        holders[part] = postings.holders
+        keys.append(owners[part][postings.positions].astype(np.uint64) << HASH_SHIFT | postings.numbers)
+    return _answers(probes, holders, common, np.sort(np.concatenate([np.empty(0, np.uint64), *keys])))
+
+
+def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], runs: Sequence[Run]) -> Numbers:
+    """The stories that have any of some hashes, leaving out hashes that more than `most` have.  Raises as `look_up`."""
+    return np.unique(_found_in_rounds(hashes, most, segments, runs).numbers)
+
+
+def _found_in_rounds(hashes: PassageHashes, common: int, segments: Sequence[Segment], runs: Sequence[Run]) -> _Postings:
+    if sum(segment.header.file_bytes for segment in segments) <= MAX_MAPPED_BYTES:
+        return _found(hashes, common, segments, runs)
+    rounds = []
+    for start in range(0, len(hashes), HASHES_A_ROUND):
+        found = _found(hashes[start : start + HASHES_A_ROUND], common, segments, runs)
+        rounds.append(found._replace(positions=found.positions + start))
+        for segment in segments:
+            segment.release()
+    return _Postings(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
+
+
+def _found(hashes: PassageHashes, common: int, segments: Sequence[Segment], runs: Sequence[Run]) -> _Postings:
+    in_segments = [_find(segment, hashes) for segment in segments]
+    in_runs = [run.find(hashes) for run in runs]
+    holders = sum((counts for _, counts in (*in_segments, *in_runs)), np.zeros(len(hashes), np.int64))
+    positions, numbers = [np.empty(0, np.int64)], [np.empty(0, np.uint32)]
+    sources: list[Segment | Run] = [*segments, *runs]
+    for source, (places, counts) in zip(sources, (*in_segments, *in_runs), strict=True):
+        wanted = np.where(holders <= common, counts, 0)
+        positions.append(np.repeat(np.arange(len(hashes)), wanted))
+        numbers.append(_numbers(source, places, wanted))
+    return _Postings(holders, np.concatenate(positions), np.concatenate(numbers))
+
+
+def _find(segment: Segment, hashes: PassageHashes) -> tuple[Counts, Counts]:
+    places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
+    if not segment.is_whole or not find(segment.mapped, hashes, places, counts):
+        raise segment.damaged()
+    return places, counts
+
+
+def _numbers(source: Segment | Run, places: Counts, counts: Counts) -> Numbers:
+    if isinstance(source, Run):
+        return source.numbers(places, counts)
+    numbers = np.empty(counts.sum(), np.uint32)
+    if not read_numbers(source.mapped, places, counts, numbers):
+        raise source.damaged()
+    return numbers
+
+
+def _answers(probes: Sequence[PassageHashes], holders: Counts, common: int, keys: Keys) -> list[Found]:
+    """`holders` are those of the hashes of all probes, `keys` the (probe, number) of each posting found, sorted."""
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    shared = np.diff(np.append(starts, len(keys)))
+    several = shared >= MIN_SHARED
+    kept, shared = keys[starts[several]], shared[several]
+    numbers, edges = numbers_of(kept), np.searchsorted(kept, np.arange(len(probes) + 1, dtype=np.uint64) << HASH_SHIFT)
+    ends = np.cumsum([0, *map(len, probes)])
+    answers = []
+    for probe, (start, stop), (first, last) in zip(probes, pairwise(edges), pairwise(ends), strict=True):
+        is_common = holders[first:last] > common
+        answers.append(Found(numbers[start:stop], shared[start:stop], probe[is_common], holders[first:last][is_common]))
+    return answers

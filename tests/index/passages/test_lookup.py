@@ -1,0 +1,83 @@
+"""Laws of lookups: however the stories are split into segments and tail, the answer is that of brute force."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.candidates.banding import Numbers
+from neardup.errors import Fatal
+from neardup.index.passages.index import PassageIndex
+from neardup.index.passages.postings import PassageHashes
+
+from tests.index.passages.brute_force import answers, as_dicts, hash_sets, stories_from
+
+LEDGER, ALGORITHM = "ledger", "1"
+MADE_AT = 100  # the ledger's last change
+
+
+@settings(max_examples=60)  # a flush syncs
+@given(stories_from(1, max_size=15), st.data(), st.lists(hash_sets, max_size=4), st.integers(0, 4))
+def test_a_lookup_finds_what_brute_force_finds(
+    stories: dict[int, PassageHashes], data: st.DataObject, probes: list[PassageHashes], common: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        index, first, written = PassageIndex.open(Path(folder), LEDGER, ALGORITHM), 1, 0
+        for row in stories.items():
+            index.insert([row])
+            if data.draw(st.sampled_from(["nothing", "insert again", "flush"])) == "flush":
+                index.flush(first, row[0], MADE_AT)
+                first, written = row[0] + 1, written + 1
+        probes = [*probes, *stories.values()]
+        found = index.lookup(probes, common)
+        assert list(map(as_dicts, found)) == answers(stories, probes, common)
+        assert index.held == ([(1, first - 1)] if written else [])
+
+        index.close()
+        reopened = PassageIndex.open(Path(folder), LEDGER, ALGORITHM)
+        reopened.insert(list(stories.items()))  # those that it holds are left out
+        found = reopened.lookup(probes, common)
+        assert list(map(as_dicts, found)) == answers(stories, probes, common)
+        reopened.close()
+
+
+@pytest.mark.parametrize("postings", [3, 300_000])
+def test_a_hash_in_one_large_bucket_is_found(tmp_path: Path, postings: int) -> None:
+    index = PassageIndex.open(tmp_path, LEDGER, ALGORITHM)
+    low = np.arange(0, 2 * postings, 2, dtype=np.uint32)[: 1 << 15]  # one bucket has them all
+    rows = [(number, low) for number in range(1, 1 + max(1, postings // len(low)))]
+    index.insert(rows)
+    index.flush(1, len(rows), MADE_AT)
+    found = index.lookup([low, low + 1, np.array([0, 2**32 - 1], np.uint32)], len(rows))
+    assert found[0].shared.tolist() == [len(low)] * len(rows)
+    assert [len(one.numbers) for one in found[1:]] == [0, 0]
+    common = index.lookup([low], len(rows) - 1)[0]
+    assert (common.common == low).all() and set(common.holders.tolist()) == {len(rows)} and not len(common.numbers)
+    index.close()
+
+
+def test_another_process_sees_what_is_flushed(tmp_path: Path) -> None:
+    writer, reader = (PassageIndex.open(tmp_path, LEDGER, ALGORITHM) for _ in range(2))
+    probe = np.array([1, 2], np.uint32)
+    reader.insert([(1, probe)])  # from the ledger's outbox
+    writer.insert([(1, probe), (2, probe)])
+    writer.flush(1, 2, MADE_AT)
+    numbers: Numbers = reader.lookup([probe], 50)[0].numbers
+    assert numbers.tolist() == [1, 2] and reader.held == [(1, 2)]
+    writer.close()
+    reader.close()
+
+
+@pytest.mark.parametrize(("ledger", "algorithm"), [("other", ALGORITHM), (LEDGER, "2")])
+def test_an_index_of_another_ledger_or_algorithm_is_refused(tmp_path: Path, ledger: str, algorithm: str) -> None:
+    index = PassageIndex.open(tmp_path, LEDGER, ALGORITHM)
+    index.flush(1, 5, MADE_AT)
+    with pytest.raises(Fatal, match="is of"):
+        PassageIndex.open(tmp_path, ledger, algorithm)
+    with pytest.raises(ValueError, match="a part"):
+        index.flush(5, 6, MADE_AT)
+    index.flush(2, 5, MADE_AT)
+    assert index.held == [(1, 5)] and (index.stories, index.postings) == (0, 0)
+    index.close()

@@ -1,0 +1,144 @@
+"""Laws of merge and join: they lose nothing and drop the dead, and the join finds what brute force finds."""
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.candidates.banding import Numbers
+from neardup.core.candidates.passage_groups import DEAD, LanguageOf
+from neardup.index.passages import join
+from neardup.index.passages.index import PassageIndex
+from neardup.index.passages.join import JoinStep
+from neardup.index.passages.merging import FAN_IN, IsLive, due
+from neardup.index.passages.postings import PassageHashes
+
+from tests.index.passages.brute_force import answers, as_dicts, holders, pairs, stories_from, without
+
+LEDGER, ALGORITHM = "ledger", "1"
+MADE_AT = 100  # the ledger's last change
+
+
+def live_except(dead: Collection[int]) -> IsLive:
+    def is_live(numbers: Numbers) -> npt.NDArray[np.bool_]:
+        return ~np.isin(numbers, np.array(sorted(dead), np.uint32))
+
+    return is_live
+
+
+def joined(steps: Iterable[JoinStep]) -> tuple[dict[tuple[int, int], int], dict[int, int]]:
+    """The pairs with what they share, each once, and the holders of the common hashes."""
+    shared: dict[tuple[int, int], int] = {}
+    common: dict[int, int] = {}
+    last = JoinStep()
+    for step in steps:
+        left, right = step.pairs.left.tolist(), step.pairs.right.tolist()
+        assert all(last.through < number <= step.through for number in right), "a story's pairs are in two steps"
+        assert step.done >= last.done and step.through >= last.through
+        shared.update(zip(zip(left, right, strict=True), step.pairs.shared.tolist(), strict=True))
+        common.update(zip(step.common.hashes.tolist(), step.common.holders.tolist(), strict=True))
+        last = step
+    assert last.done == 1.0
+    return shared, common
+
+
+def language_of(stories: Iterable[int], dead: Collection[int] = ()) -> LanguageOf:
+    """One language for each number of a story that is not dead."""
+    languages = np.full(max([0, *stories]) + 1, DEAD, np.uint8)
+    languages[[number for number in stories if number not in dead]] = 0
+    return languages
+
+
+@settings(max_examples=60)  # a flush syncs
+@given(stories_from(1, max_size=15), st.data(), st.integers(1, 4), st.sets(st.integers(1, 60)))
+def test_merge_and_join_find_what_brute_force_finds(
+    stories: dict[int, PassageHashes], data: st.DataObject, common: int, dead: set[int]
+) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name, "passages")
+        index, first = PassageIndex.open(folder, LEDGER, ALGORITHM), 1
+        for number, hashes in stories.items():
+            index.insert([(number, hashes)])
+            match data.draw(st.sampled_from(["nothing", "flush", "merge"])):
+                case "flush":
+                    index.flush(first, number, MADE_AT)
+                    first = number + 1
+                case "merge":
+                    index.merge(live_except([]), MADE_AT)
+        live = without(stories, dead)
+        commons = {one: len(numbers) for one, numbers in holders(live).items() if len(numbers) > common}
+        assert joined(index.join(language_of(stories, dead), common, Path(name))) == (pairs(live, common), commons)
+        assert [path.name for path in Path(name).iterdir()] == ["passages"], "the scratch file is left behind"
+
+        index.flush(first, first + 100, MADE_AT)
+        while index.merge(live_except(dead), MADE_AT):
+            pass
+        found = index.lookup(list(stories.values()), common)
+        held = without(stories, dead) if len(index.files()) == 1 and first > 1 else None
+        if held is not None:
+            assert list(map(as_dicts, found)) == answers(held, list(stories.values()), common)
+            assert index.postings == sum(map(len, held.values()))
+            assert index.stories == sum(len(hashes) > 0 for hashes in held.values())
+        assert index.held == [(1, first + 100)]
+        index.close()
+
+
+@given(stories_from(1), st.integers(2, 8), st.data())
+def test_the_join_pairs_stories_of_one_language(
+    stories: dict[int, PassageHashes], common: int, data: st.DataObject
+) -> None:
+    languages = language_of(stories)
+    for number in stories:
+        languages[number] = data.draw(st.sampled_from([0, 1, 2]))
+    after = data.draw(st.integers(0, len(languages) - 1))
+    with (
+        TemporaryDirectory() as name,
+        patch.multiple(join, MAX_LISTED=data.draw(st.integers(1, 60)), MAX_COUNTED=data.draw(st.integers(1, 20))),
+    ):
+        index = PassageIndex.open(Path(name, "passages"), LEDGER, ALGORITHM)
+        index.insert(list(stories.items()))
+        steps = list(index.join(languages, common, Path(name), after))
+        index.close()
+    one_language = {
+        (left, right): shared
+        for (left, right), shared in pairs(stories, common).items()
+        if languages[left] == languages[right] and right > after
+    }
+    commons = {one: numbers for one, numbers in holders(stories).items() if len(numbers) > common}
+    assert joined(steps) == (one_language, {one: len(numbers) for one, numbers in commons.items()})
+    reported = [
+        (one, languages[example])
+        for step in steps
+        for one, example in zip(step.common.hashes.tolist(), step.common.examples.tolist(), strict=True)
+        if example in commons[one]
+    ]
+    expected = {(one, languages[number]) for one, numbers in commons.items() for number in numbers}
+    assert sorted(reported) == sorted(expected), "a common hash has no example, or two, in a language"
+    read = [step.is_read for step in steps]
+    assert read.count(True) == 1
+    assert not any(len(step.common.hashes) for step in steps[read.index(True) :])
+
+
+def test_most_postings_are_in_one_segment_and_few_segments_remain(tmp_path: Path) -> None:
+    index = PassageIndex.open(tmp_path, LEDGER, ALGORITHM)
+    for number in range(1, 40):
+        index.flush(number, number, MADE_AT)
+        while index.merge(live_except([]), MADE_AT):
+            pass
+        assert index.held == [(1, number)] and len(index.files()) <= 2 * FAN_IN
+    index.close()
+
+
+def test_segments_with_a_gap_between_them_are_not_merged(tmp_path: Path) -> None:
+    index = PassageIndex.open(tmp_path, LEDGER, ALGORITHM)
+    index.flush(1, 1, MADE_AT)
+    index.flush(3, 3, MADE_AT)
+    assert not index.merge(live_except([]), MADE_AT) and index.held == [(1, 1), (3, 3)]
+    index.flush(2, 2, MADE_AT)
+    assert index.merge(live_except([]), MADE_AT) and index.held == [(1, 3)]
+    assert not due([])
+    index.close()
