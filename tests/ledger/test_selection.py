@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.clusters import clusters as clusters_of
-from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds, tier_of
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, PASSAGE, kinds, tier_of
 from neardup.languages import LANGUAGES
 from neardup.ledger import clusters, flags
 from neardup.ledger.compact_columns import packed_id
@@ -47,7 +47,7 @@ class Flag:
     @property
     def badness(self) -> tuple[float, ...]:
         jaccard, one, other = self.scores or (0.0, 0.0, 0.0)
-        alike = {PARTIAL: max(one, other), EXACT: 1.0}.get(self.kind, jaccard)
+        alike = {PARTIAL: max(one, other), EXACT: 1.0, PASSAGE: 0.0}.get(self.kind, jaccard)
         return list(kinds()).index(self.kind), self.hamming * (self.kind == NEAR), -alike, self.a, self.b
 
 

@@ -30,11 +30,14 @@ def _latest(db: sqlite3.Connection, condition: str, *values: object) -> ActiveVe
 
 
 def decisions_on(db: sqlite3.Connection, story_id: int) -> Decisions:
-    """The decisions that suppress pairs of a story, each with its latest verdict and the most severe kind."""
+    """The decisions that suppress pairs of a story, each with its latest verdict and the most severe kind.
+
+    A decision on a story as a whole suppresses no pair of two of its sources, which need not match each other.
+    """
     found: dict[int, ActiveVerdict] = {}
     rows = db.execute(
         "SELECT decision, verdict_id, verdict, kind FROM active_verdicts WHERE (a = ?1 OR b = ?1)"
-        " AND verdict IN (?2, ?3) ORDER BY verdict_id",
+        " AND verdict IN (?2, ?3) AND story IS NULL ORDER BY verdict_id",
         (story_id, *SUPPRESSING),
     )
     for decision, verdict_id, verdict, kind in rows:

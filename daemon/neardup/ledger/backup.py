@@ -1,4 +1,4 @@
-"""Backup: a consistent copy of the ledger, made while others read and write it.
+"""Copies a ledger consistently, while others read and write it.
 
 SQLite's backup API copies the pages under one read transaction: writers need not wait and do not make the copy start
 over; what they write meanwhile stays in the write-ahead log.  The copy is one file without a log.  It is closed, read
@@ -12,7 +12,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
+from neardup.durability import sync_folder
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.ledger import changes, connect, damage, files, now_ms, read, runs, snapshot
 from neardup.sqlite import FAILURES, failure
@@ -21,7 +23,23 @@ PAGES_A_STEP = 4096  # 16 MB
 BESIDE = ("", "-journal", "-wal", "-shm")  # files that SQLite may leave behind when a copy is killed
 
 
-def back_up(ledger: Path, to: Path) -> int:
+class Companion(Protocol):
+    """What is copied together with a ledger."""
+
+    def begin(self) -> None:
+        """Called once the ledger's snapshot has begun."""
+        ...
+
+    def write(self) -> None:
+        """Called before the ledger's copy gets its final name."""
+        ...
+
+    def finish(self) -> None:
+        """Called after that."""
+        ...
+
+
+def back_up(ledger: Path, to: Path, companion: Companion) -> int:
     """Copy the ledger to a path, completely or not at all, replacing a file there.  Returns the copy's size in bytes.
 
     Raises Misuse for a path that is no file name, Transient where another copy to it is in progress, Fatal where it
@@ -32,11 +50,13 @@ def back_up(ledger: Path, to: Path) -> int:
         try:
             with _part_of(to) as (part, handle):
                 os.fchmod(handle, stat.S_IMODE(ledger.stat().st_mode) & files.SHARED_MODE)
-                _copy(source, part)
+                _copy(source, part, companion)
                 _refuse_damage(part)
                 os.fsync(handle)
+                companion.write()
                 part.replace(to)
-            _sync(to.parent)
+                sync_folder(to.parent)
+                companion.finish()
         except OSError as error:
             raise Fatal(f"cannot write {to}: {error.strerror}") from error
         except FAILURES as error:
@@ -76,10 +96,11 @@ def _part_of(to: Path) -> Iterator[tuple[Path, int]]:
         os.close(handle)
 
 
-def _copy(source: sqlite3.Connection, part: Path) -> None:
+def _copy(source: sqlite3.Connection, part: Path, companion: Companion) -> None:
     """Copy the pages of one snapshot.  Raises Fatal."""
     with closing(sqlite3.connect(part, isolation_level=None)) as copy, snapshot(source):
         last = changes.last_seq(source)  # the first read starts the snapshot
+        companion.begin()
         source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # signals interrupt it between steps
         copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
         if changes.last_seq(copy) != last:
@@ -95,12 +116,3 @@ def _refuse_damage(part: Path) -> None:
 def _damaged(why: str) -> Fatal:
     advice = "the ledger may be, too: `neardup doctor` looks at it; no copy was replaced"
     return Fatal(f"the copy is damaged: {why}; {advice}")
-
-
-def _sync(folder: Path) -> None:
-    """Sync a folder, so that the names of its files survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

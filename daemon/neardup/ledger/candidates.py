@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
+from neardup.core.verify.tiers import kinds_of_passages
 from neardup.ledger import active_verdicts, languages, now_ms, transaction
 from neardup.ledger.signals import SIGNAL_COLUMNS, columns_of, signals_of
 from neardup.records import Candidate, Kind, Language, PairedStory, Signals, Verdict
@@ -27,28 +28,48 @@ class VerifiedPair:
 
 
 class Matches(NamedTuple):
-    """The stories that a story was nominated with, best first; `most` is how many matches a story may have."""
+    """The stories that a story was nominated with, best first; `most` is how many matches a story may have.
+
+    `by_passages` are those that passages alone nominated.  They have a limit of their own, also of `most`, so that
+    matches by passages and matches of whole texts never displace each other.
+    """
 
     story_id: int
     ids: Sequence[int]
     most: int
+    by_passages: Sequence[int] = ()
 
 
 def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     """Record a story's matches as candidates, within the caller's transaction; returns how many were left out.
 
-    Neither side may have more than `most` open flags and candidates; pairs with a verdict do not count.  A story
-    all of whose matches are full is still paired with the best of them, so that the thousandth copy of a template
-    costs one flag and is not missed.  For the same reason, a story is paired with only one copy of what a verdict
-    calls a template; that verdict suppresses the others.  A pair that is flagged already is left alone, unless its
-    flag was only estimated; a near miss is verified again.
+    Neither side may have more than `most` open flags by passages, nor of the others, see `_open_matches`; pairs with a
+    verdict do not count.  A story all of whose matches are full is still paired with the best of them, so that the
+    thousandth copy of a template costs one flag and is not missed.  For the same reason, a story is paired with only
+    one copy of what a verdict calls a template; that verdict suppresses the others.  A pair that is flagged already is
+    left alone, unless its flag was only estimated; a near miss is verified again.
     """
-    story_id, ids, most = nominated
+    ids = [*nominated.ids, *nominated.by_passages]
     if not ids:
         return 0
-    now, had = now_ms(), _open_matches(db, story_id, most)
+    on_record = _on_record(db, nominated.story_id, ids)
+    return sum(
+        _nominate(db, nominated.story_id, some, nominated.most, on_record, by_passages=by_passages)
+        for some, by_passages in ((nominated.ids, False), (nominated.by_passages, True))
+    )
+
+
+def _nominate(
+    db: sqlite3.Connection,
+    story_id: int,
+    ids: Sequence[int],
+    most: int,
+    on_record: dict[int, tuple[str | None, int | None]],
+    *,
+    by_passages: bool,
+) -> int:
+    now, had = now_ms(), _open_matches(db, story_id, most, by_passages=by_passages)
     room, full = most - had, []
-    on_record = _on_record(db, story_id, ids)
     template_matched = any(status is not None and template is not None for status, template in on_record.values())
     for match in ids:
         status, template = on_record[match]
@@ -56,16 +77,17 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
             is_template=template is not None, has_status=status is not None, template_matched=template_matched
         )
         if status is not None:
-            put(db, story_id, match)
+            put(db, story_id, match, by_passages=by_passages)
         elif suppressed and template is not None:
             active_verdicts.suppress(db, _pair(story_id, match), template, now)
-        elif room > 0 and _open_matches(db, match, most) < most:
+        elif room > 0 and _open_matches(db, match, most, by_passages=by_passages) < most:
+            on_record[match] = ("candidate", template)
             template_matched |= template is not None
-            room -= put(db, story_id, match)
+            room -= put(db, story_id, match, by_passages=by_passages)
         else:
             full.append(match)
-    if len(full) == len(ids) and not had:
-        put(db, story_id, full.pop(0))
+    if full and len(full) == len(ids) and not had:
+        put(db, story_id, full.pop(0), by_passages=by_passages)
     return len(full)
 
 
@@ -76,33 +98,41 @@ def nominate_all(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None:
             nominate(db, one)
 
 
-def _open_matches(db: sqlite3.Connection, story_id: int, most: int) -> int:
-    """The number of open flags and pending candidates of a story, counted up to `most`."""
+def _open_matches(db: sqlite3.Connection, story_id: int, most: int, *, by_passages: bool) -> int:
+    """The number of a story's open flags, counted up to `most`: those by passages, or the others.
+
+    Pending candidates of whole texts count too.  Those by passages do not, because few of them become flags: weak ones
+    would displace better ones that come later.
+    """
     undecided = (
-        "verified_at IS NULL AND NOT EXISTS"
+        "NOT ?3 AND by_passages = ?3 AND verified_at IS NULL AND NOT EXISTS"
         " (SELECT 1 FROM verdicts v WHERE v.a = t.a AND v.b = t.b AND undone_at IS NULL)"
     )
     counted = " UNION ALL ".join(
         f"SELECT 1 FROM {table} t WHERE {side} = ?1 AND {holds}"
-        for table, holds in (("flags", "+status = 'open'"), ("candidates", undecided))  # +: not by the index by status
+        for table, holds in (
+            ("flags", "by_passages = ?3 AND +status = 'open'"),
+            ("candidates", undecided),
+        )  # +: not by the index by status
         for side in "ab"
     )
-    return int(db.execute(f"SELECT count(*) FROM ({counted} LIMIT ?2)", (story_id, most)).fetchone()[0])
+    return int(db.execute(f"SELECT count(*) FROM ({counted} LIMIT ?2)", (story_id, most, by_passages)).fetchone()[0])
 
 
 def _on_record(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dict[int, tuple[str | None, int | None]]:
     """Each match -> its status with the story, and the latest verdict that calls it a template.
 
     The status is that of their flag or, if that was withdrawn, the active verdict; None for a pair that has neither.
-    The verdict is None for a match none of whose pairs is a template.
+    The verdict is None for a match none of whose pairs is a template.  A passage that is a template, such as a prayer,
+    does not make its story one.
     """
     pair = "a = min(value, ?1) AND b = max(value, ?1)"
     rows = db.execute(
         f"SELECT value, coalesce((SELECT status FROM flags WHERE {pair} AND status <> 'withdrawn'),"
         f" (SELECT verdict FROM active_verdicts WHERE {pair})),"
-        " (SELECT max(verdict_id) FROM active_verdicts WHERE (a = value OR b = value) AND verdict = ?2)"
-        " FROM json_each(?3)",
-        (story_id, Verdict.TEMPLATE, json.dumps(list(ids))),
+        " (SELECT max(verdict_id) FROM active_verdicts WHERE (a = value OR b = value) AND verdict = ?2"
+        " AND kind NOT IN (SELECT value FROM json_each(?3))) FROM json_each(?4)",
+        (story_id, Verdict.TEMPLATE, json.dumps(kinds_of_passages()), json.dumps(list(ids))),
     )
     return {match: (status, template) for match, status, template in rows}
 
@@ -111,16 +141,38 @@ def _pair(one: int, other: int) -> tuple[int, int]:
     return min(one, other), max(one, other)
 
 
-def put(db: sqlite3.Connection, one: int, other: int) -> int:
-    """Make a pair a pending candidate; 1 where it was none before, 0 otherwise and for a suppressed pair."""
+def put(db: sqlite3.Connection, one: int, other: int, *, by_passages: bool = False) -> int:
+    """Make a pair a pending candidate; 1 where it was none before, 0 otherwise and for a suppressed pair.
+
+    A candidate by passages that its whole text nominates as well counts as a match of whole texts from then on.
+    """
     return db.execute(
-        "INSERT INTO candidates (a, b) SELECT ?1, ?2"
+        "INSERT INTO candidates (a, b, by_passages) SELECT ?1, ?2, ?3"
         " WHERE 2 = (SELECT count(*) FROM stories WHERE id IN (?1, ?2)) AND NOT EXISTS"
         " (SELECT 1 FROM flags WHERE a = ?1 AND b = ?2 AND status <> 'withdrawn' AND NOT estimated)"
         " AND NOT EXISTS (SELECT 1 FROM suppressed_pairs WHERE a = ?1 AND b = ?2)"
-        " ON CONFLICT DO UPDATE SET verified_at = NULL WHERE verified_at IS NOT NULL",
-        _pair(one, other),
+        " ON CONFLICT DO UPDATE SET verified_at = NULL, by_passages = min(by_passages, excluded.by_passages)"
+        " WHERE verified_at IS NOT NULL OR by_passages > excluded.by_passages",
+        (*_pair(one, other), by_passages),
     ).rowcount
+
+
+def reconsider(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Have the open flags by passages among the stories with these numbers verified again, in one transaction."""
+    with transaction(db):
+        db.execute(
+            "WITH some (id) AS MATERIALIZED"
+            " (SELECT id FROM stories WHERE number IN (SELECT value FROM json_each(?)))"
+            " INSERT INTO candidates (a, b, by_passages) SELECT a, b, 1 FROM flags"
+            " WHERE by_passages AND status = 'open' AND a IN some AND b IN some ON CONFLICT DO NOTHING",
+            (json.dumps(list(numbers)),),
+        )
+
+
+def has_flags_by_passages(db: sqlite3.Connection) -> bool:
+    """Whether any open flag is one that `reconsider` might have verified again."""
+    row = db.execute("SELECT EXISTS (SELECT 1 FROM flags WHERE by_passages AND status = 'open')").fetchone()
+    return bool(row[0])
 
 
 def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[Candidate]:
@@ -145,23 +197,32 @@ def near_miss_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NOT NULL").fetchone()[0])
 
 
-def take(db: sqlite3.Connection, candidate: Candidate) -> bool:
-    """Remove a pending candidate; False where it is gone, or a story of it no longer has the text that was verified."""
+def take(db: sqlite3.Connection, candidate: Candidate) -> bool | None:
+    """Remove a pending candidate; returns whether passages alone nominated it.
+
+    None where it is gone, or a story of it no longer has the text that was verified.
+    """
     a, b = candidate.a, candidate.b
-    return (
-        db.execute(
-            "DELETE FROM candidates WHERE a = ?1 AND b = ?2 AND verified_at IS NULL"
-            " AND ?3 = (SELECT text_hash FROM stories WHERE id = ?1)"
-            " AND ?4 = (SELECT text_hash FROM stories WHERE id = ?2)",
-            (a.id, b.id, a.text_hash, b.text_hash),
-        ).rowcount
-        > 0
-    )
+    taken = db.execute(
+        "DELETE FROM candidates WHERE a = ?1 AND b = ?2 AND verified_at IS NULL"
+        " AND ?3 = (SELECT text_hash FROM stories WHERE id = ?1)"
+        " AND ?4 = (SELECT text_hash FROM stories WHERE id = ?2) RETURNING by_passages",
+        (a.id, b.id, a.text_hash, b.text_hash),
+    ).fetchall()
+    return bool(taken[0][0]) if taken else None
 
 
-def put_near_miss(db: sqlite3.Connection, candidate: Candidate, signals: Signals, now: int) -> None:
+def put_near_miss(
+    db: sqlite3.Connection, candidate: Candidate, signals: Signals, now: int, *, by_passages: bool = False
+) -> None:
     """Record the signals of a pair that is no copy by the thresholds, but might be by others."""
-    values = {"a": candidate.a.id, "b": candidate.b.id, **columns_of(signals), "verified_at": now}
+    values = {
+        "a": candidate.a.id,
+        "b": candidate.b.id,
+        **columns_of(signals),
+        "verified_at": now,
+        "by_passages": by_passages,
+    }
     db.execute(
         f"INSERT INTO candidates ({', '.join(values)}) VALUES ({', '.join(f':{column}' for column in values)})", values
     )

@@ -11,6 +11,8 @@ from pathlib import Path
 
 PRIVATE_MODE = 0o640
 SHARED_MODE = 0o660
+PRIVATE_FOLDER_MODE = 0o750
+SHARED_FOLDER_MODE = 0o2770
 
 
 def make(path: Path) -> None:
@@ -29,6 +31,21 @@ def make(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: Path) -> None:
+    """Create a folder unless there is one; its mode corresponds to that of a file beside it.  Raises OSError."""
+    try:
+        path.mkdir(0o700)
+    except FileExistsError:
+        return
+    mode = path.parent.stat().st_mode
+    path.chmod(SHARED_FOLDER_MODE if mode & stat.S_ISGID else PRIVATE_FOLDER_MODE)
+
+
 def is_read_only(path: Path) -> bool:
     """Whether the file system of a file is mounted read-only."""
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def passages_folder(ledger: Path) -> Path:
+    """The folder of the passage index of a ledger."""
+    return ledger.with_name(f"{ledger.name}.passages")

@@ -9,19 +9,25 @@ from typing import Any
 
 from neardup.core.verify import suppression
 from neardup.core.verify.clusters import Edge
-from neardup.core.verify.tiers import tier_of
-from neardup.ledger import active_verdicts, candidates, languages, now_ms, transaction
+from neardup.core.verify.tiers import kinds_of_passages, tier_of
+from neardup.ledger import active_verdicts, candidates, languages, now_ms, similarities, transaction
 from neardup.ledger.selection import JOINING, Selection, conditions
 from neardup.ledger.signals import columns_of
+from neardup.ledger.spans import packed
 from neardup.records import Assessment, Candidate, Kind, Language
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
     " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
     " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
-    " context, context_note, context_by, context_at, signals, story_path, matched_path"
+    " context, context_note, context_by, context_at, signals, story_path, matched_path,"
+    " copied_words"
 )
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
+SIMILARITY_ORDER = (
+    "ORDER BY (SELECT max(similarity) FROM similarities WHERE similarities.story_id IN (a, b)) DESC,"
+    " severity, strength DESC, a, b"
+)
 JOINS_CLUSTERS = f"joins_clusters AND status IN {JOINING}"
 OPEN = Selection()
 
@@ -38,22 +44,30 @@ def record(
     now = now_ms()
     with transaction(db):
         for candidate, assessment in assessed:
-            if not candidates.take(db, candidate):
+            if (by_passages := candidates.take(db, candidate)) is None:
                 continue
             if assessment is not None and assessment.kind is not None:
                 new[candidate.language, assessment.kind] += _flag(
-                    db, candidate, assessment, assessment.kind, version, now
+                    db, candidate, assessment, assessment.kind, version, now, by_passages=by_passages
                 )
                 continue
             # a flagged pair is verified again only if its flag was estimated: this estimate was too high
             db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
             if assessment is not None:
-                candidates.put_near_miss(db, candidate, assessment.signals, now)
+                candidates.put_near_miss(db, candidate, assessment.signals, now, by_passages=by_passages)
+        similarities.refresh(db)
     return +new
 
 
 def _flag(  # noqa: PLR0917 - what `record` has at hand
-    db: sqlite3.Connection, candidate: Candidate, assessment: Assessment, kind: Kind, version: str, now: int
+    db: sqlite3.Connection,
+    candidate: Candidate,
+    assessment: Assessment,
+    kind: Kind,
+    version: str,
+    now: int,
+    *,
+    by_passages: bool,
 ) -> bool:
     """Write the flag of a pair, unless a verdict suppresses it; returns whether it is new."""
     pair = candidate.a.id, candidate.b.id
@@ -69,7 +83,7 @@ def _flag(  # noqa: PLR0917 - what `record` has at hand
     if ruling.is_new:
         db.execute("DELETE FROM suppressed_pairs WHERE a = ? AND b = ?", pair)
         db.execute("DELETE FROM flags WHERE a = ? AND b = ? AND kind <> ?", (*pair, kind))
-    _put(db, candidate, assessment, kind, version, now, ruling)
+    _put(db, candidate, assessment, kind, version, now, ruling, by_passages=by_passages)
     return ruling.is_new
 
 
@@ -81,6 +95,8 @@ def _put(  # noqa: PLR0917 - what `_flag` has at hand
     version: str,
     now: int,
     ruling: suppression.Ruling,
+    *,
+    by_passages: bool,
 ) -> None:
     """Insert or update the flag of a pair.
 
@@ -97,6 +113,10 @@ def _put(  # noqa: PLR0917 - what `_flag` has at hand
         "strength": tier.strength(assessment.signals),
         "joins_clusters": tier.joins_clusters(longer, shorter),
         **columns_of(assessment.signals),
+        "by_passages": by_passages or kind in kinds_of_passages(),
+        "own_text_expected": tier.own_text_expected,
+        "spans_a": packed(assessment.spans_a),
+        "spans_b": packed(assessment.spans_b),
         "fingerprint_version": version,
         "language": languages.numbers(db)[candidate.language],
         "status": ruling.status,
@@ -104,12 +124,13 @@ def _put(  # noqa: PLR0917 - what `_flag` has at hand
     if ruling.is_new:
         context = active_verdicts.on_either_story(db, (candidate.a.id, candidate.b.id))
         values |= {"context": context and context.verdict_id, "exported_at": None}
-    updated = [f"{column} = excluded.{column}" for column in (*values, "author_a", "author_b")]
+    updated = [f"{column} = excluded.{column}" for column in (*values, "author_a", "author_b", "same_author")]
     if ruling.is_new:
         updated.append("flagged_at = excluded.flagged_at")
     db.execute(
-        f"INSERT INTO flags ({', '.join(values)}, flagged_at, author_a, author_b)"
-        f" SELECT {', '.join(f':{column}' for column in values)}, :now, one.author_id, other.author_id"
+        f"INSERT INTO flags ({', '.join(values)}, flagged_at, author_a, author_b, same_author)"
+        f" SELECT {', '.join(f':{column}' for column in values)}, :now, one.author_id, other.author_id,"
+        " :own_text_expected AND (one.author_id = other.author_id) IS TRUE"
         " FROM stories one, stories other WHERE one.id = :a AND other.id = :b"
         f" ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}",
         values | {"now": now},
@@ -117,19 +138,26 @@ def _put(  # noqa: PLR0917 - what `_flag` has at hand
 
 
 def select(
-    db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0
+    db: sqlite3.Connection,
+    selection: Selection = OPEN,
+    *,
+    limit: int = -1,
+    offset: int = 0,
+    by_similarity: bool = False,
 ) -> Iterator[sqlite3.Row]:
     """The flags of a selection, one row a pair, the most severe first.  Columns: PAIR_COLUMNS.
 
+    With `by_similarity`, those with the most similar story come first.
     `context` is the latest verdict on another pair of either story, None for most; `context_note`, `context_by` and
     `context_at` (milliseconds) are its note, its moderator and its time.
     """
     holding, values = conditions(db, selection)
+    order = SIMILARITY_ORDER if by_similarity else QUEUE_ORDER
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN"
-        f" (SELECT flag_id FROM flags WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?) {QUEUE_ORDER}",
+        f" (SELECT flag_id FROM flags WHERE {holding} {order} LIMIT ? OFFSET ?) {order}",
         (*values, limit, offset),
     )
 
@@ -178,7 +206,7 @@ def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
 
 def of_cluster(db: sqlite3.Connection, story_id: int) -> list[sqlite3.Row]:
     """The flags between members of the cluster of a story, as `select` returns them."""
-    return list(select(db, Selection(statuses=JOINING, cluster=story_id)))
+    return list(select(db, _joining(story_id)))
 
 
 def edges(db: sqlite3.Connection) -> list[Edge]:
@@ -188,10 +216,14 @@ def edges(db: sqlite3.Connection) -> list[Edge]:
 
 def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
     """The edges within the cluster of a story."""
-    holding, values = conditions(db, Selection(statuses=JOINING, cluster=story_id))
+    holding, values = conditions(db, _joining(story_id))
     return db.execute(
         f"SELECT a, b, score FROM flags WHERE joins_clusters AND {holding} ORDER BY a, b", values
     ).fetchall()
+
+
+def _joining(story_id: int) -> Selection:
+    return Selection(statuses=JOINING, cluster=story_id, same_author=True)
 
 
 def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
@@ -203,13 +235,13 @@ def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
         )
 
 
-def counts(db: sqlite3.Connection) -> dict[str, dict[str, int]]:
-    """The number of open flags, by language and kind."""
+def counts(db: sqlite3.Connection, *, same_author: bool = False) -> dict[str, dict[str, int]]:
+    """The number of open flags, by language and kind; `same_author` as in a Selection."""
     out: dict[str, dict[str, int]] = {}
     query = (
         "SELECT name, kind, count(*) FROM flags JOIN languages ON number = language WHERE status = 'open'"
-        " GROUP BY 1, 2 ORDER BY 1, 2"
+        " AND same_author <= ? GROUP BY 1, 2 ORDER BY 1, 2"
     )
-    for language, kind, n in db.execute(query):
+    for language, kind, n in db.execute(query, (same_author,)):
         out.setdefault(language, {})[kind] = n
     return out

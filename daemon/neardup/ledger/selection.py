@@ -20,6 +20,8 @@ class Selection:
     similarity and the containments; a pair without these scores the share of equal bits.  `author` and `story`
     match either side; `cluster` is a member of the cluster to select.  `since` (inclusive) and `until`
     (exclusive) limit `flagged_at`, in milliseconds.  `only_new` matches flags that were never exported.
+    `similarity`, 0 to 1, is a minimum for the similarity of either story.  `same_author` admits the flags between
+    stories of one author that `detection.same_author = "hide"` leaves out.
     """
 
     languages: tuple[Language, ...] = ()
@@ -32,15 +34,21 @@ class Selection:
     since: int | None = None
     until: int | None = None
     only_new: bool = False
+    similarity: float | None = None
+    same_author: bool = False
 
 
-def conditions(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[object]]:
-    """A selection as an SQL condition on the table `flags`, with its values."""
+def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool = False) -> tuple[str, list[object]]:
+    """A selection as an SQL condition on the table `flags`, with its values.
+
+    `by_flag_id` says that the query has the ids of the flags already.
+    """
     number_of = languages.numbers(db)
     numbers = [number_of.get(language) for language in selection.languages]  # NULL, which no flag has, if unknown
     members = None if selection.cluster is None else json.dumps(sorted(members_of(db, selection.cluster)))
     # The unary + keeps SQLite from scanning the index by status where the stories lead to a few rows.
-    status = "status" if selection.cluster is None and selection.story is None else "+status"
+    leads = by_flag_id or selection.cluster is not None or selection.story is not None
+    status = "+status" if leads else "status"
     holding: list[tuple[str, list[object]]] = [("language IS NOT NULL", [])]
     holding += [
         (f"{column} IN ({', '.join('?' * len(values))})", list(values))
@@ -63,6 +71,11 @@ def conditions(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[
     if selection.author is not None:
         author = packed_id(selection.author)
         holding.append(("(author_a = ? OR author_b = ?)", [author, author]))
+    if selection.similarity is not None:
+        similar = "IN (SELECT story_id FROM similarities WHERE similarity >= ?)"
+        holding.append((f"(a {similar} OR b {similar})", [selection.similarity, selection.similarity]))
+    if not selection.same_author:
+        holding.append(("NOT same_author", []))
     if members is not None:
         among = "IN (SELECT value FROM json_each(?))"
         holding.append((f"a {among} AND b {among}", [members, members]))

@@ -7,7 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from neardup.ledger import candidates, changes, dead_letters, languages, transaction, verdicts
+from neardup.ledger import (
+    candidates,
+    changes,
+    common_passages,
+    dead_letters,
+    languages,
+    passage_hashes,
+    similarities,
+    transaction,
+    verdicts,
+)
+from neardup.ledger.common_passages import CommonPassage
 from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
 from neardup.ledger.runs import put, put_checkpoint
 from neardup.records import BandedFingerprint, Checkpoint, Fingerprinted, Outcome, Skip, Skipped, StoredVersion
@@ -16,19 +27,35 @@ from neardup.records import BandedFingerprint, Checkpoint, Fingerprinted, Outcom
 # the text.
 TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
 
+# The tables that `restart` empties: everything that follows from fingerprints but flags and verdicts.
+OF_FINGERPRINTS = (
+    "stories",
+    "changes",
+    "candidates",
+    "suppressed_pairs",
+    "passage_hashes",
+    "common_passages",
+    "similarities",
+    "due_similarities",
+)
+
 # Each step of a statement releases the interpreter lock, and beside a busy event loop waits to get it back.
 ROWS_A_STATEMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction writes: outcomes of distinct stories, their matches, and the run's counts and checkpoint."""
+    """What one transaction writes: outcomes of distinct stories, their matches, and the run's counts and checkpoint.
+
+    `common_passages` are those that the lookups found.
+    """
 
     outcomes: Sequence[Outcome]
     matches: Sequence[candidates.Matches]
     run_id: int
     counts: dict[str, object]
     checkpoint: Checkpoint | None
+    common_passages: Sequence[CommonPassage] = ()
 
 
 def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
@@ -63,6 +90,8 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
         _put(db, [outcome for outcome in batch.outcomes if isinstance(outcome, Fingerprinted)])
         dead_letters.settle(db, batch.outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
+        common_passages.put(db, batch.common_passages)
+        similarities.refresh(db)
         db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
         if batch.checkpoint is not None:
             put_checkpoint(db, batch.checkpoint)
@@ -74,6 +103,7 @@ def _put(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
     numbers = changes.take(db, len(made))
     numbered = dict(zip((outcome.story.id for outcome in made), numbers, strict=True))
     changes.log_leaving(db, [(numbered[version.story_id], version) for version in gone])
+    passage_hashes.put(db, [(n, one.fingerprint.passages) for n, one in zip(numbers, made, strict=True)])
     number_of = languages.numbers(db)
     spoken = [number_of[outcome.story.language] for outcome in made]
     _count(db, spoken, gone)
@@ -137,6 +167,7 @@ def forget(db: sqlite3.Connection, story_id: int) -> bool:
         flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
         dead = dead_letters.strike(db, [str(story_id)])
+        similarities.refresh(db)
     return removed + flags + dead > 0
 
 
@@ -174,6 +205,8 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
     for table in ("candidates", "suppressed_pairs"):
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
+    passage_hashes.remove(db, [version.number for version in gone])
+    common_passages.forget_examples(db, [version.story_id for version in gone])
     return gone
 
 
@@ -183,10 +216,10 @@ def restart(db: sqlite3.Connection, version: str, extraction: str) -> None:
     Flags stay on record, withdrawn until their pairs are verified again; verdicts stay as they are.
     """
     with transaction(db):
-        for table in ("stories", "changes", "candidates", "suppressed_pairs"):
+        db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
+        for table in OF_FINGERPRINTS:
             db.execute(f"DELETE FROM {table}")
         db.execute("UPDATE languages SET stories = 0")
-        db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
         db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
         put(db, "fingerprint_version", version)
         put(db, "refingerprinting", f"{version} {extraction}")

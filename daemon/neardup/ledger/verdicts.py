@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from neardup.core.verify.suppression import status_of
 from neardup.errors import Conflict
-from neardup.ledger import active_verdicts, candidates, now_ms, transaction
+from neardup.ledger import active_verdicts, candidates, now_ms, similarities, transaction
 from neardup.records import Verdict
 from neardup.timestamps import rfc3339
 
@@ -27,28 +27,58 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
     """
     with transaction(db):
         _refuse_if_changed(db, flag_ids, seen)
-        pairs = db.execute(
-            f"SELECT a, b, language, kind, severity FROM flags WHERE flag_id {AMONG}"
-            " ORDER BY severity, strength DESC, a, b",
-            (_json(flag_ids),),
-        ).fetchall()
-        if not pairs:
-            raise Conflict("none of these pairs is flagged any more")
-        replaced = [one.verdict_id for a, b, *_ in pairs if (one := active_verdicts.of_pair(db, (a, b)))]
-        decision, now = 0, now_ms()
-        for pair in pairs:
-            verdict_id = db.execute(
-                "INSERT INTO verdicts (a, b, language, kind, severity, verdict, note, moderator, decided_at, decision)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*pair, verdict, note, moderator, now, decision),
-            ).lastrowid
-            assert verdict_id is not None
-            decision = decision or verdict_id  # a decision has the number of its first verdict
-        db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (decision,))
-        db.execute(
-            f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (verdict, _json(flag_ids))
-        )
-        _update_dependents(db, replaced)
+        return _decide(db, flag_ids, verdict, note, moderator, None)
+
+
+def decide_story(  # noqa: PLR0917 - the fields of a form, in their order
+    db: sqlite3.Connection, story_id: int, verdict: Verdict, note: str, moderator: str, seen: str
+) -> int:
+    """Give all open flags of a story with its sources a verdict, as `decide` does; returns the decision's number.
+
+    `seen` is the `state` of `open_flags_of_story`, as the moderator was shown them.  Raises Conflict where it has
+    changed.
+    """
+    with transaction(db):
+        flag_ids = open_flags_of_story(db, story_id)
+        _refuse_if_changed(db, flag_ids, seen)
+        return _decide(db, flag_ids, verdict, note, moderator, story_id)
+
+
+def open_flags_of_story(db: sqlite3.Connection, story_id: int) -> list[int]:
+    """The ids of the open flags of a story with its sources: what a verdict on the story as a whole decides."""
+    rows = db.execute(
+        "SELECT flag_id FROM sources JOIN flags USING (flag_id) WHERE story_id = ? AND +status = 'open' ORDER BY 1",
+        (story_id,),
+    )
+    return [row[0] for row in rows]
+
+
+def _decide(  # noqa: PLR0917 - what `decide` has at hand
+    db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str, story: int | None
+) -> int:
+    pairs = db.execute(
+        f"SELECT a, b, language, kind, severity FROM flags WHERE flag_id {AMONG}"
+        " ORDER BY severity, strength DESC, a, b",
+        (_json(flag_ids),),
+    ).fetchall()
+    if not pairs:
+        raise Conflict("none of these pairs is flagged any more")
+    replaced = [one.verdict_id for a, b, *_ in pairs if (one := active_verdicts.of_pair(db, (a, b)))]
+    decision, now = 0, now_ms()
+    for pair in pairs:
+        verdict_id = db.execute(
+            "INSERT INTO verdicts (a, b, language, kind, severity, verdict, note, moderator, decided_at, decision,"
+            " story) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*pair, verdict, note, moderator, now, decision, story),
+        ).lastrowid
+        assert verdict_id is not None
+        decision = decision or verdict_id  # a decision has the number of its first verdict
+    db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (decision,))
+    db.execute(
+        f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (verdict, _json(flag_ids))
+    )
+    _update_dependents(db, replaced)
+    similarities.refresh(db)
     return decision
 
 
@@ -75,6 +105,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
             status = status_of(kind, active_verdicts.of_pair(db, (a, b)))
             db.execute("UPDATE flags SET status = ? WHERE flag_id = ? AND status <> 'withdrawn'", (status, flag_id))
         _update_dependents(db, undone)
+        similarities.refresh(db)
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> None:
@@ -108,11 +139,14 @@ def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
 
 
 def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
-    """The verdicts of a decision, the most severe pair first.  Columns: a, b, verdict, moderator, undone_at."""
+    """The verdicts of a decision, the most severe pair first.
+
+    Columns: a, b, verdict, moderator, undone_at, and `story`, which is None unless a story was decided as a whole.
+    """
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
-        "SELECT a, b, verdict, moderator, undone_at FROM verdicts WHERE decision = ? ORDER BY verdict_id",
+        "SELECT a, b, verdict, moderator, undone_at, story FROM verdicts WHERE decision = ? ORDER BY verdict_id",
         (decision,),
     ).fetchall()
 

@@ -1,0 +1,59 @@
+"""Spans of copied words, [start, end) in words, packed into a few bytes each.
+
+The bounds of the spans in their order are stored as differences, each from the bound before it, as variable-length
+integers of 7 bits a byte (LEB128).  The sign of a difference is its lowest bit, so that any order can be stored.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.records import NO_SPANS, Spans
+
+MORE = 0x80  # the bit of a byte after which its integer goes on
+
+
+def packed(spans: Spans) -> bytes | None:
+    """(n, 2) spans -> bytes; None for no spans."""
+    if not len(spans):
+        return None
+    steps = np.diff(spans.astype(np.int64).ravel(), prepend=0)
+    return b"".join(map(_varint, ((steps << 1) ^ (steps >> 63)).tolist()))
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number >= MORE:
+        encoded.append(number & 0x7F | MORE)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def unpacked(data: bytes | None) -> Spans:
+    """The inverse of `packed`."""
+    if data is None:
+        return NO_SPANS
+    octets = np.frombuffer(data, np.uint8)
+    last = np.flatnonzero(octets < MORE)
+    first = np.concatenate(([0], last[:-1] + 1))
+    shifts = 7 * (np.arange(len(octets)) - np.repeat(first, last - first + 1))
+    numbers = np.add.reduceat((octets & 0x7F).astype(np.int64) << shifts, first)
+    bounds: npt.NDArray[np.int64] = np.cumsum((numbers >> 1) ^ -(numbers & 1))
+    return bounds.astype(np.int32).reshape(-1, 2)
+
+
+def union(spans: Spans) -> Spans:
+    """(n, 2) spans in any order -> (m, 2) the same words in spans that neither overlap nor touch, ascending."""
+    if not len(spans):
+        return spans
+    ascending = spans[np.argsort(spans[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(ascending[:, 1])
+    opens = np.concatenate(([True], ascending[1:, 0] > reach[:-1]))
+    closes = np.concatenate((opens[1:], [True]))
+    return np.stack((ascending[opens, 0], reach[closes]), axis=1)
+
+
+def words_in(spans: Spans) -> int:
+    """The number of words in (n, 2) spans; a word in several of them counts once."""
+    bounds = union(spans)
+    return int((bounds[:, 1] - bounds[:, 0]).sum())

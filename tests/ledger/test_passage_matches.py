@@ -1,0 +1,150 @@
+"""Laws: matches by passages and matches of whole texts never displace each other, and nothing else differs."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.verify.tiers import EXACT, PARTIAL
+from neardup.ledger import candidates, flags, transaction, verdicts
+from neardup.ledger.candidates import Matches
+from neardup.ledger.selection import Selection
+from neardup.pipeline.verifier import BEFORE_ALL
+from neardup.records import Assessment, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
+
+from tests.support.builders import commit, fingerprint_of, fingerprinted, ledger_in_memory
+from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.languages import HINDI
+
+MOST = 2
+
+
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    with closing(ledger_in_memory()) as db:
+        commit(db, *(fingerprinted(n, n) for n in range(1, 9)))
+        yield db
+
+
+def nominate(db: sqlite3.Connection, story_id: int, whole: list[int], by_passages: list[int]) -> int:
+    with transaction(db):
+        return candidates.nominate(db, Matches(story_id, whole, MOST, by_passages))
+
+
+def pending(db: sqlite3.Connection) -> dict[tuple[int, int], bool]:
+    rows = db.execute("SELECT a, b, by_passages FROM candidates WHERE verified_at IS NULL")
+    return {(a, b): bool(by_passages) for a, b, by_passages in rows}
+
+
+def verify(db: sqlite3.Connection, kind: Kind | None) -> None:
+    pairs = candidates.pending(db, BEFORE_ALL, 99)
+    flags.record(db, [(pair, Assessment(kind, Signals(40, False, 0.4, 0.4, 0.4))) for pair in pairs], "v")
+
+
+some = st.lists(st.sampled_from(range(2, 9)), max_size=4, unique=True)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(1, 8), some, some), max_size=4), st.sampled_from([None, PARTIAL, EXACT]))
+def test_whole_texts_match_as_if_there_were_no_passages(
+    nominated: list[tuple[int, list[int], list[int]]], kind: Kind | None
+) -> None:
+    """Unless a pair is nominated by both, in which case its whole text counts."""
+    with closing(ledger_in_memory()) as both, closing(ledger_in_memory()) as alone:
+        for db in (both, alone):
+            commit(db, *(fingerprinted(n, n) for n in range(1, 9)))
+        whole = {tuple(sorted((story, match))) for story, ids, _ in nominated for match in ids}
+        for story, matches, by_passages in nominated:
+            ids = [match for match in matches if match != story]
+            apart = [n for n in by_passages if n != story and tuple(sorted((story, n))) not in whole]
+            assert nominate(both, story, ids, apart) >= nominate(alone, story, ids, [])
+        found = pending(both)
+        assert {pair for pair, by_passages in found.items() if not by_passages} == pending(alone).keys()
+        verify(both, kind)
+        verify(alone, kind)
+        of_whole = both.execute("SELECT a, b, kind FROM flags WHERE NOT by_passages ORDER BY a, b").fetchall()
+        assert of_whole == alone.execute("SELECT a, b, kind FROM flags ORDER BY a, b").fetchall()
+
+
+def test_each_way_has_room_for_its_own_matches(db: sqlite3.Connection) -> None:
+    assert nominate(db, 1, [2, 3, 4], [5, 6, 7]) == 2
+    assert pending(db) == {(1, 2): False, (1, 3): False, (1, 5): True, (1, 6): True}
+    verify(db, PARTIAL)
+    assert nominate(db, 8, [1], [1]) == 0, "the best is paired even where it is full"
+
+
+def test_pair_nominated_both_ways_is_one_of_whole_texts(db: sqlite3.Connection) -> None:
+    nominate(db, 1, [], [2])
+    assert pending(db) == {(1, 2): True}
+    nominate(db, 2, [1], [])
+    assert pending(db) == {(1, 2): False}
+    nominate(db, 1, [], [2])
+    assert pending(db) == {(1, 2): False}
+
+
+def test_near_miss_remembers_how_it_was_nominated(db: sqlite3.Connection) -> None:
+    nominate(db, 1, [3], [2])
+    verify(db, None)
+    rows = db.execute("SELECT b, by_passages FROM candidates WHERE verified_at IS NOT NULL ORDER BY b").fetchall()
+    assert rows == [(2, 1), (3, 0)]
+
+
+def decide_story(db: sqlite3.Connection, story_id: int, verdict: Verdict) -> int:
+    seen = verdicts.state(db, verdicts.open_flags_of_story(db, story_id))
+    return verdicts.decide_story(db, story_id, verdict, "", "Asha", seen)
+
+
+def test_verdict_on_a_story_decides_its_sources_and_no_copies_of_it(db: sqlite3.Connection) -> None:
+    for a, b in ((1, 5), (2, 5), (5, 6)):
+        flag_spans(db, a, b, PARTIAL, spans_of((0, 10)), spans_of((0, 10)))
+    decision = decide_story(db, 5, Verdict.PLAGIARISM)
+    statuses = dict(db.execute("SELECT (a, b) = (5, 6), status FROM flags"))
+    assert statuses == {0: "plagiarism", 1: "open"}
+    assert len(verdicts.of_decision(db, decision)) == 2
+    verdicts.undo(db, decision, "Binu", verdicts.state(db, verdicts.flags_of(db, decision)))
+    assert flags.count(db) == 3
+
+
+@pytest.mark.parametrize("verdict", [Verdict.NOT_SIMILAR, Verdict.TEMPLATE])
+def test_verdict_on_a_story_suppresses_no_pair_of_its_sources(db: sqlite3.Connection, verdict: Verdict) -> None:
+    for a, b in ((1, 5), (2, 5)):
+        flag_spans(db, a, b, PARTIAL, spans_of((0, 10)), spans_of((0, 10)))
+    decide_story(db, 5, verdict)
+    flag_spans(db, 1, 2, PARTIAL, spans_of((0, 10)), spans_of((0, 10)))
+    flag = flags.of_pair(db, 1, 2)
+    assert flag is not None and flag["status"] == "open"
+
+
+def test_flags_of_one_author_are_hidden_until_the_authors_differ(db: sqlite3.Connection) -> None:
+    listed = [Story(n, HINDI, author_id="7") for n in (11, 12, 13)]
+    commit(db, *(Fingerprinted(story, fingerprint_of(story.id.to_bytes(16)), None) for story in listed))
+    flag_spans(db, 11, 12, PARTIAL)
+    flag_spans(db, 11, 13, EXACT)
+    asked_for = Selection(same_author=True)
+
+    def hidden() -> int:
+        assert flags.count(db) == flags.tally(db).total() == len(list(flags.select(db)))
+        assert flags.counts(db, same_author=True)[HINDI] == {EXACT: 1, PARTIAL: 1}
+        assert sum(flags.counts(db)[HINDI].values()) == flags.count(db)
+        return flags.count(db, asked_for) - flags.count(db)
+
+    assert hidden() == 1
+    assert {row["kind"] for row in flags.select(db)} == {EXACT}, "an exact copy is never hidden"
+    commit(db, Skipped(replace(listed[1], author_id="8"), Skip.UNCHANGED))
+    assert hidden() == 0
+    commit(db, Skipped(replace(listed[1], author_id="7"), Skip.UNCHANGED))
+    assert hidden() == 1
+    for author in (None, None):
+        commit(db, *(Skipped(replace(story, author_id=author), Skip.UNCHANGED) for story in listed))
+    assert hidden() == 0, "authors who are not known are not one author"
+
+
+def test_default_queue_is_read_from_its_index(db: sqlite3.Connection) -> None:
+    plan = db.execute(
+        "EXPLAIN QUERY PLAN SELECT flag_id FROM flags WHERE language IS NOT NULL AND status IN ('open')"
+        " AND NOT same_author ORDER BY severity, strength DESC, a, b LIMIT 50"
+    ).fetchall()
+    assert "USING COVERING INDEX flags_queue" in plan[0][3] and len(plan) == 1, plan

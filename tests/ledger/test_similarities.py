@@ -1,0 +1,202 @@
+"""Law: after any operations, the similarities on record are those computed from scratch, and none is due."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from neardup.core.verify.tiers import kinds
+from neardup.ledger import flags, similarities, stories, verdicts
+from neardup.ledger.selection import Selection
+from neardup.ledger.spans import unpacked
+from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
+
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory
+from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.languages import HINDI
+
+WORDS = 40
+ids = st.integers(1, 5)
+pairs = st.sampled_from([(a, b) for a in range(1, 6) for b in range(a + 1, 6)])
+authors = st.sampled_from([None, "7", "8"])
+times = st.sampled_from([None, 1, 2, 3])
+runs = st.lists(st.tuples(st.integers(0, WORDS - 1), st.integers(1, 15)), min_size=1, max_size=3).map(
+    lambda found: spans_of(*((start, min(start + words, WORDS)) for start, words in found))
+)
+changes = st.fixed_dictionaries({"author_id": authors}) | st.fixed_dictionaries({"published_at": times})
+LATEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a story copies from a source, as the test computes it."""
+
+    source: int
+    kind: Kind
+    words: frozenset[int]
+
+
+def copied_from(db: sqlite3.Connection, story_id: int) -> list[Copied]:
+    """What a story copies, from the tables of stories and flags alone."""
+    facts = {n: (time, author) for n, time, author in db.execute("SELECT id, published_at, author_id FROM stories")}
+    found: list[Copied] = []
+    for a, b, kind, status, spans_a, spans_b in db.execute("SELECT a, b, kind, status, spans_a, spans_b FROM flags"):
+        if story_id not in (a, b) or not {a, b} <= facts.keys() or status not in {"open", "plagiarism", "quotation"}:
+            continue
+        other, spans = (b, spans_a) if story_id == a else (a, spans_b)
+        (own_time, own), (time, author) = facts[story_id], facts[other]
+        if (LATEST if time is None else time, other) > (LATEST if own_time is None else own_time, story_id):
+            continue
+        if own is not None and own == author:
+            continue
+        words = frozenset(word for start, end in unpacked(spans).tolist() for word in range(start, end))
+        found.append(Copied(other, kind, words))
+    return found
+
+
+def expected(db: sqlite3.Connection, story_id: int) -> tuple[object, ...] | None:
+    """The row of a story, computed from scratch; None for a story that copies nothing."""
+    found = [one for one in copied_from(db, story_id) if one.words]
+    if not found:
+        return None
+    copied = len(frozenset[int]().union(*(one.words for one in found)))
+    top = min(found, key=lambda one: (-len(one.words), one.source))
+    ordered = [kind for kind in kinds() if kind in {one.kind for one in found}]
+    return copied, copied / WORDS, len(found), top.source, len(top.words) / WORDS, ", ".join(ordered)
+
+
+class AnyOperations(RuleBasedStateMachine):
+    """Operations on a ledger of five stories, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.db = ledger_in_memory()
+        self.texts = 0
+        self.decisions: list[int] = []
+
+    def teardown(self) -> None:
+        self.db.close()
+
+    @initialize(facts=st.lists(st.tuples(authors, times), min_size=5, max_size=5))
+    def write_all(self, facts: list[tuple[str | None, int | None]]) -> None:
+        for story_id, (author, time) in enumerate(facts, 1):
+            self.write(story_id, author, time)
+
+    @rule(story_id=ids, author=authors, time=times)
+    def write(self, story_id: int, author: str | None, time: int | None) -> None:
+        """Add a story, or edit it."""
+        self.texts += 1
+        made = fingerprint_of(self.texts.to_bytes(16), words=WORDS)
+        commit(self.db, Fingerprinted(Story(story_id, HINDI, author_id=author, published_at=time), made, None))
+
+    @rule(story_id=ids, change=changes)
+    def touch(self, story_id: int, change: dict[str, Any]) -> None:
+        """Change what is known of a story with an unchanged text."""
+        if known := stories.describe(self.db, [story_id]):
+            facts = {column: known[story_id][column] for column in ("author_id", "published_at")}
+            commit(self.db, Skipped(Story(story_id, HINDI, **facts | change), Skip.UNCHANGED))
+
+    @rule(pair=pairs, kind=st.sampled_from(kinds()), spans_a=runs, spans_b=runs)
+    def flag(self, pair: tuple[int, int], kind: Kind, spans_a: Spans, spans_b: Spans) -> None:
+        for story_id in pair:
+            if not stories.known_many(self.db, [story_id]):
+                self.write(story_id, None, None)
+        flag_spans(self.db, *pair, kind, spans_a, spans_b)
+
+    @rule(pair=pairs)
+    def flag_without_texts(self, pair: tuple[int, int]) -> None:
+        if len(stories.known_many(self.db, pair)) == 2:
+            flag_spans(self.db, *pair)
+
+    @rule(story_id=ids)
+    def verify_again(self, story_id: int) -> None:
+        """The next nomination verifies the flags again."""
+        self.db.execute("UPDATE flags SET estimated = 1 WHERE a = ?1 OR b = ?1", (story_id,))
+
+    @rule(story_id=ids, verdict=st.sampled_from(Verdict), as_a_whole=st.booleans())
+    def decide(self, story_id: int, verdict: Verdict, as_a_whole: bool) -> None:
+        if as_a_whole:
+            chosen = verdicts.open_flags_of_story(self.db, story_id)
+        else:
+            query = "SELECT flag_id FROM flags WHERE (a = ?1 OR b = ?1) AND status <> 'withdrawn'"
+            chosen = [row[0] for row in self.db.execute(query, (story_id,))]
+        if not chosen:
+            return
+        by = (verdict, "", "Asha", verdicts.state(self.db, chosen))
+        decide_one = verdicts.decide_story(self.db, story_id, *by) if as_a_whole else None
+        self.decisions.append(decide_one or verdicts.decide(self.db, chosen, *by))
+
+    @rule(n=st.integers(0, 9))
+    def undo(self, n: int) -> None:
+        if self.decisions:
+            decision = self.decisions.pop(n % len(self.decisions))
+            if verdicts.of_decision(self.db, decision):
+                seen = verdicts.state(self.db, verdicts.flags_of(self.db, decision))
+                verdicts.undo(self.db, decision, "Asha", seen)
+
+    @rule(story_id=ids, forgotten=st.booleans())
+    def remove(self, story_id: int, forgotten: bool) -> None:
+        if forgotten:
+            stories.forget(self.db, story_id)
+        else:
+            commit(self.db, Skipped(Story(story_id, HINDI), Skip.EMPTY))
+
+    @rule()
+    def restart(self) -> None:
+        stories.restart(self.db, "v2", "")
+
+    @invariant()
+    def similarities_are_those_computed_from_scratch(self) -> None:
+        present = [row[0] for row in self.db.execute("SELECT id FROM stories")]
+        want = {story: row for story in present if (row := expected(self.db, story))}
+        rows = self.db.execute(
+            "SELECT story_id, copied_words, similarity, sources, top_source, top_share, kinds FROM similarities"
+        )
+        assert {story: tuple(row) for story, *row in rows} == want
+        assert self.db.execute("SELECT count(*) FROM due_similarities").fetchone() == (0,)
+
+    @invariant()
+    def similarity_of_a_story_lists_its_sources_by_share(self) -> None:
+        for story in range(1, 6):
+            found = similarities.of_story(self.db, story)
+            if found is None:
+                continue
+            want = copied_from(self.db, story)
+            assert {(one.story_id, one.kind, one.copied_words) for one in found.sources} == {
+                (one.source, one.kind, len(one.words)) for one in want
+            }
+            assert [one.share for one in found.sources] == sorted((one.share for one in found.sources), reverse=True)
+            assert found.copied_words == len(frozenset[int]().union(*(one.words for one in want)))
+            assert int(np.diff(found.spans).sum()) == found.copied_words
+
+    @invariant()
+    def stories_are_selected_by_similarity(self) -> None:
+        rows = [dict(row) for row in similarities.selected(self.db)]
+        order = [(-row["similarity"], row["story_id"]) for row in rows]
+        assert order == sorted(order)
+        with_open = {
+            story
+            for (story,) in self.db.execute(
+                "SELECT story_id FROM sources JOIN flags USING (flag_id) WHERE status = 'open'"
+            )
+        }
+        similar: dict[int, Any] = dict(self.db.execute("SELECT story_id, similarity FROM similarities"))
+        assert {row["story_id"] for row in rows} == with_open & similar.keys()
+        half = Selection(similarity=0.5)
+        assert [row["story_id"] for row in similarities.selected(self.db, half)] == [
+            row["story_id"] for row in rows if row["similarity"] >= 0.5
+        ]
+        assert similarities.tally(self.db, half).total() == sum(row["similarity"] >= 0.5 for row in rows)
+        high = {story for story, similarity in similar.items() if similarity >= 0.5}
+        pairs = flags.select(self.db, Selection(similarity=0.5, same_author=True))
+        every = flags.select(self.db, Selection(same_author=True))
+        assert [row["flag_id"] for row in pairs] == [
+            row["flag_id"] for row in every if {row["story_id"], row["matched_id"]} & high
+        ]
+
+
+TestAnyOperations = AnyOperations.TestCase
+TestAnyOperations.settings = settings(deadline=None, max_examples=100, stateful_step_count=25)
