@@ -39,7 +39,8 @@ from neardup.source.manifest import Manifest
 from neardup.telemetry.metrics import create_series
 
 if TYPE_CHECKING:
-    from neardup.pipeline.run import CheckpointWriter
+    from neardup.index.passages.index import PassageIndex
+    from neardup.pipeline.run_parts import CheckpointWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class App:
     ledger: Ledger
     reader: Ledger
     index: Index
+    passages: "PassageIndex"
     index_wait: IndexWait
     version: str
 
@@ -63,8 +65,11 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         create_series(config.registry)
         index = await open_index(config)
         try:
-            version = fingerprint_version.version(config.registry)
-            yield App(config, ledger, reader, index, IndexWait(ledger), version)
+            from neardup.pipeline.passage_sync import open_passages  # noqa: PLC0415 - loads numba
+
+            with closing(await open_passages(ledger)) as passages:
+                version = fingerprint_version.version(config.registry)
+                yield App(config, ledger, reader, index, passages, IndexWait(ledger), version)
         finally:
             await index.close()
 
@@ -121,7 +126,8 @@ async def open_checker(config: Config) -> AsyncIterator[Checker]:
     async with open_app(config) as app:
         pool = open_readers(config)
         try:
-            yield Checker(app.index, app.reader, Texts(pool.shingled), config.detection, app.version)
+            texts = Texts(pool.shingled)
+            yield Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
         finally:
             await pool.aclose()
 
@@ -150,7 +156,8 @@ async def run_once(
     `since`, `refingerprint` and `fresh` are as in `pipeline.run.Options`.  Raises as `Run` and `carry_out` do.
     """
     await asyncio.to_thread(import_module, "neardup.pipeline.run")  # loads numba: the event loop must not wait for it
-    from neardup.pipeline.run import Parts, Run  # noqa: PLC0415 - likewise
+    from neardup.pipeline.run import Run  # noqa: PLC0415 - likewise
+    from neardup.pipeline.run_parts import Parts  # noqa: PLC0415 - likewise
 
     config = app.config
 
@@ -162,7 +169,7 @@ async def run_once(
         )
 
     async def refresh(_: Summary) -> None:
-        await refresh_gauges(app.ledger, app.index)
+        await refresh_gauges(app.ledger, app.index, app.passages)
 
     async def notify(summary: Summary) -> None:
         await notify_webhook(config.export, summary.command, summary.status, summary.as_dict())
@@ -179,6 +186,7 @@ async def run_once(
         ledger=app.ledger,
         reader=app.reader,
         index=app.index,
+        passages=app.passages,
         index_wait=app.index_wait,
         version=app.version,
         section=config.run,
@@ -205,7 +213,15 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
     from neardup.pipeline.sweep import Sweep  # noqa: PLC0415 - likewise
 
     version = fingerprint_version.version(config.registry)
-    job = Sweep(ledger, config.detection, version, open_readers=lambda: open_readers(config), stop=stop, watch=watch)
+    job = Sweep(
+        ledger,
+        config.detection,
+        version,
+        section=config.run,
+        open_readers=lambda: open_readers(config),
+        stop=stop,
+        watch=watch,
+    )
     return await carry_out(
         job,
         ledger,

@@ -28,6 +28,7 @@ from tests.support.await_points import AwaitPoints
 from tests.support.builders import fingerprint_of
 from tests.support.faults.consistency import index_faults
 from tests.support.languages import CODES, HINDI
+from tests.support.passages import passages_of
 
 INDEXES = ("sqlite", "documented", "compact")
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
@@ -56,6 +57,7 @@ async def write(ledger: Ledger, index: Index) -> None:
         index,
         Detection(),
         "v",
+        passages=await passages_of(ledger),
         index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),

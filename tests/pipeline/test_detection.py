@@ -34,6 +34,7 @@ from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of
 from tests.support.languages import HINDI, ODIA
+from tests.support.passages import passages_of
 
 Pairs = set[tuple[int, int, str, int]]
 Text = tuple[int, list[int], list[int] | None]
@@ -103,6 +104,7 @@ async def flagged(
         index,
         detection,
         "v",
+        passages=await passages_of(ledger),
         index_wait=IndexWait(ledger),
         run_id=run_id,
         live_facts=dict,

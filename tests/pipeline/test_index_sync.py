@@ -15,6 +15,7 @@ from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, runs, stories
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, rebuild, refuse_mismatch
+from neardup.pipeline.passage_sync import open_passages
 from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
 
@@ -168,17 +169,18 @@ def test_catch_up_leaves_the_index_of_another_ledger_unchanged(tmp_path: Path) -
 def test_an_interrupted_refingerprinting_is_resumed(tmp_path: Path) -> None:
     async def play() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+        passages = await open_passages(ledger)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1))
         await catch_up(index, ledger, "v")
         await ledger.do(stories.restart, "v", "whole pages")  # as if killed before the index was cleared
-        await forget_fingerprints(index, ledger, "v", "whole pages")
+        await forget_fingerprints(index, passages, ledger, "v", "whole pages")
         await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
         await commit(ledger, (1, 1))
-        await forget_fingerprints(index, ledger, "v", "whole pages")
+        await forget_fingerprints(index, passages, ledger, "v", "whole pages")
         assert 1 in await ledger.do(stories.known_many, [1]), "the fingerprint made before the interruption was deleted"
-        await forget_fingerprints(index, ledger, "v", "their <article>")
+        await forget_fingerprints(index, passages, ledger, "v", "their <article>")
         assert await ledger.do(stories.known_many, [1]) == {}, "fingerprints of other extraction settings were kept"
         await index.close()
         ledger.close()

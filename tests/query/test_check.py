@@ -15,12 +15,14 @@ from neardup.core.page import PageText, shingle_story, split_story
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.tiers import EXACT, SIMILAR
 from neardup.errors import Transient
+from neardup.index.passages.index import PassageIndex
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, stories
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
+from neardup.pipeline.passage_sync import open_passages
 from neardup.query.check import CHECKED_ID, Checker
 from neardup.records import Dead, Fingerprinted, Language, Story
 
@@ -44,13 +46,13 @@ def story(words: list[str]) -> PageText:
 class Platform:
     """A ledger, its index, and the texts of its stories; it counts the reads of each."""
 
-    def __init__(self, folder: Path) -> None:
-        self.ledger = Ledger(folder / "neardup.db")
-        self.index = SqliteIndex(folder / "neardup.db", Detection().bandings(LANGUAGES))
+    def __init__(self, ledger: Ledger, passages: PassageIndex) -> None:
+        self.ledger = ledger
+        self.index = SqliteIndex(ledger.path, Detection().bandings(LANGUAGES))
         self.texts: dict[int, str] = {}
         self.reads: Counter[int] = Counter()
         self.is_available = True
-        self.checker = Checker(self.index, self.ledger, Texts(self._shingled), Detection(), VERSION)
+        self.checker = Checker(self.index, passages, self.ledger, Texts(self._shingled), Detection(), VERSION)
 
     async def _shingled(self, story: Story) -> ShingledResult:
         self.reads[story.id] += 1
@@ -71,8 +73,8 @@ class Platform:
 
 @pytest.fixture
 async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
-    platform = Platform(tmp_path)
-    with closing(platform.ledger):
+    with closing(Ledger(tmp_path / "neardup.db")) as ledger, closing(await open_passages(ledger)) as passages:
+        platform = Platform(ledger, passages)
         yield platform
         await platform.index.close()
 
@@ -121,7 +123,7 @@ async def test_without_the_store_scores_are_estimated(platform: Platform) -> Non
     await platform.index_all()
     platform.is_available = False
     [match] = await platform.checker.check(story(original[:170]), ODIA)
-    assert match.estimated and match.longest_run_words is None
+    assert match.estimated and match.longest_run_words is match.copied_words is None
 
 
 async def test_an_index_that_was_never_filled_is_refused(platform: Platform) -> None:

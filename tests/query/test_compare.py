@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
+from neardup.core.fingerprint.passage_hashes import passage_hashes
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
-from neardup.core.verify.tiers import PARTIAL, SIMILAR
+from neardup.core.verify.scores import shingled
+from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
 from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
 from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, Side, evidence
@@ -115,7 +117,34 @@ def test_the_kind_follows_the_given_thresholds() -> None:
     a, b = sample(4103000), sample(4103005)
     assert evidence(a, b, THRESHOLDS).kind == SIMILAR
     assert evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
-    assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind is None
+    assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind == PASSAGE
+    assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9, passage_words=900)).kind is None
+
+
+def long_story(seed: str, copied: list[str]) -> str:
+    """500 words, of which runs of four stand in every such story, and the copied words after the first 190."""
+    words = [f"{seed}{n}" if n % 20 < 16 else f"phrase{n}" for n in range(500)]
+    return " ".join(words[:190] + copied + words[190:])
+
+
+@every_language
+def test_a_passage_is_shown_without_runs_by_chance(language: Language) -> None:
+    words = [f"{word}{n}" for n in range(20) for word in TEXTS[language].split()][:110]
+    edited = [*words[:40], "another", *words[41:]]
+    a, b = story_of(long_story("a", words)), story_of(long_story("b", edited))
+    facts = evidence(a, b, THRESHOLDS)
+    assert_evidence(facts, (a, b))
+    assert facts.kind == PASSAGE and facts.longest_run_words is not None
+    found = len(tokens(" ".join(words))) - len(tokens(words[40]))
+    assert facts.copied_words == sum(passage.words for passage in facts.passages) == found
+    assert len(facts.passages) == 2
+    text = " ".join(shown(facts).split())
+    assert f"{found} words copied, the longest run {facts.longest_run_words}" in text
+    common = passage_hashes(shingled(tokens(" ".join(words))).words)
+    facts = evidence(a, b, THRESHOLDS, common)
+    assert facts.kind is None and facts.common_words is not None
+    assert 0.8 * found <= facts.common_words <= found
+    assert f"and {facts.common_words} in common passages" in " ".join(shown(facts).split())
 
 
 def shown(facts: Evidence, width: int = 120, *, terminal: bool = False) -> str:

@@ -25,6 +25,7 @@ def test_exchanging_the_texts_exchanges_the_containments() -> None:
     part, whole = " ".join(words[:30]), " ".join(words)
     one, other = neardup.compare(part, whole, "en"), neardup.compare(whole, part, "ENGLISH")
     assert (one.kind, one.containment_a, one.longest_run_words) == (PARTIAL, 1.0, 30)
+    assert one.copied_words == 30
     assert (one.containment_a, one.containment_b) == (other.containment_b, other.containment_a)
     assert (one.kind, one.jaccard, one.hamming) == (other.kind, other.jaccard, other.hamming)
     assert str(one).startswith("partial: Jaccard 0.49, containment 1.00 of a in b")

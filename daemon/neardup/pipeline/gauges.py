@@ -6,9 +6,10 @@ import sqlite3
 from contextlib import suppress
 
 from neardup.errors import NeardupError
+from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics, bucket_sizes
-from neardup.ledger import Ledger, active_verdicts, candidates, changes, runs, verdicts
+from neardup.ledger import Ledger, active_verdicts, candidates, changes, missing_passages, runs, verdicts
 from neardup.records import Language, Verdict
 from neardup.telemetry.metrics import (
     CANDIDATES_PENDING,
@@ -21,6 +22,9 @@ from neardup.telemetry.metrics import (
     KEPT_PAIRS,
     LARGEST_BUCKET,
     LAST_SUCCESS,
+    PASSAGE_BYTES,
+    PASSAGE_MISSING,
+    PASSAGE_SEGMENTS,
     PRECISION,
     VERDICTS,
 )
@@ -31,7 +35,7 @@ SAMPLE = 500
 EVERY_SECONDS = 60.0
 
 
-async def refresh_gauges(ledger: Ledger, index: Index) -> None:
+async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
     """Set all gauges.  Raises Transient if the index does not answer."""
     disk = shutil.disk_usage(ledger.path.parent)
     DISK_FREE.set(disk.free)
@@ -43,6 +47,7 @@ async def refresh_gauges(ledger: Ledger, index: Index) -> None:
         LARGEST_BUCKET.labels(language).set(n)
     applied = (await index.position()).applied or 0
     INDEX_LAG.set(await ledger.do(changes.last_seq) - applied)
+    await _refresh_passage_gauges(ledger, passages)
     CANDIDATES_PENDING.set(await ledger.do(candidates.pending_count))
     dead_letters = await ledger.do(runs.dead_letters)
     DEAD_LETTERS.clear()
@@ -51,6 +56,13 @@ async def refresh_gauges(ledger: Ledger, index: Index) -> None:
     await ledger.do(_set_verdict_gauges)
     for command, at in (await ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
+
+
+async def _refresh_passage_gauges(ledger: Ledger, passages: PassageIndex) -> None:
+    segments, size, held = await asyncio.to_thread(lambda: (len(passages.files()), passages.size(), passages.held))
+    PASSAGE_SEGMENTS.set(segments)
+    PASSAGE_BYTES.set(size)
+    PASSAGE_MISSING.set(await ledger.do(missing_passages.count, held))
 
 
 def _set_verdict_gauges(db: sqlite3.Connection) -> None:
@@ -66,11 +78,11 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
         IN_CONTEXT.labels(*labels).set(n)
 
 
-async def keep_gauges(ledger: Ledger, index: Index) -> None:
+async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
     """Set all gauges every EVERY_SECONDS until cancelled; while the index does not answer they keep their values."""
     while True:
         with suppress(NeardupError):
-            await refresh_gauges(ledger, index)
+            await refresh_gauges(ledger, index, passages)
         await asyncio.sleep(EVERY_SECONDS)
 
 

@@ -6,22 +6,25 @@ snapshot.  An index is cleared and rebuilt from the stories if it has no positio
 at its position, or if the ledger no longer keeps the changes that follow it.
 """
 
-import shutil
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import aclosing
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import structlog
 
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.core.fingerprint.version import difference
+from neardup.core.fingerprint.version import algorithm, difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.protocol import Index, IndexPosition
 from neardup.ledger import Ledger, changes, fingerprint_arrays, lookup_proof, runs, stories
+from neardup.pipeline.scratch import scratch_errors, scratch_folder
 from neardup.records import Change, Language
 from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS
+
+if TYPE_CHECKING:
+    from neardup.index.passages.index import PassageIndex
 
 REPLAY_CHANGES = 1000
 REBUILD_STORIES = 50_000
@@ -77,8 +80,10 @@ def _refuse_foreign_index(position: IndexPosition, ledger: str) -> None:
         raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
 
 
-async def forget_fingerprints(index: Index, ledger: Ledger, version: str, extraction: str) -> None:
-    """Delete all fingerprints from the ledger and then from the index, so that a backfill makes them again.
+async def forget_fingerprints(
+    index: Index, passages: "PassageIndex", ledger: Ledger, version: str, extraction: str
+) -> None:
+    """Delete all fingerprints from ledger and indexes, so that a backfill makes them again.
 
     Until a backfill has succeeded, another call deletes nothing, unless `extraction`, the settings by which text is
     extracted from pages, has changed.  Raises Fatal if the index belongs to another ledger.
@@ -86,6 +91,7 @@ async def forget_fingerprints(index: Index, ledger: Ledger, version: str, extrac
     position = await index.position()
     _refuse_foreign_index(position, await ledger_id(ledger))
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
+        await asyncio.to_thread(passages.clear, algorithm())
         await ledger.do(stories.restart, version, extraction)
         await index.clear(await ledger_id(ledger), version)
     elif position.version != version:
@@ -157,17 +163,11 @@ async def rebuild(
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
     await index.clear(await ledger_id(ledger), version, sizes)
     done = 0
-    prefix = f"{ledger.path.name}-rebuild-"
-    for leftover in ledger.path.parent.glob(f"{prefix}*"):  # of a rebuild that was killed
-        shutil.rmtree(leftover, ignore_errors=True)
-    try:
-        with TemporaryDirectory(prefix=prefix, dir=ledger.path.parent) as scratch:
-            async with aclosing(index.build(_pages(ledger), Path(scratch))) as built:
-                async for more in built:
-                    done += more
-                    progress(done)
-    except OSError as error:
-        raise Fatal(f"cannot write scratch files in {ledger.path.parent}: {error.strerror}") from error
+    with scratch_folder(ledger.path, "rebuild") as scratch, scratch_errors(scratch.parent):
+        async with aclosing(index.build(_pages(ledger), scratch)) as built:
+            async for more in built:
+                done += more
+                progress(done)
     await index.apply([], last)
     INDEX_LAG.set(0)
     return done

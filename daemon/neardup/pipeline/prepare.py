@@ -8,6 +8,7 @@ import structlog
 
 from neardup.core.jit import compilations_reported
 from neardup.errors import Stopped
+from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, runs
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, refuse_mismatch
@@ -33,7 +34,13 @@ async def load_compiled(load: Callable[[], None], progress: Progress, watch: Wat
 
 
 async def prepare_index(
-    index: Index, ledger: Ledger, version: str, *, fresh: bool, refingerprint_for: str | None
+    index: Index,
+    passages: PassageIndex,
+    ledger: Ledger,
+    version: str,
+    *,
+    fresh: bool,
+    refingerprint_for: str | None,
 ) -> None:
     """Bring the index to the ledger's last change.
 
@@ -42,7 +49,7 @@ async def prepare_index(
     Raises Fatal for an index with fingerprints of another version, or of another ledger.
     """
     if refingerprint_for is not None:
-        await forget_fingerprints(index, ledger, version, refingerprint_for)
+        await forget_fingerprints(index, passages, ledger, version, refingerprint_for)
     await refuse_mismatch(index, ledger, version)
     if fresh:
         await ledger.do(runs.owe_sweep, owed=True)

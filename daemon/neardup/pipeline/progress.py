@@ -6,15 +6,23 @@ from typing import Literal
 
 from neardup.pipeline.summary import Counts
 
-Phase = Literal["compiling, once", "reading", "building the index", "comparing", "verifying"]
+Phase = Literal[
+    "compiling, once",
+    "reading passages again",
+    "reading",
+    "building the index",
+    "comparing",
+    "comparing passages",
+    "verifying",
+]
 
 
 @dataclass(slots=True)
 class Progress:
     """The counts of a run so far, its phase, and its position in it.
 
-    A position and a size are in bytes of the listing while `reading`, in stories while `building the index` or
-    `comparing`, and in pairs while `verifying`.  A size of 0 is unknown.
+    A position and a size are in bytes of the listing while `reading`, in stories while `reading passages again`,
+    `building the index`, `comparing` or `comparing passages`, and in pairs while `verifying`.  A size of 0 is unknown.
     """
 
     counts: Counts = field(default_factory=Counts)

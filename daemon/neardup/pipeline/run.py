@@ -2,28 +2,27 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
 
-from neardup.config import Detection
-from neardup.config import Run as RunSection
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.warm_up import load_for_run
 from neardup.errors import Misuse
-from neardup.index.protocol import Index
-from neardup.ledger import Ledger, candidates, changes, lookup_proof, now_ms, runs, stories
+from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs, stories
 from neardup.pages.circuit_breaker import CircuitBreaker
-from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.batch_loader import BatchLoader
 from neardup.pipeline.gauges import keep_gauges
 from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
-from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.passage_damage import PassageRepair
+from neardup.pipeline.passage_reading import PassageReading
+from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.prepare import load_compiled, prepare_index, unless_stopped
 from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.run_options import FreshProposal, Options
+from neardup.pipeline.run_parts import Parts
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.throughput import flow_gauges, limited_by
@@ -35,27 +34,6 @@ from neardup.records import Checkpoint, ListedRow, Outcome, StoredVersion, Story
 from neardup.source import Source
 from neardup.telemetry.metrics import latencies, stage_seconds
 from neardup.timestamps import rfc3339
-
-CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts that a run works with.
-
-    `reader` is a second, read-only connection to the ledger; `section` is [run] of the configuration.  `open_source`
-    opens the listing, and gives it the function with which a resumable listing records its first checkpoint.
-    """
-
-    ledger: Ledger
-    reader: Ledger
-    index: Index
-    index_wait: IndexWait
-    version: str
-    section: RunSection
-    detection: Detection
-    open_source: Callable[[CheckpointWriter], Awaitable[Source]]
-    open_readers: OpenReaderPool
 
 
 class Run:
@@ -69,6 +47,7 @@ class Run:
         self._index_check = IndexCheck(parts.index, parts.ledger, parts.detection, parts.version)
         self.summary = RunSummary(options.command, index_faults=self._index_check.faults)
         self._parts = parts
+        self._passages = PassageSync(parts.passages, parts.ledger)
         self._options = options
         self._stop = stop
         self._watch = watch
@@ -91,12 +70,14 @@ class Run:
         await unless_stopped(load_compiled(load_for_run, self._progress, self._watch), self._stop)
         preparing = prepare_index(
             parts.index,
+            parts.passages,
             parts.ledger,
             parts.version,
             fresh=options.fresh,
             refingerprint_for=options.refingerprint_for,
         )
         await unless_stopped(preparing, self._stop)
+        await unless_stopped(self._passages.start(), self._stop)
         if not options.fresh:
             await unless_stopped(self._index_check.run(), self._stop)
         watermark = await parts.ledger.do(runs.listed_until, now_ms())
@@ -125,12 +106,24 @@ class Run:
         source, readers = await parts.open_source(self._write_checkpoint), parts.open_readers()
         verifier = Verifier(parts.ledger, parts.detection, algorithm(), Texts(readers.shingled), self._flagged)
         try:
-            ended = await self._process(run_id, source, readers, verifier)
+            ended = await self._read_missing_passages(readers)
+            ended = ended and await self._process(run_id, source, readers, verifier)
         finally:
             await readers.aclose()
             self.summary.stages = latencies(before)
         if ended:
             refuse_unreadable(self.summary, whole_listing=self._lists_everything)
+        return ended
+
+    async def _read_missing_passages(self, readers: ReaderPool) -> bool:
+        """Read again what the passage index lacks, now and when it is found damaged; False if `stop` was set before."""
+        reading = PassageReading.of_pool(self._passages, self._parts.ledger, readers, self._parts.section)
+        self._passages.repair = PassageRepair(self._passages, reading)
+        if not (missing := await reading.missing()):
+            return True
+        self._enter("reading passages again", missing)
+        ended = await reading.run(self._stop, self._advance)
+        self._enter("reading")
         return ended
 
     async def _process(self, run_id: int, source: Source, readers: ReaderPool, verifier: Verifier) -> bool:
@@ -140,6 +133,7 @@ class Run:
             None if self._options.fresh else parts.index,
             parts.detection,
             parts.version,
+            passages=self._passages,
             index_wait=parts.index_wait,
             run_id=run_id,
             counts=self.summary.counts,
@@ -177,7 +171,7 @@ class Run:
         with flow_gauges(pipeline, readers.concurrency):
             async with quarantine, writer, asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
-                gauges = group.create_task(keep_gauges(parts.ledger, parts.index), name="gauges")
+                gauges = group.create_task(keep_gauges(parts.ledger, parts.index, parts.passages), name="gauges")
                 ended = await pipeline.run(self._track_newest(source))
                 if self._options.fresh and ended:
                     await readers.aclose()  # to free their memory for the build
@@ -186,6 +180,8 @@ class Run:
                 if ended:
                     await writer.finish_insert()
                     await parts.index_wait.until_answered("check", self._index_check.run)
+                await writer.recheck_passages()
+                await self._passages.settle(self._stop)
                 self._enter("verifying", await parts.ledger.do(candidates.pending_count))
                 verifier.finish()
                 gauges.cancel()

@@ -118,14 +118,17 @@ class RunSummary(Summary):
 class SweepSummary(Summary):
     """The summary of a sweep over the stories of the ledger.
 
-    `candidates` counts the nominated pairs and `left_out` those that max_matches excluded.  `capped_runs` counts the
-    buckets over max_bucket, in which not all pairs were compared.
+    `candidates` counts the nominated pairs and `left_out` those that max_matches excluded; a pair that its whole texts
+    and its passages nominate counts twice.  `capped_runs` counts the buckets over max_bucket, in which not all pairs
+    were compared, and `common_passages` the passages, by language, that nominated nobody because more than
+    common_passage stories have them.
     """
 
     stories: int = 0
     candidates: int = 0
     left_out: int = 0
     capped_runs: int = 0
+    common_passages: int = 0
     flagged: Counter[str] = field(default_factory=Counter)
 
     def as_dict(self) -> dict[str, object]:
@@ -137,6 +140,7 @@ class SweepSummary(Summary):
             "candidates": self.candidates,
             "left_out": self.left_out,
             "capped_runs": self.capped_runs,
+            "common_passages": self.common_passages,
             "flagged": dict(sorted(self.flagged.items())),
             "seconds": round(self.seconds, 3),
         }

@@ -1,22 +1,23 @@
 """`neardup sweep`: flags the pairs among all stories of the ledger, without an index.
 
 All fingerprints are read into memory, 89 bytes per story.  Then, language by language, the sweep nominates the pairs
-that lookups would have nominated, records them and verifies them.  A sweep that was interrupted resumes with the
-languages that are left, unless stories or thresholds have changed since.
+that lookups would have nominated, records them and verifies them.  Last come the pairs that share passages (see
+neardup.pipeline.passage_sweep).  A sweep that was interrupted resumes with the languages and the passages that are
+left, unless stories or thresholds have changed since.
 """
 
 import asyncio
-import json
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from itertools import groupby
 from operator import itemgetter
-
-import structlog
+from pathlib import Path
 
 from neardup.config import Detection
+from neardup.config import Run as RunSection
 from neardup.core.candidates.all_pairs import PairChunk
 from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.version import algorithm
@@ -26,7 +27,6 @@ from neardup.ledger import (
     Ledger,
     active_verdicts,
     candidates,
-    changes,
     fingerprint_arrays,
     runs,
     transaction,
@@ -34,18 +34,23 @@ from neardup.ledger import (
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
+from neardup.pipeline.passage_damage import mend
+from neardup.pipeline.passage_reading import PassageReading
+from neardup.pipeline.passage_sweep import PassageSweep
+from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.prepare import load_compiled, unless_stopped
 from neardup.pipeline.progress import Progress, Watch
+from neardup.pipeline.scratch import scratch_folder
 from neardup.pipeline.summary import SweepSummary
+from neardup.pipeline.sweep_caps import log_caps
+from neardup.pipeline.sweep_checkpoint import SweepCheckpoint
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
-from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
 
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
 PAIRS_PER_COMMIT = 5_000
+PENDING_PAIRS = 50_000  # by passages, before they are verified
 STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
-
-log = structlog.get_logger()
 
 
 class Sweep:
@@ -59,6 +64,7 @@ class Sweep:
         detection: Detection,
         version: str,
         *,
+        section: RunSection,
         open_readers: OpenReaderPool,
         stop: asyncio.Event,
         watch: Watch,
@@ -67,6 +73,7 @@ class Sweep:
         self._ledger = ledger
         self._detection = detection
         self._version = version
+        self._section = section
         self._open_readers = open_readers
         self._stop = stop
         self._watch = watch
@@ -84,37 +91,64 @@ class Sweep:
         return {"stories": sum((await self._ledger.do(runs.stories_by_language)).values())}
 
     async def work(self, _: int) -> bool:
-        """Nominate and verify every pair of stories in the ledger; returns whether no language is left."""
-        async with aclosing(self._open_readers()) as readers:
-            texts = Texts(readers.shingled)
-            ended = await self._sweep(Verifier(self._ledger, self._detection, algorithm(), texts, self._flagged))
+        """Nominate and verify every pair of stories in the ledger; returns whether none is left."""
+        with closing(await open_passages(self._ledger)) as index, scratch_folder(self._ledger.path, "sweep") as scratch:
+            sync = PassageSync(index, self._ledger)
+            async with aclosing(self._open_readers()) as readers:
+                reading = PassageReading.of_pool(sync, self._ledger, readers, self._section)
+                if not await mend(sync, reading, self._stop, self._show_reading):
+                    return False
+                texts = Texts(readers.shingled)
+                verifier = Verifier(self._ledger, self._detection, algorithm(), texts, self._flagged)
+                ended = await self._sweep(verifier, sync, scratch)
         if ended:
             await self._ledger.do(runs.owe_sweep, owed=False)
         return ended
 
-    async def _sweep(self, verifier: Verifier) -> bool:
+    async def _sweep(self, verifier: Verifier, sync: PassageSync, scratch: Path) -> bool:
         sizes = await self._ledger.do(runs.stories_by_language)
         self._size = sum(sizes.values())
-        basis = {
-            "last_change": await self._ledger.do(changes.last_seq),
-            "detection": self._detection.model_dump(mode="json"),
-        }
-        recorded = await self._ledger.do(runs.get, "sweep")
-        interrupted = json.loads(recorded) if recorded else {}
-        done = interrupted["done"] if interrupted.items() >= basis.items() else []
+        checkpoint = await SweepCheckpoint.load(self._ledger, self._detection)
+        passages = PassageSweep(sync, self._ledger, self._detection, scratch, stop=self._stop, show=self._show_passages)
+        if not await passages.find_common(checkpoint.through):
+            return False
+        self.summary.common_passages = passages.common
         await self._verify(verifier)  # candidates that an interrupted sweep left pending
-        self._done = sum(size for language, size in sizes.items() if language in done)
-        left = {Language(language): size for language, size in sizes.items() if language not in done}
+        self._done = sum(size for language, size in sizes.items() if language in checkpoint.languages)
+        left = {Language(language): size for language, size in sizes.items() if language not in checkpoint.languages}
         fingerprints = await self._load(left)
         for language, size in left.items():
             if not await self._sweep_language(language, fingerprints.pop(language)):
                 return False
-            done.append(language)
-            await self._ledger.do(runs.put, "sweep", json.dumps({**basis, "done": done}))
+            checkpoint.languages.append(language)
+            await checkpoint.save(self._ledger)
             await self._verify(verifier)
             self._done += size
             self._show(0)
-        await self._ledger.do(runs.put, "sweep", "{}")
+        if not await self._sweep_passages(passages, checkpoint, verifier):
+            return False
+        await checkpoint.clear(self._ledger)
+        return True
+
+    async def _sweep_passages(self, passages: PassageSweep, checkpoint: SweepCheckpoint, verifier: Verifier) -> bool:
+        """Record and verify the candidates by passages; False if `stop` was set before the end."""
+        left_out, pending = Counter[Language](), 0
+        async with aclosing(passages.nominate()) as pages:
+            async for nominated in pages:
+                self.summary.candidates += nominated.candidates
+                self.summary.left_out += nominated.left_out.total()
+                left_out += nominated.left_out
+                pending += nominated.candidates
+                checkpoint.through = nominated.through
+                await checkpoint.save(self._ledger)
+                if pending >= PENDING_PAIRS:
+                    await self._verify(verifier)
+                    pending = 0
+        for language, pairs in left_out.items():
+            log_caps(language, pairs, {})
+        if self._stop.is_set():
+            return False
+        await self._verify(verifier)
         return True
 
     async def _load(self, sizes: Mapping[Language, int]) -> dict[Language, LanguageFingerprints]:
@@ -156,7 +190,7 @@ class Sweep:
         self.summary.candidates += shortlisted - full
         self.summary.left_out += shortlist.left_out + full
         self.summary.capped_runs += len(capped)
-        _log_caps(language, shortlist.left_out + full, capped)
+        log_caps(language, shortlist.left_out + full, capped)
         return True
 
     async def _nominate(
@@ -185,6 +219,14 @@ class Sweep:
         self._progress.enter("comparing", self._size, self._done + done)
         self._watch(self._progress)
 
+    def _show_reading(self, done: int, missing: int) -> None:
+        self._progress.enter("reading passages again", missing, done)
+        self._watch(self._progress)
+
+    def _show_passages(self, done: float) -> None:
+        self._progress.enter("comparing passages", self._size, int(self._size * done))
+        self._watch(self._progress)
+
     async def _verify(self, verifier: Verifier) -> None:
         self._progress.enter("verifying", await self._ledger.do(candidates.pending_count))
         await verifier.drain()
@@ -204,13 +246,3 @@ def _put(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]], most: int) ->
             candidates.nominate(db, candidates.Matches(story_id, [match for _, match in matches], most))
             for story_id, matches in groupby(pairs, itemgetter(0))
         )
-
-
-def _log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
-    if left_out:
-        CAPPED.labels(language).inc(left_out)
-        log.warning("max_matches reached", language=language, left_out=left_out)
-    if capped:
-        CAPPED_BUCKETS.labels(language).inc(len(capped))
-        longest = max(capped, key=lambda name: capped[name])
-        log.warning("max_bucket reached", runs=len(capped), longest=f"{language} {longest}", members=capped[longest])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
 from neardup.core.verify.scores import Shingled, assess
-from neardup.ledger import Ledger, candidates, flags
+from neardup.ledger import Ledger, candidates, common_passages, flags
 from neardup.pages.text_cache import NoText, Texts
 from neardup.records import Assessment, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
@@ -27,7 +27,8 @@ NewFlags = Counter[tuple[Language, Kind]]
 class Verifier:
     """Verifies the pending candidates each time it is woken, until `finish`.
 
-    After each batch it calls `flagged` with the new flags and the number of pairs that it has gone through.
+    After each batch it calls `flagged` with the new flags and the number of pairs that it has gone through.  The words
+    of common passages do not count as copied.
     """
 
     def __init__(
@@ -96,13 +97,20 @@ class Verifier:
             for text_hash, text in read.items()
             if text is not NoText.UNANSWERED
         }
+        common = {
+            language: await self._ledger.do(common_passages.of_language, language)
+            for language in {pair.language for pair in pairs}
+        }
 
         def assess_all() -> list[tuple[Candidate, Assessment | None]]:
             return [
-                (pair, assess(pair, texts.get(pair.a.text_hash), texts.get(pair.b.text_hash), thresholds))
+                (
+                    pair,
+                    assess(pair, texts.get(a), texts.get(b), self._detection.of(pair.language), common[pair.language]),
+                )
                 for pair in pairs
-                if pair.a.text_hash == pair.b.text_hash or {pair.a.text_hash, pair.b.text_hash} <= texts.keys()
-                for thresholds in [self._detection.of(pair.language)]
+                for a, b in [(pair.a.text_hash, pair.b.text_hash)]
+                if a == b or {a, b} <= texts.keys()
             ]
 
         return await asyncio.to_thread(assess_all)

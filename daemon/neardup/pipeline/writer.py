@@ -8,37 +8,32 @@ the stories that the index did not hold yet when the batch was looked up.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
-
-import structlog
 
 from neardup.config import Detection
 from neardup.core.candidates.select import Nominee, StoryGroup, nominate
-from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, fingerprint_arrays, stories
 from neardup.ledger.candidates import Matches
+from neardup.pipeline.batch_metrics import MatchMetrics, count_outcomes
 from neardup.pipeline.bucket_caps import BucketCaps
+from neardup.pipeline.common_passages import CommonPassages
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.summary import Counts
-from neardup.records import (
-    BandedFingerprint,
-    Checkpoint,
-    DeadLettered,
-    Fingerprinted,
-    Language,
-    Outcome,
-    Skipped,
-    Story,
+from neardup.pipeline.passage_nomination import (
+    PassageLookup,
+    PassageMatches,
+    PassageNomination,
+    probes_of,
 )
-from neardup.telemetry.metrics import CANDIDATES, CAPPED, INDEX_LAG, STAGE_SECONDS, STORIES
-
-log = structlog.get_logger()
+from neardup.pipeline.passage_sync import PassageSync
+from neardup.pipeline.summary import Counts
+from neardup.records import BandedFingerprint, Checkpoint, Fingerprinted, Outcome
+from neardup.telemetry.metrics import INDEX_LAG, STAGE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +41,22 @@ class BatchLookup:
     """The results of looking up a batch in an index that had applied the changes up to `applied`, or more.
 
     `fresh` are the ids and fingerprints of the stories looked up; `groups` has those with equal fingerprints together,
-    and `found` has the result of each group.
+    and `found` has the result of each group.  `passages` are the results of looking up their passages.
     """
 
     fresh: list[tuple[int, BandedFingerprint]]
     groups: list[StoryGroup]
     applied: int
     found: list[LookupResult]
+    passages: PassageLookup
 
 
 class Writer:
     """Looks up and writes the batches of one run; when this context ends, the index is in step with the ledger.
 
-    Without an index, nothing is looked up or inserted.  `live_facts` returns what the run's record holds beside the
-    counts while the run is in progress; `checkpoint` returns the checkpoint to record for a position to resume from;
-    `committed` is called after each batch.
+    Without an index, nothing is looked up, and only the passage index is kept in step.  `live_facts` returns what the
+    run's record holds beside the counts while the run is in progress; `checkpoint` returns the checkpoint to record for
+    a position to resume from; `committed` is called after each batch.
     """
 
     def __init__(
@@ -70,6 +66,7 @@ class Writer:
         detection: Detection,
         version: str,
         *,
+        passages: PassageSync,
         index_wait: IndexWait,
         run_id: int,
         counts: Counts,
@@ -79,6 +76,9 @@ class Writer:
     ) -> None:
         self._ledger = ledger
         self._index = index
+        self._passages = passages
+        self._common = CommonPassages(passages, ledger)
+        self._nomination = PassageNomination(passages, ledger, detection, self._common)
         self._detection = detection
         self._version = version
         self._index_wait = index_wait
@@ -87,7 +87,7 @@ class Writer:
         self._live_facts = live_facts
         self._checkpoint = checkpoint
         self._committed = committed
-        self._capped_languages: set[Language] = set()
+        self._match_metrics = MatchMetrics()
         self._caps = BucketCaps()
         self._insert_task: asyncio.Task[bool] | None = None
         self._index_lock = asyncio.Lock()  # of writes to the index
@@ -116,7 +116,8 @@ class Writer:
         if self._index is None or not ids_of:
             return None
         groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
-        return BatchLookup(fresh, groups, *await self._look_up_groups(self._index, groups))
+        applied, found = await self._look_up_groups(self._index, groups)
+        return BatchLookup(fresh, groups, applied, found, await self._nomination.look_up(batch))
 
     async def _look_up_groups(self, index: Index, groups: Sequence[StoryGroup]) -> tuple[int, list[LookupResult]]:
         probes = [banded for _, banded in groups]
@@ -127,11 +128,12 @@ class Writer:
 
     async def write(self, batch: Sequence[Outcome], lookup: BatchLookup | None, resume: int) -> None:
         """Record a batch of outcomes of distinct stories, looked up before, and the position to resume from."""
-        index, nominees = self._index, dict[int, Nominee]()
+        index, nominees, by_passages = self._index, dict[int, Nominee](), dict[int, PassageMatches]()
         fresh = [] if lookup is None else lookup.fresh
         if index is not None and lookup is not None:
             with STAGE_SECONDS.labels("nominate").time():
                 nominees = await self._nominate(index, lookup)
+            by_passages = await self._nomination.nominate(lookup.passages)
         for outcome in batch:
             self._counts.add(outcome)
         with STAGE_SECONDS.labels("commit").time():
@@ -140,7 +142,12 @@ class Writer:
                 stories.Batch(
                     outcomes=batch,
                     matches=[
-                        Matches(story_id, nominees[story_id].matches, self._detection.of(banded.language).max_matches)
+                        Matches(
+                            story_id,
+                            nominees[story_id].matches,
+                            self._detection.of(banded.language).max_matches,
+                            by_passages[story_id].ids,
+                        )
                         for story_id, banded in fresh
                     ],
                     run_id=self._run_id,
@@ -149,11 +156,18 @@ class Writer:
                 ),
             )
         INDEX_LAG.inc(sum(isinstance(outcome, Fingerprinted) for outcome in batch))
+        await self._passages.keep_up()
+        self._nomination.committed(probes_of(batch))
         if index is not None:
             await self.finish_insert()
             self._insert_task = asyncio.create_task(self._insert(index), name="index")
-            self._measure_matches(fresh, nominees, left_out)
-        self._measure(batch)
+            self._match_metrics.count(
+                (story_id, banded.language, len({*matches.matches, *passages.ids}), capped)
+                for (story_id, banded), full in zip(fresh, left_out, strict=True)
+                for matches, passages in [(nominees[story_id], by_passages[story_id])]
+                for capped in [matches.capped + passages.capped + full]
+            )
+        count_outcomes(batch)
         self._committed()
 
     async def _nominate(self, index: Index, lookup: BatchLookup) -> dict[int, Nominee]:
@@ -163,7 +177,8 @@ class Writer:
             arrays := await self._ledger.do(fingerprint_arrays.for_nomination, lookup.found, lookup.applied)
         ) is None:
             await self._index_wait.until_answered("index", lambda: self._repair(index))
-            lookup = BatchLookup(lookup.fresh, lookup.groups, *await self._look_up_groups(index, lookup.groups))
+            applied, found = await self._look_up_groups(index, lookup.groups)
+            lookup = replace(lookup, applied=applied, found=found)
         held, unindexed = arrays
         thresholds = {banded.language: self._detection.of(banded.language) for _, banded in lookup.groups}
         nominees = await asyncio.to_thread(nominate, lookup.groups, lookup.found, held, thresholds, unindexed)
@@ -203,6 +218,10 @@ class Writer:
 
         await self._index_wait.until_answered("index", finish)
 
+    async def recheck_passages(self) -> None:
+        """Verify again what was flagged for passages that have become common during the run."""
+        await self._nomination.recheck(self._common)
+
     async def _repair(self, index: Index) -> None:
         """Bring the index to the ledger's last change; lookups made meanwhile are repeated."""
         async with self._index_lock:
@@ -210,34 +229,6 @@ class Writer:
                 await catch_up(index, self._ledger, self._version)
             finally:
                 self._repairs += 1
-
-    def _measure(self, batch: Sequence[Outcome]) -> None:
-        for outcome in batch:
-            language = outcome.story.language if isinstance(outcome.story, Story) else "unknown"
-            match outcome:
-                case Fingerprinted(fingerprint=fingerprint):
-                    STORIES.labels(language, "fingerprinted", "" if fingerprint.signature else FEW_SHINGLES).inc()
-                case Skipped():
-                    STORIES.labels(language, "skipped", outcome.reason).inc()
-                case DeadLettered():
-                    STORIES.labels(language, "dead_lettered", outcome.reason).inc()
-                    story = outcome.story.id if isinstance(outcome.story, Story) else outcome.story.key
-                    log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
-
-    def _measure_matches(
-        self,
-        fresh: Sequence[tuple[int, BandedFingerprint]],
-        nominees: Mapping[int, Nominee],
-        all_left_out: Sequence[int],
-    ) -> None:
-        for (story_id, banded), left_out in zip(fresh, all_left_out, strict=True):
-            nominee = nominees[story_id]
-            CANDIDATES.labels(banded.language).observe(len(nominee.matches))
-            if nominee.capped or left_out:
-                CAPPED.labels(banded.language).inc(nominee.capped + left_out)
-                if banded.language not in self._capped_languages:
-                    self._capped_languages.add(banded.language)
-                    log.warning("max_matches reached", language=banded.language, first=story_id)
 
 
 def _fingerprinted(batch: Sequence[Outcome]) -> list[tuple[int, BandedFingerprint]]:

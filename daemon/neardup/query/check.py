@@ -4,17 +4,24 @@ import asyncio
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from neardup.config import Detection
 from neardup.core.candidates.select import nominate
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.page import PageText
 from neardup.core.verify.scores import Shingled, assess, shingled
-from neardup.core.verify.tiers import tier_of
+from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.errors import Transient
+from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, fingerprint_arrays, runs, stories
+from neardup.ledger import Ledger, common_passages, fingerprint_arrays, runs, stories
 from neardup.pages.text_cache import Text, Texts
+from neardup.pipeline.common_passages import Probe
 from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
+from neardup.pipeline.passage_nomination import PassageNomination
+from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import BandedFingerprint, Candidate, Fingerprint, Kind, Language, PairedStory, Signals
 from neardup.retry import retried
 from neardup.timestamps import rfc3339
@@ -30,7 +37,7 @@ class Match:
 
     `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
     story's shingles that occur in the text.  If the story's text could not be read, they and `jaccard` are `estimated`
-    from the signatures, or None without signatures.  `published_at` is in milliseconds.
+    from the signatures, or None without signatures, and `copied_words` is None.  `published_at` is in milliseconds.
     """
 
     kind: Kind
@@ -40,6 +47,7 @@ class Match:
     containment: float | None
     matched_containment: float | None
     longest_run_words: int | None
+    copied_words: int | None
     estimated: bool
     title: str | None
     author_id: str | None
@@ -56,8 +64,12 @@ class Checker:
     `texts` reads the candidates; one with the text hash of the checked text needs no reading.
     """
 
-    def __init__(self, index: Index, ledger: Ledger, texts: Texts, detection: Detection, version: str) -> None:
+    def __init__(  # noqa: PLR0917 - each is a part of its own
+        self, index: Index, passages: PassageIndex, ledger: Ledger, texts: Texts, detection: Detection, version: str
+    ) -> None:
         self._index = index
+        self._passages = PassageSync(passages, ledger)
+        self._nomination = PassageNomination(self._passages, ledger, detection)
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
@@ -73,6 +85,7 @@ class Checker:
         ids = await retried(
             "look_up", lambda: self._candidate_ids(BandedFingerprint(language, own.simhash, own.signature))
         )
+        ids |= await self._ids_by_passages(Probe(CHECKED_ID, language, np.frombuffer(own.passages, np.uint32)))
         rows = await self._ledger.do(stories.describe, ids)
         checked = PairedStory(CHECKED_ID, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
         pairs = [
@@ -80,10 +93,16 @@ class Checker:
             for row in rows.values()
         ]
         texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != own.text_hash)
-        verified = await asyncio.to_thread(self._verify, pairs, shingles, texts)
+        common = await self._ledger.do(common_passages.of_language, language)
+        verified = await asyncio.to_thread(self._verify, pairs, shingles, texts, common)
         return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(verified, key=_rank)]
 
-    async def _candidate_ids(self, probe: BandedFingerprint) -> tuple[int, ...]:
+    async def _ids_by_passages(self, probe: Probe) -> set[int]:
+        await self._passages.catch_up()
+        matches = await self._nomination.nominate(await self._nomination.look_up_probes([probe]))
+        return set(matches[CHECKED_ID].ids)
+
+    async def _candidate_ids(self, probe: BandedFingerprint) -> set[int]:
         languages = await self._ledger.do(runs.stories_by_language)
         refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
         applied, [lookup] = await self._index.lookup([probe])
@@ -93,15 +112,17 @@ class Checker:
         arrays, unindexed = state
         thresholds = {probe.language: self._detection.of(probe.language)}
         [nominee] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unindexed)
-        return nominee.matches
+        return set(nominee.matches)
 
-    def _verify(self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text]) -> list[Verified]:
+    def _verify(
+        self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text], common: PassageHashes
+    ) -> list[Verified]:
         """Verify candidates, and return those that match."""
         verified = []
         for pair in pairs:
             text = texts.get(pair.b.text_hash)
             other = text if isinstance(text, Shingled) else None
-            assessment = assess(pair, shingles, other, self._detection.of(pair.language))
+            assessment = assess(pair, shingles, other, self._detection.of(pair.language), common)
             if assessment is not None and assessment.kind is not None:
                 verified.append((pair.b.id, assessment.kind, assessment.signals))
         return verified
@@ -127,6 +148,7 @@ def _match(kind: Kind, signals: Signals, row: dict[str, Any]) -> Match:
         containment=signals.containment_a,
         matched_containment=signals.containment_b,
         longest_run_words=signals.longest_run_words,
+        copied_words=None if signals.estimated else int(signals.extra[COPIED_WORDS]),
         estimated=signals.estimated,
         title=row["title"],
         author_id=row["author_id"],

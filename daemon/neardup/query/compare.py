@@ -9,13 +9,15 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.page import PageText, Unreadable, split_file
 from neardup.core.text.html import Extraction
+from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Fatal, Misuse, Transient
-from neardup.ledger import read, runs, stories, translate_errors
+from neardup.ledger import common_passages, read, runs, stories, translate_errors
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, thresholds_of
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, language_of, thresholds_of
 from neardup.records import Dead, Language, Skip, Story
 from neardup.source.parse import id_of
 
@@ -45,7 +47,17 @@ async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
             raise Fatal(f"story {story.known['id']}: {story.why}")
     assert isinstance(a, LoadedStory)
     assert isinstance(b, LoadedStory)
-    return evidence(a, b, thresholds_of(comparer.detection, a, b))
+    common = NO_HASHES
+    if comparer.ledger is not None and (a.known or b.known):
+        with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
+            common = common_of(db, a, b)
+    return evidence(a, b, thresholds_of(comparer.detection, a, b), common)
+
+
+def common_of(db: sqlite3.Connection, *pair: LoadedStory | UnreadableStory) -> PassageHashes:
+    """The hashes of common passages in the language of two stories, ascending; none if the ledger has neither story."""
+    language = language_of(*pair)
+    return NO_HASHES if language is None else common_passages.of_language(db, language)
 
 
 async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStory | UnreadableStory]:

@@ -1,16 +1,19 @@
 """The evidence for a pair: what two stories share."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from neardup.config import Detection, Thresholds
 from neardup.core.fingerprint.compute import fingerprint, text_hash
+from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.text.normalize import Located, located
-from neardup.core.verify.passages import passages
-from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
+from neardup.core.verify.alignment import NO_HASHES, aligned
+from neardup.core.verify.passages import Passage, passages
+from neardup.core.verify.scores import Shingled, hamming, hash_rows, measure, shingled
+from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, kind_of
 from neardup.core.verify.tiers import Thresholds as Limits
-from neardup.core.verify.tiers import kind_of
 from neardup.records import Kind, Language
 from neardup.timestamps import rfc3339
 
@@ -77,7 +80,8 @@ class Evidence:
     """What two stories share; a value that is not known is None.
 
     `containment` is the share of a's shingles that occur in b, `matched_containment` the share of b's that occur in a.
-    `share_a` is the share of a's words that `passages` cover; they are sorted by length, the longest first.
+    `copied_words` and `common_words` are those of `core.verify.alignment`.  `share_a` is the share of a's words that
+    `passages` cover; they are sorted by length, the longest first.
     """
 
     a: StoryFacts
@@ -93,6 +97,8 @@ class Evidence:
     same_author: bool | None
     share_a: float | None = None
     share_b: float | None = None
+    copied_words: int | None = None
+    common_words: int | None = None
     passages: tuple[CopiedPassage, ...] = ()
 
     @property
@@ -106,25 +112,30 @@ class Evidence:
         return {"a": self.share_a, "b": self.share_b}
 
 
-def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits) -> Evidence:
-    """Compare two texts: what they share, and the facts of their stories."""
+def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: PassageHashes = NO_HASHES) -> Evidence:
+    """Compare two texts: what they share, and the facts of their stories.
+
+    `common` are the hashes of common passages in their language, ascending.
+    """
     fingerprint_a, fingerprint_b = fingerprint(a.words), fingerprint(b.words)
     shingles_a, shingles_b = shingled(a.words), shingled(b.words)
     [distance] = hamming(hash_rows([fingerprint_a.simhash]), hash_rows([fingerprint_b.simhash])).tolist()
     same_text = fingerprint_a.text_hash == fingerprint_b.text_hash
-    signals = replace(measure(shingles_a, shingles_b, distance), same_text=same_text)
-    copied = passages(shingles_a.words, shingles_b.words)
-    covered = sum(passage.words for passage in copied)
+    signals = replace(measure(shingles_a, shingles_b, distance, common), same_text=same_text)
+    kind = kind_of(signals, thresholds)
+    shown = _passages(kind, shingles_a, shingles_b)
+    covered = sum(passage.words for passage in shown)
     in_a, in_b = located(a.text), located(b.text)
     return Evidence(
         a=_facts(a),
         b=_facts(b),
-        kind=kind_of(signals, thresholds),
+        kind=kind,
         hamming=distance,
         jaccard=signals.jaccard,
         containment=signals.containment_a,
         matched_containment=signals.containment_b,
         longest_run_words=signals.longest_run_words,
+        **_copied(signals.extra),
         estimated=False,
         earlier=_earlier(a.known.get("published_at"), b.known.get("published_at")),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
@@ -136,7 +147,7 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits) -> Evidence:
                 _excerpt(in_a, passage.start_a, passage.words),
                 _excerpt(in_b, passage.start_b, passage.words),
             )
-            for passage in copied
+            for passage in shown
         ),
     )
 
@@ -161,10 +172,29 @@ def evidence_from_ledger(
         containment=containments[0],
         matched_containment=containments[1],
         longest_run_words=row.get("longest_run_words"),
+        **_copied(json.loads(row.get("signals") or "{}")),
         estimated=bool(row.get("estimated")),
         earlier=_earlier(a.known.get("published_at"), b.known.get("published_at")),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
     )
+
+
+def _passages(kind: Kind | None, a: Shingled, b: Shingled) -> list[Passage]:
+    """The passages to show for a pair of this kind.
+
+    Two long stories share many runs of a few words by chance.  So where nothing but passages makes a pair a copy, if
+    anything does, only those of the alignment are shown.
+    """
+    if kind in {None, PASSAGE}:
+        runs = sorted((-words, at_a, at_b) for at_a, at_b, words, _ in aligned(a.words, b.words).tolist())
+        if runs:
+            return [Passage(at_a, at_b, -words) for words, at_a, at_b in runs]
+    return passages(a.words, b.words)
+
+
+def _copied(extra: Mapping[str, float]) -> dict[str, Any]:
+    """The counts of copied words and of common words, where there are any."""
+    return {name: extra.get(name) for name in (COPIED_WORDS, COMMON_WORDS)}
 
 
 def _facts(story: LoadedStory | UnreadableStory) -> StoryFacts:
@@ -201,5 +231,10 @@ def _excerpt(text: Located, word: int, words: int) -> Excerpt:
 
 def thresholds_of(detection: Detection, a: LoadedStory, b: LoadedStory) -> Thresholds:
     """The thresholds for the language of two stories; the general ones if neither has a language."""
-    language = a.known.get("language") or b.known.get("language")
-    return detection.of(Language(language)) if language else detection
+    language = language_of(a, b)
+    return detection.of(language) if language else detection
+
+
+def language_of(*pair: LoadedStory | UnreadableStory) -> Language | None:
+    """The language of two stories; None if the ledger has neither."""
+    return next((Language(story.known["language"]) for story in pair if story.known.get("language")), None)

@@ -6,7 +6,7 @@ from neardup.config import Thresholds
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
-from neardup.core.verify.tiers import kind_of
+from neardup.core.verify.tiers import COPIED_WORDS, kind_of
 from neardup.languages import SHIPPED
 from neardup.records import Fingerprint, Kind, Language
 
@@ -16,7 +16,8 @@ class Comparison:
     """What two texts have in common; `kind` is by the default thresholds, None if neither is a copy.
 
     `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles; `containment_a` is the share of a's
-    shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.
+    shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `copied_words` are the
+    words of passages that stand in both, edits and repetitions not counted.
     """
 
     language: Language
@@ -26,12 +27,13 @@ class Comparison:
     containment_b: float
     hamming: int
     longest_run_words: int
+    copied_words: int
 
     def __str__(self) -> str:
         return (
             f"{self.kind or 'no copy'}: Jaccard {self.jaccard:.2f}, containment {self.containment_a:.2f} of a in b and "
-            f"{self.containment_b:.2f} of b in a, {self.hamming} of 128 bits differ, longest common run of words "
-            f"{self.longest_run_words}"
+            f"{self.containment_b:.2f} of b in a, {self.hamming} of 128 bits differ, {self.copied_words} words copied, "
+            f"longest common run of words {self.longest_run_words}"
         )
 
 
@@ -63,6 +65,7 @@ def compare(text_a: str, text_b: str, language: str) -> Comparison:
         containment_b=signals.containment_b or 0.0,
         hamming=distance,
         longest_run_words=signals.longest_run_words or 0,
+        copied_words=int(signals.extra[COPIED_WORDS]),
     )
 
 

@@ -17,7 +17,8 @@ STORIES = Counter("neardup_stories_total", "Stories processed, by outcome", ["la
 FLAGS = Counter("neardup_flags_total", "Pairs flagged", ["language", "kind"])
 STAGE_SECONDS = Histogram(
     "neardup_stage_seconds",
-    "Duration of a stage: fetch, extract and fingerprint a story; look_up, nominate, commit, index and verify a batch",
+    "Duration of a stage: fetch, extract and fingerprint a story; look_up, look_up_passages, nominate, commit, index"
+    " and verify a batch",
     ["stage"],
     buckets=_STAGE_SECONDS,
 )
@@ -25,6 +26,11 @@ CANDIDATES = Histogram("neardup_candidates", "Candidates found by a lookup", ["l
 CAPPED = Counter("neardup_capped_matches_total", "Matches left out by detection.max_matches", ["language"])
 CAPPED_BUCKETS = Counter(
     "neardup_capped_buckets_total", "Buckets that a lookup read in part, by detection.max_bucket", ["language"]
+)
+COMMON_PASSAGES = Counter(
+    "neardup_common_passages_total",
+    "Passage hashes that nominated nobody, because more than detection.common_passage stories hold them",
+    ["language"],
 )
 NEAR_MISSES = Counter(
     "neardup_near_misses_total", "Candidate pairs verified and found below the thresholds", ["language"]
@@ -59,6 +65,16 @@ INDEX_REPAIRS = Counter(
 )
 LARGEST_BUCKET = Gauge(
     "neardup_largest_bucket", "Members of the largest band bucket of a sample of stories", ["language"]
+)
+PASSAGE_SEGMENTS = Gauge("neardup_passage_segments", "Segments of the passage index")
+PASSAGE_BYTES = Gauge("neardup_passage_bytes", "Size of the segments of the passage index")
+PASSAGE_MISSING = Gauge(
+    "neardup_passage_missing_stories",
+    "Stories that the passage index lacks, whose pages the next run reads again; counted to 1,000,000",
+)
+PASSAGE_DAMAGE = Counter("neardup_passage_damage_total", "Segments of the passage index that were found damaged")
+PASSAGES_READ_AGAIN = Counter(
+    "neardup_passage_stories_read_again_total", "Stories read again for the passage index, by result", ["result"]
 )
 DISK_FREE = Gauge("neardup_ledger_disk_free_bytes", "Free bytes on the file system of the ledger")
 DISK_SIZE = Gauge("neardup_ledger_disk_size_bytes", "Size of the file system of the ledger")
@@ -110,7 +126,7 @@ def create_series(languages: Iterable[Language]) -> None:
         for reason in ("", FEW_SHINGLES):
             STORIES.labels(language, "fingerprinted", reason)
         CANDIDATES.labels(language)
-        for counter in (CAPPED, CAPPED_BUCKETS, NEAR_MISSES, ESTIMATED):
+        for counter in (CAPPED, CAPPED_BUCKETS, COMMON_PASSAGES, NEAR_MISSES, ESTIMATED):
             counter.labels(language)
         for skip in Skip:
             STORIES.labels(language, "skipped", skip)
@@ -125,5 +141,7 @@ for _command in ("backfill", "daily", "sweep", "retry"):
     RUN_FAILURES.labels(_command)
 for _how in ("restored", "rebuilt"):
     INDEX_REPAIRS.labels(_how)
+for _result in ("read", "changed", *Skip, *Dead):
+    PASSAGES_READ_AGAIN.labels(_result)
 for _what in ("index", "start"):
     WAITING.labels(_what)

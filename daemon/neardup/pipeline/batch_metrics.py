@@ -1,0 +1,43 @@
+"""The metrics and log lines of a batch that was written."""
+
+from collections.abc import Iterable, Sequence
+
+import structlog
+
+from neardup.core.fingerprint.minhash import FEW_SHINGLES
+from neardup.records import DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
+from neardup.telemetry.metrics import CANDIDATES, CAPPED, STORIES
+
+log = structlog.get_logger()
+
+
+def count_outcomes(batch: Sequence[Outcome]) -> None:
+    """Count the outcomes of a batch, and log its dead letters."""
+    for outcome in batch:
+        language = outcome.story.language if isinstance(outcome.story, Story) else "unknown"
+        match outcome:
+            case Fingerprinted(fingerprint=fingerprint):
+                STORIES.labels(language, "fingerprinted", "" if fingerprint.signature else FEW_SHINGLES).inc()
+            case Skipped():
+                STORIES.labels(language, "skipped", outcome.reason).inc()
+            case DeadLettered():
+                STORIES.labels(language, "dead_lettered", outcome.reason).inc()
+                story = outcome.story.id if isinstance(outcome.story, Story) else outcome.story.key
+                log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
+
+
+class MatchMetrics:
+    """Counts the matches of one run, and logs once a language that stories have more than max_matches."""
+
+    def __init__(self) -> None:
+        self._capped_languages: set[Language] = set()
+
+    def count(self, stories: Iterable[tuple[int, Language, int, int]]) -> None:
+        """Count stories: id, language, number of matches, number of matches left out."""
+        for story_id, language, matches, left_out in stories:
+            CANDIDATES.labels(language).observe(matches)
+            if left_out:
+                CAPPED.labels(language).inc(left_out)
+                if language not in self._capped_languages:
+                    self._capped_languages.add(language)
+                    log.warning("max_matches reached", language=language, first=story_id)

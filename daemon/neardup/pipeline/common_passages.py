@@ -1,0 +1,70 @@
+"""Records the passage hashes that too many stories hold, which nominate nobody and are subtracted in verification.
+
+A hash becomes common when one more story comes to hold it.  Pairs that were flagged for it before are then verified
+again, so the order in which stories arrive makes no difference.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.index.passages.lookup import Found
+from neardup.ledger import Ledger, candidates, common_passages
+from neardup.ledger.common_passages import CommonPassage
+from neardup.pipeline.passage_sync import PassageSync
+from neardup.records import Language
+from neardup.telemetry.metrics import COMMON_PASSAGES
+
+MAX_HOLDERS = 5_000  # stories of a hash that has just become common; it was found common long before it has more
+GROWTH = 1.1  # the number of holders on record is written again when it has grown by a tenth
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A story to look up: its id, its language and its passage hashes."""
+
+    story_id: int
+    language: Language
+    hashes: PassageHashes
+
+
+class CommonPassages:
+    """The common passages that one process has found."""
+
+    def __init__(self, passages: PassageSync, ledger: Ledger) -> None:
+        self._passages = passages
+        self._ledger = ledger
+        self._holders: dict[Language, dict[int, int]] = {}  # by hash, as on record
+
+    async def record(self, probes: Sequence[Probe], found: Sequence[Found]) -> None:
+        """Record the common passages that lookups found, and verify again what was flagged for new ones."""
+        changed: dict[tuple[Language, int], CommonPassage] = {}
+        new = set[int]()
+        for probe, one in zip(probes, found, strict=True):
+            if not len(one.common):
+                continue
+            known = await self._known(probe.language)
+            COMMON_PASSAGES.labels(probe.language).inc(len(one.common))
+            for hash_, holders in zip(one.common.tolist(), one.holders.tolist(), strict=True):
+                if hash_ not in known:
+                    new.add(hash_)
+                if holders > GROWTH * known.get(hash_, 0):
+                    known[hash_] = holders
+                    changed[probe.language, hash_] = CommonPassage(probe.language, hash_, holders, probe.story_id)
+        if changed:
+            await self._ledger.do(common_passages.record, list(changed.values()))
+        await self.verify_again(new)
+
+    async def verify_again(self, new: Collection[int]) -> None:
+        """Verify again the pairs that were flagged for passages which have just become common."""
+        if new:
+            hashes = np.array(sorted(new), np.uint32)
+            numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, MAX_HOLDERS))
+            await self._ledger.do(candidates.reconsider, numbers.tolist())
+
+    async def _known(self, language: Language) -> dict[int, int]:
+        if language not in self._holders:
+            self._holders[language] = await self._ledger.do(common_passages.holders, language)
+        return self._holders[language]

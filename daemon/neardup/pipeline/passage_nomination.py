@@ -1,0 +1,148 @@
+"""Nominates by passages: for each story of a batch, the stories that share passage hashes with it.
+
+While one batch is written, the next ones are looked up.  A batch is therefore also compared with itself and with the
+batches that were committed since its lookup began.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neardup.config import Detection
+from neardup.core.candidates.shared_passages import sharing_pairs
+from neardup.index.passages.lookup import Found
+from neardup.ledger import Ledger, passage_hashes
+from neardup.pipeline.common_passages import CommonPassages, Probe
+from neardup.pipeline.passage_sync import PassageSync
+from neardup.pipeline.stages import MAX_BATCHES
+from neardup.records import Fingerprinted, Language, Outcome
+from neardup.telemetry.metrics import STAGE_SECONDS
+
+MAX_MATCHED = 20_000  # stories
+RECHECKED_AT_ONCE = 500  # stories
+
+
+@dataclass(frozen=True, slots=True)
+class PassageLookup:
+    """The results of looking up a batch in an index that held the first `batches` batches of the run, or more."""
+
+    probes: list[Probe]
+    found: list[Found]
+    batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassageMatches:
+    """The ids of the stories that share passages with a story, best first; `capped` is the number left out."""
+
+    ids: tuple[int, ...] = ()
+    capped: int = 0
+
+
+class PassageNomination:
+    """Looks up and nominates the batches of one run, in their order, or single texts.
+
+    Without `common` the common passages that it finds are not recorded.
+    """
+
+    def __init__(
+        self, passages: PassageSync, ledger: Ledger, detection: Detection, common: CommonPassages | None = None
+    ) -> None:
+        self._passages = passages
+        self._ledger = ledger
+        self._detection = detection
+        self._batches = 0  # committed so far, and in the index
+        self._recent: deque[list[Probe]] = deque(maxlen=2 * MAX_BATCHES)  # the last of these
+        self._common = common
+        self._matched: list[Probe] = []  # stories with matches, whose passages may have become common since
+
+    async def look_up(self, batch: Sequence[Outcome]) -> PassageLookup:
+        """Look up the stories of a batch that were fingerprinted."""
+        return await self.look_up_probes(probes_of(batch))
+
+    async def look_up_probes(self, probes: list[Probe]) -> PassageLookup:
+        """Look up stories or texts.  Raises PassagesDamaged if a segment cannot be read."""
+        batches = self._batches
+        hashes = [probe.hashes for probe in probes]
+        with STAGE_SECONDS.labels("look_up_passages").time():
+            index, common = self._passages.index, self._detection.common_passage
+            found = await self._passages.ask(lambda: index.lookup(hashes, common))
+        return PassageLookup(probes, found, batches)
+
+    async def nominate(self, lookup: PassageLookup) -> dict[int, PassageMatches]:
+        """For each story looked up, its matches among the stories found, the latest batches and its own batch."""
+        if self._batches - lookup.batches > len(self._recent):
+            lookup = await self.look_up_probes(lookup.probes)
+        with STAGE_SECONDS.labels("nominate").time():
+            if self._common is not None:
+                await self._common.record(lookup.probes, lookup.found)
+            stories = await self._ledger.do(passage_hashes.stories_of, _numbers(lookup.found))
+            latest = list(self._recent)[len(self._recent) - (self._batches - lookup.batches) :]
+            matches = await asyncio.to_thread(_nominate, lookup, stories, latest, self._detection)
+        if self._common is not None:
+            self._matched += [probe for probe in lookup.probes if matches[probe.story_id].ids]
+            if len(self._matched) > MAX_MATCHED:
+                await self.recheck(self._common)
+        return matches
+
+    def committed(self, probes: list[Probe]) -> None:
+        """Note that a batch is committed, and in the index."""
+        self._recent.append(probes)
+        self._batches += 1
+
+    async def recheck(self, common: CommonPassages) -> None:
+        """Look up the stories with matches once more: a passage of theirs may have become common after their lookup."""
+        matched, self._matched = self._matched, []
+        for start in range(0, len(matched), RECHECKED_AT_ONCE):
+            lookup = await self.look_up_probes(matched[start : start + RECHECKED_AT_ONCE])
+            await common.record(lookup.probes, lookup.found)
+
+
+def probes_of(batch: Sequence[Outcome]) -> list[Probe]:
+    """The stories of a batch that were fingerprinted."""
+    return [
+        Probe(one.story.id, one.story.language, np.frombuffer(one.fingerprint.passages, np.uint32))
+        for one in batch
+        if isinstance(one, Fingerprinted)
+    ]
+
+
+def _numbers(found: Sequence[Found]) -> list[int]:
+    return list(np.unique(np.concatenate([np.empty(0, np.uint32), *(one.numbers for one in found)])).tolist())
+
+
+def _nominate(
+    lookup: PassageLookup,
+    stories: Mapping[int, tuple[int, Language]],
+    latest: Sequence[list[Probe]],
+    detection: Detection,
+) -> dict[int, PassageMatches]:
+    """`stories` maps the story numbers that were found to ids and languages; `latest` are the batches not looked up."""
+    probes, others = lookup.probes, [probe for batch in latest for probe in batch]
+    scores: list[dict[int, int]] = [{} for _ in probes]  # of each match, by id: how many hashes are shared
+    for probe, found, score in zip(probes, lookup.found, scores, strict=True):
+        for number, shared in zip(found.numbers.tolist(), found.shared.tolist(), strict=True):
+            story_id, language = stories.get(number, (probe.story_id, probe.language))
+            if language == probe.language:
+                score[story_id] = shared
+    everyone = [*probes, *others]
+    pairs = sharing_pairs([probe.hashes for probe in everyone], detection.common_passage)
+    for left, right, shared in zip(*(column.tolist() for column in pairs), strict=True):
+        for one, other in ((left, right), (right, left)):
+            if one < len(probes) and everyone[one].language == everyone[other].language:
+                score, story_id = scores[one], everyone[other].story_id
+                score[story_id] = max(shared, score.get(story_id, 0))
+    return {
+        probe.story_id: _best(probe, score, detection.of(probe.language).max_matches)
+        for probe, score in zip(probes, scores, strict=True)
+    }
+
+
+def _best(probe: Probe, score: dict[int, int], most: int) -> PassageMatches:
+    """The matches that share the most hashes, then have the lowest ids."""
+    score.pop(probe.story_id, None)
+    ranked = sorted(score, key=lambda story_id: (-score[story_id], story_id))
+    return PassageMatches(tuple(ranked[:most]), len(ranked[most:]))

@@ -1,0 +1,208 @@
+"""The part of a sweep that nominates by passages, without lookups.
+
+The whole passage index is joined (see neardup.index.passages.join).  The common passages are recorded first, because
+verification subtracts them; then the pairs are nominated, in the order of the number of their later story.  A sweep
+that was interrupted reads the index once more, and continues after the last story whose pairs are on record.
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+
+from neardup.config import Detection
+from neardup.core.candidates.passage_groups import (
+    DEAD,
+    Counts,
+    Ids,
+    LanguageOf,
+    SharedHashes,
+    best_matches,
+)
+from neardup.index.passages.join import JoinStep
+from neardup.ledger import (
+    Ledger,
+    active_verdicts,
+    candidates,
+    changes,
+    common_passages,
+    languages,
+    passage_hashes,
+    story_numbers,
+    transaction,
+)
+from neardup.ledger.common_passages import CommonPassage
+from neardup.pipeline.common_passages import CommonPassages
+from neardup.pipeline.passage_sync import PassageSync
+from neardup.pipeline.scratch import scratch_errors
+from neardup.records import Language
+
+STORIES_PER_READ = 20_000
+ROWS_PER_COMMIT = 5_000
+BEFORE_ALL = -(2**63)  # sorts before every story's id
+STEP_SECONDS = 0.2  # of the join, before the stop event is checked again
+
+Pair = tuple[int, int, Language]  # the ids of a story and its match, and their language
+
+
+@dataclass(frozen=True, slots=True)
+class Nominated:
+    """The candidates just recorded, and those left out, by language.
+
+    All candidates of the stories with numbers up to `through` are on record.
+    """
+
+    candidates: int
+    left_out: Counter[Language]
+    through: int
+
+
+class PassageSweep:
+    """The join of one sweep: first `find_common`, then `nominate`; both call `show` with the share of it that is done.
+
+    `scratch` is a folder for scratch files.  Both raise Fatal if it has no room, and PassagesDamaged.
+    """
+
+    def __init__(
+        self,
+        passages: PassageSync,
+        ledger: Ledger,
+        detection: Detection,
+        scratch: Path,
+        *,
+        stop: asyncio.Event,
+        show: Callable[[float], None],
+    ) -> None:
+        self._passages = passages
+        self._ledger = ledger
+        self._detection = detection
+        self._scratch = scratch
+        self._stop = stop
+        self._show = show
+        self._names: Mapping[int, Language] = {}  # by the ledger's numbers of languages
+        self._language_of: LanguageOf = np.empty(0, np.uint8)  # by story number
+        self._steps: Iterator[JoinStep] = iter(())
+        self.common = 0  # passages found to be common, once for each language
+
+    async def find_common(self, after: int) -> bool:
+        """Read the index and record the common passages; False if `stop` was set before the end.
+
+        `nominate` will leave out the pairs whose later story has a number up to `after`.
+        """
+        self._names = await self._ledger.do(languages.names)
+        self._language_of = await self._read_languages()
+        self._steps = self._passages.index.join(self._language_of, self._detection.common_passage, self._scratch, after)
+        known = CommonPassages(self._passages, self._ledger)
+        flagged = await self._ledger.do(candidates.has_flags_by_passages)
+        while not self._stop.is_set():
+            steps = await asyncio.to_thread(self._next_steps)
+            rows = [row for step in steps for row in zip(*(column.tolist() for column in step.common), strict=True)]
+            for start in range(0, len(rows), ROWS_PER_COMMIT):
+                new = await self._ledger.do(_put_common, rows[start : start + ROWS_PER_COMMIT])
+                if flagged:
+                    await known.verify_again(new)
+            self.common += len(rows)
+            self._show(steps[-1].done)
+            if steps[-1].is_read:
+                return True
+        return False
+
+    async def nominate(self) -> AsyncGenerator[Nominated, None]:
+        """Record the candidates, some at a time, until all are or `stop` is set."""
+        limits, ids = await self._shortlist_limits(), await self._read_ids()
+        while not self._stop.is_set() and (steps := await asyncio.to_thread(self._next_steps)):
+            left_out = Counter[Language]()
+            pairs = [pair for step in steps for pair in self._best(step.pairs, ids, limits, left_out)]
+            full = Counter[Language]()
+            for start in range(0, len(pairs), ROWS_PER_COMMIT):
+                if self._stop.is_set():
+                    return
+                full += await self._ledger.do(_put, pairs[start : start + ROWS_PER_COMMIT], self._detection)
+            yield Nominated(len(pairs) - full.total(), left_out + full, steps[-1].through)
+            self._show(steps[-1].done)
+
+    async def _read_languages(self) -> LanguageOf:
+        """The language of each number, or DEAD; incomplete if `stop` is set meanwhile."""
+        language_of, number = np.full(await self._ledger.do(changes.last_seq) + 1, DEAD, np.uint8), 0
+        while not self._stop.is_set():
+            numbers, spoken = await self._ledger.do(story_numbers.languages_after, number, STORIES_PER_READ)
+            if not len(numbers):
+                break
+            language_of[numbers], number = spoken, int(numbers[-1])
+        return language_of
+
+    async def _read_ids(self) -> Ids:
+        """The id of each story, by number; incomplete if `stop` is set meanwhile."""
+        ids, story_id = np.zeros(len(self._language_of), np.int64), BEFORE_ALL
+        while not self._stop.is_set():
+            numbers, read = await self._ledger.do(story_numbers.ids_after, story_id, STORIES_PER_READ)
+            if not len(numbers):
+                break
+            ids[numbers], story_id = read, int(read[-1])
+        return ids
+
+    async def _shortlist_limits(self) -> Counts:
+        """How many matches of a story to nominate, by the number of its language.
+
+        Pairs with a verdict do not count towards `max_matches`; the limit keeps a story with many from
+        listing all
+        pairs.
+        """
+        limits = np.zeros(max(self._names, default=0) + 1, np.int64)
+        for number, language in self._names.items():
+            most = self._detection.of(language).max_matches
+            limits[number] = most + min(await self._ledger.do(active_verdicts.most_of_a_story, language), most)
+        return limits
+
+    def _next_steps(self) -> list[JoinStep]:
+        """The next steps of the join, for about STEP_SECONDS; none at its end."""
+        deadline, steps = time.monotonic() + STEP_SECONDS, list[JoinStep]()
+        with scratch_errors(self._scratch.parent):
+            for step in self._steps:
+                steps.append(step)
+                if step.is_read or time.monotonic() >= deadline:
+                    break
+        return steps
+
+    def _best(self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language]) -> list[Pair]:
+        """The best matches of each story, best first; counts the others in `left_out`."""
+        language_of = self._language_of[pairs.right]
+        best = best_matches(pairs, ids, limits[language_of])
+        excess = np.bincount(language_of, minlength=len(limits)) - np.bincount(language_of[best], minlength=len(limits))
+        left_out.update({self._names[number]: int(excess[number]) for number in np.flatnonzero(excess).tolist()})
+        rows = ids[pairs.right[best]], ids[pairs.left[best]], language_of[best]
+        return [
+            (story, match, self._names[language])
+            for story, match, language in zip(*(column.tolist() for column in rows), strict=True)
+        ]
+
+
+def _put_common(db: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) -> set[int]:
+    """Record common passages, as hash, number of holders and number of an example; returns those new on record."""
+    stories = passage_hashes.stories_of(db, [example for _, _, example in rows])
+    described = [
+        CommonPassage(language, passage, holders, story_id)
+        for passage, holders, example in rows
+        for story_id, language in [stories[example]]
+    ]
+    return common_passages.record_new(db, described)
+
+
+def _put(db: sqlite3.Connection, pairs: Sequence[Pair], detection: Detection) -> Counter[Language]:
+    """Record pairs, `max_matches` per story; returns how many were left out, by language."""
+    left_out = Counter[Language]()
+    with transaction(db):
+        for story_id, matches in groupby(pairs, itemgetter(0)):
+            by_passages, of_languages = zip(*((match, language) for _, match, language in matches), strict=True)
+            most = detection.of(of_languages[0]).max_matches
+            left_out[of_languages[0]] += candidates.nominate(
+                db, candidates.Matches(story_id, (), most, by_passages=by_passages)
+            )
+    return left_out

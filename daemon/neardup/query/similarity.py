@@ -1,0 +1,128 @@
+"""The similarity of a story: how much of it stands in earlier stories by others, with the copied passages."""
+
+from collections.abc import Mapping
+from contextlib import aclosing, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neardup.core.fingerprint.compute import text_hash
+from neardup.core.text.normalize import Located, located
+from neardup.errors import Fatal
+from neardup.ledger import read, similarities, snapshot, translate_errors
+from neardup.ledger.similarities import Similarity, Source
+from neardup.pages.reader_pool import OpenReaderPool
+from neardup.query.compare import describe_stories, load_story
+from neardup.query.evidence import LoadedStory, UnreadableStory
+from neardup.records import Kind, Language
+from neardup.timestamps import rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class PassageOfStory:
+    """The words [start, end) of the story, counted from 0, and their text; None where it is not known."""
+
+    start: int
+    end: int
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """A source of a story, with the passages of the story that stand in it, and their words in the source.
+
+    `share` is the part of the story's words that stand in this source.
+    """
+
+    story_id: int
+    title: str | None
+    path: str | None
+    author_id: str | None
+    published_at: str | None
+    kind: Kind
+    status: str
+    copied_words: int
+    share: float
+    passages: tuple[PassageOfStory, ...]
+    source_spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityReport:
+    """The similarity of a story, and its sources by share, the largest first.
+
+    `no_text` is why the passages have no text, None where they have it.
+    """
+
+    story_id: int
+    language: Language
+    title: str | None
+    path: str | None
+    author_id: str | None
+    published_at: str | None
+    words: int
+    copied_words: int
+    similarity: float
+    no_text: str | None
+    sources: tuple[SourceReport, ...]
+
+
+async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int) -> SimilarityReport:
+    """The similarity of a story by the ledger, with passages from its current text.
+
+    Raises Fatal for a story that is not in the ledger, Transient for a store that does not answer.
+    """
+    with closing(read(ledger)) as db, translate_errors(ledger), snapshot(db):
+        found = similarities.of_story(db, story_id)
+        known = describe_stories(db, [story_id]).get(story_id)
+    if found is None or known is None:
+        raise Fatal(f"story {story_id} is not in the ledger")
+    if not found.copied_words:
+        return _report(found, None, None)
+    async with aclosing(open_pool()) as pool:
+        story = await load_story(pool, known)
+    return _report(found, *_text_of(story, known))
+
+
+def _text_of(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> tuple[Located | None, str | None]:
+    """The text, and why there is none."""
+    if isinstance(story, UnreadableStory):
+        return None, story.why
+    if known["text_hash"] != text_hash(story.words):
+        return None, "the page has changed since it was fingerprinted"
+    return located(story.text), None
+
+
+def _report(found: Similarity, text: Located | None, no_text: str | None) -> SimilarityReport:
+    return SimilarityReport(
+        found.story_id,
+        found.language,
+        title=found.title,
+        path=found.path,
+        author_id=found.author_id,
+        published_at=rfc3339(found.published_at),
+        words=found.words,
+        copied_words=found.copied_words,
+        similarity=found.similarity,
+        no_text=no_text,
+        sources=tuple(_source(source, text) for source in found.sources),
+    )
+
+
+def _source(source: Source, text: Located | None) -> SourceReport:
+    return SourceReport(
+        source.story_id,
+        title=source.title,
+        path=source.path,
+        author_id=source.author_id,
+        published_at=rfc3339(source.published_at),
+        kind=source.kind,
+        status=source.status,
+        copied_words=source.copied_words,
+        share=source.share,
+        passages=tuple(
+            PassageOfStory(start, end, None if text is None else text.text[slice(*text.span(start, end))])
+            for start, end in source.spans.tolist()
+        ),
+        source_spans=tuple((start, end) for start, end in source.source_spans.tolist()),
+    )

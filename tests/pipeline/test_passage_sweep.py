@@ -1,0 +1,193 @@
+"""Law: a sweep nominates the pairs that lookups nominate, in any order of the stories, and after interruptions."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.config import Detection
+from neardup.errors import Fatal
+from neardup.index.passages import join
+from neardup.ledger import Ledger, candidates, common_passages, stories
+from neardup.ledger.candidates import Matches
+from neardup.pipeline import passage_sweep
+from neardup.pipeline.passage_nomination import PassageNomination
+from neardup.pipeline.passage_sweep import PassageSweep
+from neardup.pipeline.passage_sync import PassageSync, open_passages
+from neardup.pipeline.scratch import scratch_folder
+from neardup.pipeline.verifier import BEFORE_ALL
+from neardup.records import Fingerprinted, Language, Story
+
+from tests.support.builders import fingerprint_of
+from tests.support.languages import BENGALI, HINDI
+
+EVERYTHING = 10**6
+Made = tuple[Language, set[int]]
+Pairs = set[tuple[int, int]]
+corpora = st.lists(
+    st.tuples(st.sampled_from([HINDI, BENGALI]), st.sets(st.integers(0, 15), max_size=8)), min_size=1, max_size=12
+)
+
+
+def fingerprinted(story_id: int, made: Made) -> Fingerprinted:
+    language, hashes = made
+    passages = np.array(sorted(hashes), "<u4").tobytes()
+    return Fingerprinted(
+        Story(story_id, language), replace(fingerprint_of(story_id.to_bytes(16)), passages=passages), None
+    )
+
+
+async def pending(ledger: Ledger) -> Pairs:
+    return {(pair.a.id, pair.b.id) for pair in await ledger.do(candidates.pending, BEFORE_ALL, EVERYTHING)}
+
+
+async def looked_up(folder: Path, corpus: Sequence[tuple[int, Made]], detection: Detection) -> Pairs:
+    """The candidates of stories that are looked up and committed one by one."""
+    with closing(Ledger(folder / "looked-up.db")) as ledger, closing(await open_passages(ledger)) as index:
+        sync = PassageSync(index, ledger)
+        nomination = PassageNomination(sync, ledger, detection)
+        for story_id, made in corpus:
+            batch = [fingerprinted(story_id, made)]
+            lookup = await nomination.look_up(batch)
+            found = (await nomination.nominate(lookup))[story_id]
+            most = detection.of(made[0]).max_matches
+            nominated = [Matches(story_id, (), most, found.ids)]
+            await ledger.do(stories.commit, stories.Batch(batch, nominated, 1, {}, None))
+            await sync.catch_up()
+            nomination.committed(lookup.probes)
+        return await pending(ledger)
+
+
+async def committed(ledger: Ledger, corpus: Sequence[tuple[int, Made]]) -> None:
+    batch = [fingerprinted(story_id, made) for story_id, made in corpus]
+    await ledger.do(stories.commit, stories.Batch(batch, (), 1, {}, None))
+
+
+async def swept(ledger: Ledger, detection: Detection, after: int = 0, parts: int = EVERYTHING) -> tuple[int, bool]:
+    """Sweep until so many parts of the pairs are on record.
+
+    Returns the number of the story to continue after, and whether no pairs are left.
+    """
+    stop = asyncio.Event()
+    with closing(await open_passages(ledger)) as index, scratch_folder(ledger.path, "sweep") as scratch:
+        sync = PassageSync(index, ledger)
+        await sync.catch_up()
+        sweep = PassageSweep(sync, ledger, detection, scratch, stop=stop, show=lambda done: None)
+        assert await sweep.find_common(after)
+        async for page in sweep.nominate():
+            parts -= page.through > after
+            after = page.through
+            if not parts:
+                stop.set()
+    return after, not stop.is_set()
+
+
+@settings(deadline=None, max_examples=25)
+@given(corpora, st.randoms(use_true_random=False))
+def test_a_sweep_nominates_what_lookups_nominate(corpus: list[Made], random: Random) -> None:
+    numbered = list(enumerate(corpus))
+    shuffled = numbered.copy()
+    random.shuffle(shuffled)
+
+    async def play(folder: Path) -> None:
+        detection = Detection()
+        with closing(Ledger(folder / "swept.db")) as ledger:
+            await committed(ledger, shuffled)
+            await swept(ledger, detection)
+            assert await pending(ledger) == await looked_up(folder, numbered, detection)
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(play(Path(folder)))
+
+
+@settings(deadline=None, max_examples=25)
+@given(corpora, st.integers(1, 4), st.integers(1, 30))
+def test_an_interrupted_sweep_continues(corpus: list[Made], parts: int, listed: int) -> None:
+    async def play(folder: Path) -> None:
+        detection, after, ended = Detection(), 0, False
+        with closing(Ledger(folder / "whole.db")) as whole, closing(Ledger(folder / "interrupted.db")) as interrupted:
+            for ledger in (whole, interrupted):
+                await committed(ledger, list(enumerate(corpus)))
+            await swept(whole, detection)
+            while not ended:
+                after, ended = await swept(interrupted, detection, after, parts)
+            assert await pending(interrupted) == await pending(whole)
+
+    with (
+        TemporaryDirectory() as folder,
+        patch.multiple(join, MAX_LISTED=listed, MAX_COUNTED=1),
+        patch.object(passage_sweep, "STEP_SECONDS", 0),
+    ):
+        asyncio.run(play(Path(folder)))
+
+
+def test_the_best_matches_of_a_story_are_nominated_and_the_others_counted(tmp_path: Path) -> None:
+    corpus: list[tuple[int, Made]] = [(n, (HINDI, {*range(10 * n, 10 * n + 2 + n)})) for n in range(1, 5)]
+    corpus.append((9, (HINDI, set(range(50)))))
+
+    async def play() -> None:
+        with (
+            closing(Ledger(tmp_path / "l.db")) as ledger,
+            closing(await open_passages(ledger)) as index,
+            scratch_folder(ledger.path, "sweep") as scratch,
+        ):
+            await committed(ledger, corpus)
+            sync = PassageSync(index, ledger)
+            await sync.catch_up()
+            sweep = PassageSweep(
+                sync, ledger, Detection(max_matches=2), scratch, stop=asyncio.Event(), show=lambda done: None
+            )
+            assert await sweep.find_common(0)
+            pages = [page async for page in sweep.nominate()]
+            assert await pending(ledger) == {(3, 9), (4, 9)}
+            assert sum(page.candidates for page in pages) == 2
+            assert [dict(page.left_out) for page in pages if page.left_out] == [{HINDI: 2}]
+
+    asyncio.run(play())
+
+
+def test_common_passages_nominate_nobody_and_are_recorded_with_an_example(tmp_path: Path) -> None:
+    corpus: list[tuple[int, Made]] = [(n, (HINDI, {1, 2, 3, 100 + n // 2, 200 + n // 2})) for n in range(6)]
+
+    async def play() -> None:
+        with closing(Ledger(tmp_path / "l.db")) as ledger:
+            await committed(ledger, corpus)
+            await swept(ledger, Detection(common_passage=5))
+            assert await pending(ledger) == {(0, 1), (2, 3), (4, 5)}
+            listed = [tuple(row)[:4] for row in await ledger.do(common_passages.listed, 9)]
+            assert listed == [("HINDI", passage, 6, 0) for passage in (1, 2, 3)]
+
+    asyncio.run(play())
+
+
+def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
+    async def play() -> None:
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        (scratch / "groups").symlink_to("/dev/full")
+        with closing(Ledger(tmp_path / "l.db")) as ledger, closing(await open_passages(ledger)) as index:
+            await committed(ledger, [(n, (HINDI, {1, 2})) for n in range(3)])
+            sync = PassageSync(index, ledger)
+            await sync.catch_up()
+            sweep = PassageSweep(sync, ledger, Detection(), scratch, stop=asyncio.Event(), show=lambda done: None)
+            with pytest.raises(Fatal, match=f"cannot write scratch files in {tmp_path}: No space left on device"):
+                await sweep.find_common(0)
+
+    asyncio.run(play())
+
+
+def test_scratch_files_of_a_killed_sweep_are_removed(tmp_path: Path) -> None:
+    for name in ("l.db-sweep-1", "other.db-sweep-1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "groups").write_bytes(b"x")
+    with scratch_folder(tmp_path / "l.db", "sweep") as scratch:
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([scratch.name, "other.db-sweep-1"])
+    assert [path.name for path in tmp_path.iterdir()] == ["other.db-sweep-1"]
