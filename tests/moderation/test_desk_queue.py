@@ -5,7 +5,6 @@ moderator continues with the next undecided pair, and the queue ends after the l
 import sqlite3
 import unicodedata
 from contextlib import closing
-from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import pytest
@@ -17,8 +16,8 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
-from neardup.moderation.desk.query import STATUSES, number, query_of, selection_of
-from neardup.moderation.desk.queue import position_of
+from neardup.moderation.desk.position import position_of
+from neardup.moderation.desk.query import STATUSES, Queue, View, number, query_of, queue_of
 from neardup.records import Language, Verdict
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, verify_pending
@@ -34,15 +33,18 @@ selections = st.builds(
     author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text == text.strip()),
     story=one_or_none,
     cluster=one_or_none,
+    similarity=st.none() | st.floats(0, 1),
+    same_author=st.booleans(),
 )
+queues = st.builds(Queue, selections, st.sampled_from(View))
 
 
-@given(selections)
-def test_address_round_trips_to_its_selection(selection: Selection) -> None:
-    query = query_of(selection)
-    assert selection_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), SHIPPED) == selection
+@given(queues)
+def test_address_round_trips_to_its_queue(queue: Queue) -> None:
+    query = query_of(queue)
+    assert queue_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), SHIPPED) == queue
     assert query.isascii()
-    assert (query == "") == (selection == Selection())
+    assert (query == "") == (queue == Queue())
 
 
 @pytest.mark.parametrize(
@@ -50,16 +52,17 @@ def test_address_round_trips_to_its_selection(selection: Selection) -> None:
     [
         {"language": "klingon"}, {"kind": "EXACT"}, {"status": "withdrawn"}, {"status": "x"}, {"score": "2"},
         {"score": "nan"}, {"score": "-1"}, {"score": "x"}, {"story": "-1"}, {"story": "1.0"}, {"cluster": "9" * 30},
+        {"similarity": "91"}, {"similarity": "nan"}, {"same_author": "1"}, {"view": "PAIRS"}, {"view": "x"},
     ],
 )  # fmt: skip
 def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        selection_of(query, SHIPPED)
+        queue_of(query, SHIPPED)
 
 
 def test_empty_form_fields_filter_nothing() -> None:
-    names = "language", "kind", "status", "score", "author", "story", "cluster"
-    assert selection_of(dict.fromkeys(names, " "), SHIPPED) == Selection()
+    names = "view", "language", "kind", "status", "score", "author", "story", "cluster", "similarity", "same_author"
+    assert queue_of(dict.fromkeys(names, " "), SHIPPED) == Queue()
 
 
 @pytest.mark.parametrize("text", ["-1", "x", "1.0", "٣", "9" * 13, "99999999"])
@@ -97,14 +100,14 @@ def test_next_pair_is_the_next_undecided_one(size: int, data: st.DataObject) -> 
         others = [pair for pair in before if pair != shown_pair]
         for pair in data.draw(st.lists(st.sampled_from(others), unique=True)):
             decide(db, pair)  # by another moderator, after the page of `shown_pair` was rendered
-        position = position_of(db, Selection(), shown_pair, at)
+        position = position_of(db, Queue(), shown_pair, at)
         decide(db, shown_pair)
         after = queue(db)
         expected = next((pair for pair in before[at + 1 :] if pair in after), None)
         assert position.after == expected
         if position.after:
-            assert position_of(db, Selection(), position.after, position.at).at == after.index(position.after)
-            assert position_of(db, Selection(), shown_pair, position.at).after == expected, "a repeated request differs"
+            assert position_of(db, Queue(), position.after, position.at).at == after.index(position.after)
+            assert position_of(db, Queue(), shown_pair, position.at).after == expected, "a repeated request differs"
 
 
 @settings(deadline=None, max_examples=30)
@@ -113,7 +116,7 @@ def test_queue_can_be_walked_from_end_to_end(size: int) -> None:
     with closing(ledger(size)) as db:
         pairs = queue(db)
         for at, pair in enumerate(pairs):
-            position = position_of(db, Selection(), pair, at)
+            position = position_of(db, Queue(), pair, at)
             assert position.in_queue and position.at == at
             assert position.before == (pairs[at - 1] if at else None)
             assert position.after == (pairs[at + 1] if at + 1 < size else None)
@@ -122,11 +125,11 @@ def test_queue_can_be_walked_from_end_to_end(size: int) -> None:
 def test_pair_outside_the_queue_keeps_its_position() -> None:
     with closing(ledger(3)) as db:
         decide(db, (0, 1))
-        every = replace(Selection(), statuses=STATUSES["every"])
+        every = Queue().only(statuses=STATUSES["every"])
         assert position_of(db, every, (0, 1), 0).in_queue
-        assert not position_of(db, Selection(), (0, 1), 0).in_queue
-        assert position_of(db, Selection(), (0, 1), 0).after == (2, 3)
-        assert position_of(db, Selection(), (7, 8), 10_000).after is None
+        assert not position_of(db, Queue(), (0, 1), 0).in_queue
+        assert position_of(db, Queue(), (0, 1), 0).after == (2, 3)
+        assert position_of(db, Queue(), (7, 8), 10_000).after is None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -2,10 +2,9 @@
 verdict without having seen it.
 """
 
-import re
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Iterator
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from neardup.moderation.desk import connections
 from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, verify_pending
-from tests.support.desk_client import Client, desk, form_token, origin
+from tests.support.desk_client import Client, hidden_fields, named_client, origin, send
 
 PAIR, CLUSTER = "/pair/1/2", "/cluster/1"
 NOTE = "टिप्पणी <b>&"
@@ -32,32 +31,11 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-@asynccontextmanager
-async def logged_in(folder: Path) -> AsyncIterator[Client]:
-    """A client of a desk that has entered the name Asha."""
-    async with desk(folder) as client:
-        form = {"token": await form_token(client), "name": "Asha"}
-        async with client.post("/name", data=form, headers=origin(client), allow_redirects=False) as answer:
-            assert answer.status == 303
-        yield client
-
-
 async def form_on(client: Client, path: str, **values: str) -> dict[str, str]:
     """The verdict form of a page, filled in with these values."""
     async with client.get(path) as answer:
         page = await answer.text()
-    return fields(page) | values
-
-
-def fields(page: str, form_class: str = "judge") -> dict[str, str]:
-    form = page.partition(f'class="{form_class}"')[2].partition("</form>")[0]
-    return {name: unescape(value) for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)}
-
-
-async def send(client: Client, path: str, form: dict[str, str]) -> tuple[int, str, str]:
-    """Post a form; returns the status, the redirect target, and the page."""
-    async with client.post(path, data=form, headers=origin(client), allow_redirects=False) as answer:
-        return answer.status, answer.headers.get("Location", ""), unescape(await answer.text())
+    return hidden_fields(page) | values
 
 
 def verdicts_on(db: sqlite3.Connection, a: int = 1, b: int = 2) -> list[tuple[str, str, str]]:
@@ -72,7 +50,7 @@ def decide_as_ravi(db: sqlite3.Connection, *pair: int) -> int:
 
 
 async def test_verdict_is_stored_with_its_note(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    async with logged_in(tmp_path) as client:
+    async with named_client(tmp_path) as client:
         form = await form_on(client, f"{PAIR}?kind=exact&at=0", verdict="template", note=f"  {NOTE}\r\nline 2 ")
         status, target, _ = await send(client, f"{PAIR}/verdict", form)
     assert (status, target) == (303, "/pair/1/3?kind=exact&at=0&done=1")
@@ -83,7 +61,7 @@ async def test_locked_ledger_loses_no_input(
     tmp_path: Path, ledger: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "BUSY_MS", 50)
-    async with logged_in(tmp_path) as client:
+    async with named_client(tmp_path) as client:
         form = await form_on(client, PAIR, verdict="template", note=NOTE)
         ledger.execute("BEGIN IMMEDIATE")
         async with client.get(PAIR) as answer:
@@ -101,7 +79,7 @@ async def test_locked_ledger_loses_no_input(
 
 
 async def test_conflict_shows_the_other_verdict_and_keeps_the_note(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    async with logged_in(tmp_path) as client:
+    async with named_client(tmp_path) as client:
         form = await form_on(client, f"{PAIR}?at=0", verdict="template", note=NOTE)
         decide_as_ravi(ledger, 1, 2)
         status, _, page = await send(client, f"{PAIR}/verdict", form)
@@ -109,24 +87,26 @@ async def test_conflict_shows_the_other_verdict_and_keeps_the_note(tmp_path: Pat
         for expected in ("Ravi", "quotation", "by the poet", f"{NOTE}</textarea>"):
             assert expected in page
         assert [row[0] for row in verdicts_on(ledger)] == ["quotation"], "the first verdict was overwritten"
-        status, target, _ = await send(client, f"{PAIR}/verdict", fields(page) | {"verdict": "template", "note": NOTE})
+        status, target, _ = await send(
+            client, f"{PAIR}/verdict", hidden_fields(page) | {"verdict": "template", "note": NOTE}
+        )
         assert (status, target[:5]) == (303, "/pair")
     assert [row[0] for row in verdicts_on(ledger)] == ["template", "quotation"]
 
 
 async def test_cluster_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    async with logged_in(tmp_path) as client:
+    async with named_client(tmp_path) as client:
         form = await form_on(client, f"{CLUSTER}?language=HINDI", verdict="template", note=NOTE)
         decide_as_ravi(ledger, 2, 3)
         status, _, page = await send(client, f"{CLUSTER}/verdict", form)
         assert (status, f"{NOTE}</textarea>" in page) == (409, True)
         assert verdicts_on(ledger) == []
-        form = fields(page) | {"verdict": "template", "note": NOTE}
+        form = hidden_fields(page) | {"verdict": "template", "note": NOTE}
         commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
         verify_pending(ledger)
         status, _, page = await send(client, f"{CLUSTER}/verdict", form)
         assert (status, verdicts_on(ledger)) == (409, []), "the verdict covers a story that was not on the page"
-        status, target, _ = await send(client, f"{CLUSTER}/verdict", fields(page) | {"verdict": "template"})
+        status, target, _ = await send(client, f"{CLUSTER}/verdict", hidden_fields(page) | {"verdict": "template"})
         assert (status, target) == (303, "/?language=HINDI&done=2")
     assert {verdicts_on(ledger, *pair)[0][0] for pair in ((1, 2), (1, 3), (2, 3), (1, 4))} == {"template"}
     assert verdicts_on(ledger, 8, 9) == [], "the verdict covers another cluster"
@@ -134,10 +114,10 @@ async def test_cluster_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sq
 
 async def test_verdict_of_another_moderator_is_not_undone_unseen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     done = decide_as_ravi(ledger, 1, 2)
-    async with logged_in(tmp_path) as client:
+    async with named_client(tmp_path) as client:
         async with client.get(f"/?done={done}") as answer:
             page = await answer.text()
-        undo = fields(page, "done")
+        undo = hidden_fields(page, "done")
         form = await form_on(client, PAIR, verdict="template")
         assert (await send(client, f"{PAIR}/verdict", form))[0] == 303
         status, _, page = await send(client, f"/undo/{done}", undo)
@@ -149,7 +129,7 @@ async def test_verdict_of_another_moderator_is_not_undone_unseen(tmp_path: Path,
 
 async def test_rejected_forms_keep_their_input(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     long = "क" * 2001
-    async with logged_in(tmp_path) as client:
+    async with named_client(tmp_path) as client:
         form = await form_on(client, PAIR, verdict="template", note=NOTE)
         status, _, page = await send(client, f"{PAIR}/verdict", form | {"note": long})
         assert (status, f"{long}</textarea>" in page) == (400, True)
@@ -164,7 +144,7 @@ async def test_rejected_forms_keep_their_input(tmp_path: Path, ledger: sqlite3.C
 
 
 async def test_pair_is_shown_although_the_store_fails(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    async with logged_in(tmp_path) as client, client.get(PAIR) as answer:
+    async with named_client(tmp_path) as client, client.get(PAIR) as answer:
         page = await answer.text()
     assert answer.status == 200
     assert page.count("Text not available") == 2
@@ -178,7 +158,7 @@ async def test_new_flag_is_shown_with_a_verdict_beside_it(tmp_path: Path, ledger
     verdicts.decide(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
     commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
     verify_pending(ledger)
-    async with logged_in(tmp_path) as client:
+    async with named_client(tmp_path) as client:
         async with client.get("/") as answer:
             assert "matches a story with the verdict template" in await answer.text()
         async with client.get("/pair/1/4") as answer:

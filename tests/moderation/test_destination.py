@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from asyncio import CancelledError
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,20 @@ from neardup.errors import Fatal, Transient
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_atomically, write_to_target
 from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.pairs import ExportRow
+from neardup.moderation.export.pairs import PAIRS
+from neardup.moderation.export.table import ExportRow
 from neardup.moderation.export.workbook import write_xlsx
 
 from tests.support.exported_pairs import page, pair
 from tests.support.servers import REGION, Aws, free_port
 
-WRITE = {"csv": write_csv, "jsonl": write_jsonl, "xlsx": write_xlsx, "parquet": write_parquet, "html": page}
+WRITE: dict[str, Callable[[Path, Iterable[ExportRow]], None]] = {
+    "csv": partial(write_csv, table=PAIRS),
+    "jsonl": write_jsonl,
+    "xlsx": partial(write_xlsx, table=PAIRS),
+    "parquet": partial(write_parquet, table=PAIRS),
+    "html": page,
+}
 LOCAL_CONTENT = Content(url="file:.")
 LARGE = 12_000_000  # bytes: more than one part of an upload
 

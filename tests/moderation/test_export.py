@@ -32,7 +32,8 @@ from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM
 COLUMN_CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
     "story_title matched_title story_author_id matched_author_id same_author story_published_at matched_published_at "
-    "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated context story_path matched_path"
+    "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated context story_path "
+    "matched_path copied_words"
 )
 NOON = 1_795_176_000_000
 opened: list[sqlite3.Connection] = []
@@ -146,7 +147,7 @@ def test_all_columns_of_a_row(language: Language) -> None:
         "story_published_at": "2026-11-20T12:00:00Z", "matched_published_at": "2026-11-20T11:59:59.999Z",
         "earlier_id": 2, "status": "open", "flagged_at": "2026-11-20T12:00:00Z", "fingerprint_version": "v1",
         "cluster_id": 2, "cluster_size": 2, "estimated": False,
-        "context": None, "story_path": None, "matched_path": None,
+        "context": None, "story_path": None, "matched_path": None, "copied_words": 100,
     }  # fmt: skip
     assert exported(db) == [want]
     assert exported(db, "csv") == [{column: of_csv(value) for column, value in want.items()}]

@@ -16,7 +16,7 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import flags
 from neardup.moderation.export import write as writing
 from neardup.moderation.export.fair_shares import fair_shares
-from neardup.moderation.export.pairs import ExportRow
+from neardup.moderation.export.table import ExportRow
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.moderation.templating import visible
 from neardup.records import Kind, Language, Signals

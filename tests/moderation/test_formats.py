@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from neardup.config.export import FORMATS, Format, format_of, target_of
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.pairs import COLUMNS, IDS, TIMES, ExportRow
+from neardup.moderation.export.pairs import COLUMNS, IDS, PAIRS, TIMES
+from neardup.moderation.export.table import ExportRow
 from neardup.moderation.export.workbook import MAX_ROWS, write_xlsx
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 from pyarrow import parquet  # type: ignore[import-untyped]
@@ -32,14 +33,14 @@ def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
         write_jsonl(path, pairs)
         assert read_jsonl(path) == pairs
 
-        write_csv(path, pairs)
+        write_csv(path, pairs, PAIRS)
         assert read_csv(path) == [{column: of_csv(value) for column, value in one.items()} for one in pairs]
 
-        write_parquet(path, pairs)
+        write_parquet(path, pairs, PAIRS)
         wanted = [{n: datetime.fromisoformat(v) if n in TIMES and v else v for n, v in one.items()} for one in pairs]
         assert parquet.read_table(path).to_pylist() == wanted
 
-        write_xlsx(path.with_suffix(".xlsx"), pairs)
+        write_xlsx(path.with_suffix(".xlsx"), pairs, PAIRS)
         header, *rows = read_xlsx(path.with_suffix(".xlsx"))
         assert [cell.value for cell in header] == list(COLUMNS)
         for one, row in zip(pairs, rows, strict=True):
@@ -60,7 +61,7 @@ def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
 def test_no_csv_cell_runs_as_a_formula(pairs: list[ExportRow]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.csv"
-        write_csv(path, pairs)
+        write_csv(path, pairs, PAIRS)
         for row in read_csv(path):
             assert not any(map(would_run, row.values())), row
         for cell in re.split(
@@ -71,13 +72,13 @@ def test_no_csv_cell_runs_as_a_formula(pairs: list[ExportRow]) -> None:
 
 def test_byte_order_mark_is_optional(tmp_path: Path) -> None:
     for bom in (False, True):
-        write_csv(tmp_path / "pairs.csv", [pair(story_title="கதை")], bom=bom)
+        write_csv(tmp_path / "pairs.csv", [pair(story_title="கதை")], PAIRS, bom=bom)
         assert (tmp_path / "pairs.csv").read_bytes().startswith(b"\xef\xbb\xbf") is bom
         assert read_csv(tmp_path / "pairs.csv")[0]["story_title"] == "கதை"
 
 
 def test_sheet_has_a_frozen_header_and_a_filter(tmp_path: Path) -> None:
-    write_xlsx(tmp_path / "pairs.xlsx", [pair(), pair()])
+    write_xlsx(tmp_path / "pairs.xlsx", [pair(), pair()], PAIRS)
     sheet = openpyxl.load_workbook(tmp_path / "pairs.xlsx").active
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == (
         "A2",

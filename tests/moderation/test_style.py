@@ -4,14 +4,18 @@ The limits are those of WCAG 2.2, level AA: 4.5 for text, 3 for graphics.
 """
 
 import re
+from importlib.resources import files
 from itertools import product
 
 import pytest
 from neardup.languages import LANGUAGES, SHIPPED
+from neardup.moderation.evidence.story_report import COLOURS
 from neardup.moderation.templating import inline_assets
 from neardup.records import Language
 
-STYLE = inline_assets(SHIPPED).style
+REPORT = (files("neardup.moderation") / "static" / "report.css").read_text(encoding="utf-8")
+STYLE = inline_assets(SHIPPED).style + REPORT
+SOURCES = [f"source-{n}" for n in range(COLOURS + 1)]
 TEXTS = [
     *product(("ink", "faint", "accent"), ("paper", "card")),
     *product(("ink", "accent", "faint"), ("copied",)),
@@ -20,10 +24,14 @@ TEXTS = [
     ("changed-b-ink", "changed-b"),
     ("warning-ink", "warning"),
     ("card", "accent"),  # the letters A and B in the graph of a cluster
+    *product(("ink",), SOURCES),
+    *((f"{source}-edge", source) for source in SOURCES),  # the number at the beginning of a passage
+    *(("card", f"{source}-edge") for source in SOURCES),  # the number in the list of sources
 ]
 GRAPHICS = [
     *product(("accent", "faint"), ("paper", "card", "copied")),  # focus rings, borders of fields
     ("copied-edge", "card"),
+    *((f"{source}-edge", behind) for source in SOURCES for behind in ("paper", "card")),
     ("changed-a-ink", "paper"),  # the weakest flag
 ]
 DECORATION = {"line"}  # separators without meaning of their own, which need no contrast
@@ -33,7 +41,8 @@ def colours(block: str) -> dict[str, str]:
     return dict(re.findall(r"--([\w-]+):\s*(#[0-9a-f]{6});", block))
 
 
-LIGHT, DARK = (colours(block) for block in re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL))
+BLOCKS = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)  # in each sheet: light, then dark
+LIGHT, DARK = colours("".join(BLOCKS[::2])), colours("".join(BLOCKS[1::2]))
 
 
 def luminance(colour: str) -> float:
@@ -79,6 +88,6 @@ def test_every_script_has_fonts_and_line_height(language: Language) -> None:
 
 def test_style_and_script_make_no_requests() -> None:
     page = inline_assets(SHIPPED)
-    assert not re.findall(r"url\(|@import|https?:", page.style)
+    assert not re.findall(r"url\(|@import|https?:", STYLE)
     assert not re.findall(r"https?:|fetch\(|innerHTML|eval\(", page.script)
     assert "</" not in page.style + page.script, "it would close the element that embeds it"

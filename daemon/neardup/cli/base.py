@@ -69,7 +69,7 @@ def command(function: Callable[..., None], *, needs_config: bool = True) -> clic
 
 def refuse_missing_folder(option: str, path: Path) -> None:
     """Raise Misuse, before any work is done, if the folder of a file to write does not exist."""
-    if not path.parent.exists():
+    if not path.parent.is_dir():
         raise Misuse(f"{option}: there is no folder {path.parent}")
 
 

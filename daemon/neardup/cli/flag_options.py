@@ -38,6 +38,16 @@ OPTIONS = (
     click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that contains this story."),
     click.option("--since", metavar="TIME", help="Pairs flagged at or after this RFC 3339 time."),
     click.option("--until", metavar="TIME", help="Pairs flagged before this time."),
+    click.option(
+        "--min-similarity",
+        type=click.FloatRange(0, 1),
+        help="Pairs with a story of which at least this share stands in earlier stories by others.",
+    ),
+    click.option(
+        "--same-author",
+        is_flag=True,
+        help="Also partial copies and passages between stories of one author, which detection.same_author hides.",
+    ),
     click.option("--new", "only_new", is_flag=True, help="Only flags that no export has written before."),
 )
 
@@ -58,6 +68,8 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         cluster: int | None,
         since: str | None,
         until: str | None,
+        min_similarity: float | None,
+        same_author: bool,
         only_new: bool,
         **options: Any,
     ) -> None:
@@ -75,6 +87,8 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
             since=after,
             until=before,
             only_new=only_new,
+            similarity=min_similarity,
+            same_author=same_author or config.detection.same_author == "keep",
         )
         function(config, *args, selection=selection, **options)
 

@@ -18,7 +18,8 @@ COMMANDS = {
     "replay": ("insights", "Show what other thresholds would flag among the candidates on record"),
     "evaluate": ("insights", "Measure recall on copies made from your own stories, or on pairs that you labelled"),
     "plan": ("insights", "Project what the corpus needs: memory, disk and time, and when the box will be full"),
-    "export": ("moderation", "Write the flagged pairs, the most severe first"),
+    "show": ("moderation", "Show the similarity of a story: its sources by share, and the copied passages"),
+    "export": ("moderation", "Write the flagged pairs, the most severe first, or the stories that copy"),
     "report": ("insights", "Write an HTML page of plots for operators: flags, scores, buckets, latencies"),
     "review": ("moderation", "Serve the review desk, a web page where moderators decide the flagged pairs"),
     "dead-letters": ("dead_letters", "List the stories and rows that could not be processed"),
@@ -26,7 +27,7 @@ COMMANDS = {
     "status": ("maintenance", "Show stories, flags, runs, dead letters and the index"),
     "doctor": ("maintenance", "Test config, ledger, index, source, object store, clock and fingerprints"),
     "backup": ("maintenance", "Write a checked copy of the ledger to PATH"),
-    "reindex": ("maintenance", "Rebuild the index from the ledger, without reading a page"),
+    "reindex": ("maintenance", "Rebuild the index from the ledger, and repair the passage index"),
     "forget": ("maintenance", "Remove a story from ledger, index, flags and dead letters"),
 }
 

@@ -12,6 +12,7 @@ from neardup.cli import console, printing
 from neardup.cli.base import command, json_option, parse_time_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
 from neardup.config import Config
+from neardup.core.verify.alignment import MIN_BLOCK
 from neardup.errors import Misuse
 from neardup.insights.evaluate import copies, copies_tables, report, truth_tables
 from neardup.insights.evaluate.tables import show
@@ -36,6 +37,7 @@ MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
 @click.option("--hamming", type=click.IntRange(0, 7), help="Instead of detection.hamming.")
 @click.option("--jaccard", type=score, help="Instead of detection.jaccard.")
 @click.option("--containment", type=score, help="Instead of detection.containment.")
+@click.option("--passage-words", type=click.IntRange(MIN_BLOCK), help="Instead of detection.passage_words.")
 @click.option("--since", metavar="TIME", help="Only pairs verified at or after this RFC 3339 time.")
 @click.option("--until", metavar="TIME", help="Only pairs verified before this time.")
 @json_option
@@ -43,7 +45,7 @@ def replay(config: Config, since: str | None, until: str | None, as_json: bool, 
     """Show what other thresholds would flag among the candidates on record, by kind and language."""
     changed = {name: value for name, value in thresholds.items() if value is not None}
     if not changed or any(value != value for value in changed.values()):  # noqa: PLR0124 - click accepts nan
-        raise Misuse("give at least one of --hamming, --jaccard and --containment, with a number")
+        raise Misuse("give at least one of --hamming, --jaccard, --containment and --passage-words, with a number")
     languages = {name: own.model_copy(update=changed) for name, own in config.detection.languages.items()}
     detection = config.detection.model_copy(update=changed | {"languages": languages})
     period = parse_time_option("--since", since) or 0, parse_time_option("--until", until) or sys.maxsize

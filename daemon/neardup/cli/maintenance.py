@@ -2,22 +2,24 @@
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from neardup.app import open_app
-from neardup.cli import console, printing
+from neardup.cli import console
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
+from neardup.cli.status_sections import show_status
 from neardup.config import Config
 from neardup.errors import Misuse
 from neardup.ledger import stories
-from neardup.ledger.backup import back_up
 from neardup.ledger.lock import only_one
+from neardup.ops.backup import back_up
 from neardup.ops.status import status as read_status
-from neardup.pipeline.index_sync import catch_up, rebuild
+from neardup.pipeline.index_sync import catch_up
 from neardup.source.parse import id_of
 
 WARNINGS = 3  # the exit code of `doctor` where nothing fails
@@ -31,7 +33,7 @@ def status(config: Config, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(current), ensure_ascii=False))
     else:
-        printing.show_status(current)
+        show_status(current)
 
 
 @command
@@ -41,7 +43,8 @@ def doctor(config: Config, as_json: bool) -> None:
 
     Exits with 1 if a test fails, and with 3 if there are only warnings.
     """
-    from neardup.ops.doctor import Level, examine  # noqa: PLC0415 - loads what it tests
+    from neardup.ops.check_result import Level  # noqa: PLC0415 - only `doctor` needs it
+    from neardup.ops.doctor import examine  # noqa: PLC0415 - loads what it tests
 
     async def print_results(_: asyncio.Event) -> set[Level]:
         levels = set()
@@ -63,24 +66,39 @@ def doctor(config: Config, as_json: bool) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
 def backup(config: Config, path: Path, as_json: bool) -> None:
-    """Write a checked copy of the ledger to PATH, also during a run; replaces an existing copy."""
-    size = back_up(config.ledger.path, path)
-    click.echo(json.dumps({"bytes": size}) if as_json else f"{path}, {size:,} bytes, checked")
+    """Write a checked copy of the ledger to PATH and of its passages to PATH.passages, also during a run.
+
+    A copy that exists is replaced.
+    """
+    size, passages = back_up(config.ledger.path, path)
+    click.echo(
+        json.dumps({"bytes": size, "passages": passages})
+        if as_json
+        else f"{path}, {size:,} bytes, and {passages:,} bytes of passages, checked"
+    )
 
 
 @command
 @json_option
 def reindex(config: Config, as_json: bool) -> None:
-    """Rebuild the index from the ledger, without reading a page."""
+    """Rebuild the index from the ledger, and repair the passage index.
 
-    async def rebuild_index(_: asyncio.Event) -> int:
+    Only the pages of stories that the passage index lacks are read.
+    """
+    from neardup.ops.reindex import reindex as rebuild  # noqa: PLC0415 - loads numba
+
+    async def rebuild_indexes(_: asyncio.Event) -> tuple[int, Counter[str]]:
         with only_one(config.ledger.path, "reindex"):
             async with open_app(config) as app:
                 with console.show_count("reindex") as progress:
-                    return await rebuild(app.index, app.ledger, app.version, progress)
+                    return await rebuild(app, progress)
 
-    indexed = run_async(rebuild_index)
-    click.echo(json.dumps({"indexed": indexed}) if as_json else f"{indexed:,} stories are indexed")
+    indexed, read = run_async(rebuild_indexes)
+    if as_json:
+        click.echo(json.dumps({"indexed": indexed, "read_again": dict(read)}))
+    else:
+        results = ", ".join(f"{n:,} {result}" for result, n in read.items())
+        click.echo(f"{indexed:,} stories are indexed" + (f"; read again for their passages: {results}" if read else ""))
 
 
 @command
@@ -93,10 +111,13 @@ def forget(config: Config, listed_id: str, as_json: bool) -> None:
     except ValueError as error:
         raise Misuse(str(error)) from None
 
+    from neardup.pipeline.passage_sync import PassageSync  # noqa: PLC0415 - loads numba
+
     async def forget_story(_: asyncio.Event) -> bool:
         with only_one(config.ledger.path, "forget"):
             async with open_app(config) as app:
                 await catch_up(app.index, app.ledger, app.version)
+                await PassageSync(app.passages, app.ledger).start()
                 forgotten = await app.ledger.do(stories.forget, story_id)
                 await catch_up(app.index, app.ledger, app.version)
                 return forgotten

@@ -1,4 +1,4 @@
-"""The commands about copies: `check`, `compare`, `export`, `review`."""
+"""The commands about copies: `check`, `compare`, `show`, `export`, `review`."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import click
 
@@ -14,7 +14,7 @@ from neardup.app import comparer, extraction, open_checker, open_readers
 from neardup.cli import printing
 from neardup.cli.base import command, json_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
-from neardup.cli.flag_options import takes_flag_selection
+from neardup.cli.flag_options import story_id, takes_flag_selection
 from neardup.config import Config
 from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, target_of, unknown_ending
@@ -26,11 +26,13 @@ from neardup.ledger.selection import Selection
 from neardup.moderation.desk.app import serve
 from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
+from neardup.moderation.evidence.similarity_bars import similarity_bars
 from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
 from neardup.pages.results import explain
 from neardup.query.check import Match
 from neardup.query.compare import compare as compare_texts
+from neardup.query.similarity import similarity_of
 
 
 @command
@@ -84,14 +86,46 @@ def compare(config: Config | None, a: str, b: str, html: Path | None, as_json: b
 
 
 @command
+@click.argument("story", type=story_id, metavar="ID")
+@json_option
+def show(config: Config, story: int, as_json: bool) -> None:
+    """Show the similarity of a story: its sources by share, and the copied passages.
+
+    The similarity is the share of its words that stand in earlier stories by other authors.
+    """
+    report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), story))
+    if as_json:
+        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+    else:
+        printing.out.print(similarity_bars(report))
+
+
+@command
 @click.option(
     "--format", "file_format", type=click.Choice(FORMATS), help="Format.  [by the output's ending, or export.format]"
 )
 @click.option("-o", "--output", default="-", metavar="PATH", help="A file, or s3://BUCKET/KEY; - is stdout.")
 @click.option("--bom", is_flag=True, help="Begin a CSV file with a byte order mark, so that Excel reads it as UTF-8.")
+@click.option(
+    "--by",
+    type=click.Choice(["pair", "story"]),
+    default="pair",
+    help="A row a pair, or a row a story that copies by a selected pair, the most similar first.  [pair]",
+)
 @takes_flag_selection
-def export(config: Config, file_format: Format | None, output: str, selection: Selection, *, bom: bool) -> None:
-    """Write the flagged pairs, the most severe first."""
+def export(
+    config: Config,
+    file_format: Format | None,
+    output: str,
+    by: Literal["pair", "story"],
+    selection: Selection,
+    *,
+    bom: bool,
+) -> None:
+    """Write the flagged pairs, the most severe first, or the stories that copy.
+
+    Only an export of pairs counts for --new.
+    """
     try:
         target = None if output == "-" else target_of(output)
     except ValueError as error:
@@ -103,10 +137,12 @@ def export(config: Config, file_format: Format | None, output: str, selection: S
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
     if bom and chosen != "csv":
         raise Misuse(f"--bom: only CSV files have a byte order mark, not {chosen}")
-    options = ExportOptions(chosen, selection, bom=bom)
+    options = ExportOptions(chosen, selection, bom=bom, by=by)
     written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
-        click.echo(f"{len(written):,} flags: {target}", err=True)
+        click.echo(f"{len(written):,} {'flags' if by == 'pair' else 'stories'}: {target}", err=True)
+    if by == "story":
+        return
     with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
         flags.mark_exported(db, written)
 

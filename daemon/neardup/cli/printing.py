@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from neardup.ops.status import ClusterStatus, Status
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.timestamps import readable, rfc3339
 
@@ -53,7 +52,8 @@ def show_sweep(summary: SweepSummary) -> None:
         "compared": f"{summary.stories:,} stories",
         "nominated": f"{summary.candidates:,} pairs",
         "left out": f"{summary.left_out:,} pairs by max_matches; "
-        f"{summary.capped_runs:,} buckets were cut by max_bucket",
+        f"{summary.capped_runs:,} buckets were cut by max_bucket; "
+        f"{summary.common_passages:,} passages are common and nominated nobody",
         "flagged": by_reason(summary.flagged),
         "time": f"{summary.as_dict()['seconds']} s",
     }
@@ -164,82 +164,3 @@ def show_what_if(facts: dict[str, Any]) -> None:
             f" been flagged; of {verdicts['not_similar']:,} decided to be not similar {verdicts['spared']:,} would not"
             " have been flagged"
         )
-
-
-def show_status(status: Status) -> None:
-    """Print the state of ledger and index, section by section."""
-    for name, lines in _status_sections(status):
-        out.print(f"[bold]{name}[/]")
-        for line in lines:
-            out.print(f"  {line}", markup=False)
-
-
-def _cluster_line(cluster: ClusterStatus) -> str:
-    weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
-    chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
-    original = cluster.likely_original
-    return (
-        f"{cluster.size:,} stories, likely original {'not known' if original is None else original}, "
-        f"weakest edge {weakest.a} - {weakest.b} ({weakest.score:.0%})" + (f", {chain}" if chain else "")
-    )
-
-
-def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
-    running = status.running
-    yield (
-        "running",
-        [
-            f"{running['command']}, process {running.get('pid')}, since {readable(running.get('since'))}"
-            if running
-            else "nothing"
-        ],
-    )
-    if waiting := status.waiting:
-        yield "waiting", [f"for the {waiting.what} since {readable(waiting.since)}: {waiting.why}"]
-    yield "stories", [f"{language:10} {n:>12,}" for language, n in status.stories.items()] or ["none"]
-    yield (
-        "open flags",
-        [
-            f"{language:10} " + ", ".join(f"{kind} {n:,}" for kind, n in kinds.items())
-            for language, kinds in status.flags.items()
-        ]
-        or ["none"],
-    )
-    verdicts = status.verdicts
-    yield "verdicts", [by_reason(Counter(verdicts.judged))]
-    yield "suppressed pairs", [by_reason(Counter(verdicts.kept))]
-    yield "open flags with a verdict on an earlier pair", [by_reason(Counter(verdicts.in_context))]
-    yield "clusters", [str(status.clusters.count), *map(_cluster_line, status.clusters.largest)]
-    yield "candidates", [f"{status.candidates_pending:,} pending, {status.near_misses:,} near misses on record"]
-    if status.sweep_owed:
-        yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
-    yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
-    yield "watermark", [readable(status.watermark) or "none yet"]
-    index = asdict(status.index)
-    largest_buckets = index.pop("hottest_buckets", {})
-    yield "index", [f"{name}: {value}" for name, value in index.items()]
-    yield "largest buckets", [f"{name:30} {n:>12,}" for name, n in largest_buckets.items()] or ["none"]
-    yield (
-        "last runs",
-        [
-            f"{readable(run['started_at'])} {run['command']:9} {run['status']:8}"
-            f" listed {run['counts'].get('listed', 0):,}"
-            + _unread(run["counts"])
-            + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
-            + (f"  {run['error']}" if run["error"] else "")
-            + "".join(f"  {hook} failed: {why}" for hook, why in run["counts"].get("warnings", {}).items())
-            + "".join(f"  warning: {line}" for line in index_repairs(run["counts"].get("index", {})))
-            for run in status.runs
-        ]
-        or ["none"],
-    )
-
-
-def _unread(counts: dict[str, Any]) -> str:
-    """Why stories of a run were skipped or dead-lettered, such as ", missing 12 (story 5 at pages/5.html)"."""
-    examples = counts.get("examples", {})
-    reasons = counts.get("skipped", {}) | counts.get("dead_lettered", {})
-    return "".join(
-        f", {reason} {n:,}" + (f" (first {examples[reason]})" if reason in examples else "")
-        for reason, n in reasons.items()
-    )

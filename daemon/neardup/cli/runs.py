@@ -70,7 +70,9 @@ def run_and_print(config: Config, name: str, as_json: bool, **options: Any) -> N
                 summary.warnings.update(swept.warnings)
                 summary.seconds += swept.seconds
                 summary.status = swept.status
-            return summary, await app.ledger.do(_flagged_since, summary.started_at)
+            return summary, await app.ledger.do(
+                _flagged_since, summary.started_at, same_author=config.detection.same_author == "keep"
+            )
 
     summary, new = run_async(do_run, finishes_queued_work=True)
     if as_json:
@@ -91,7 +93,9 @@ def sweep(config: Config, as_json: bool) -> None:
             await serve_if_free(stack, config.metrics.listen, "sweep")
             with console.show_progress("sweep") as watch:
                 swept = await sweep_ledger(config, ledger, stop, watch)
-            return swept, await ledger.do(_flagged_since, swept.started_at)
+            return swept, await ledger.do(
+                _flagged_since, swept.started_at, same_author=config.detection.same_author == "keep"
+            )
 
     swept, new = run_async(do_sweep, finishes_queued_work=True)
     if as_json:
@@ -107,8 +111,8 @@ def _show_flags(config: Config, new: list[dict[str, Any]], summary: Summary, tot
         click.echo(f"\nAll open flags: {config.export.path}")
 
 
-def _flagged_since(db: sqlite3.Connection, since: int) -> list[dict[str, Any]]:
+def _flagged_since(db: sqlite3.Connection, since: int, *, same_author: bool) -> list[dict[str, Any]]:
     with snapshot(db):
         cluster_of = clusters.by_story(db)
-        new = Selection(since=since)
+        new = Selection(since=since, same_author=same_author)
         return [export_row(row, cluster_of) for row in flags.select(db, new, limit=printing.SHOWN_FLAGS)]

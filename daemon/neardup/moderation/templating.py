@@ -99,4 +99,4 @@ FILTERS = {
     "evidence": lambda row: evidence(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
 # Defaults for the templates' variables; a page may pass its own.
-GLOBALS = {"inline_assets": None, "story_url": None, "layout": "base.html.j2", "tier_of": tier_of}
+GLOBALS = {"inline_assets": None, "story_url": None, "here": None, "layout": "base.html.j2", "tier_of": tier_of}

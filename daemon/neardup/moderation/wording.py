@@ -1,4 +1,4 @@
-"""The evidence for a pair (`query.evidence`) in words, for the pages of moderators."""
+"""The evidence for a pair (`query.evidence`) and the similarity of a story in words, for the pages of moderators."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Any
 
 from neardup.core.verify.clusters import Cluster
 from neardup.core.verify.tiers import tier_of
+from neardup.ledger.similarities import Similarity
 from neardup.query.evidence import Evidence, Side
 
 DAY = timedelta(days=1)
@@ -111,6 +112,42 @@ def cluster_order(cluster: Cluster) -> str:
     )
 
 
+def similarity_headline(found: Similarity) -> str:
+    """How much of a story stands in its sources."""
+    if not found.sources:
+        return "No part of this story is known to stand in an earlier story by others"
+    if not found.copied_words:
+        return "How much of this story stands in other stories is not known"
+    others = "stories by others" if _of_unknown_order(found) else "earlier stories by others"
+    return f"{percent(found.similarity)} of this story stands in {others}"
+
+
+def similarity_findings(found: Similarity) -> list[str]:
+    """Further findings on a story and its sources, one sentence each."""
+    if not found.sources:
+        return []
+    sources = "1 source" if len(found.sources) == 1 else f"{len(found.sources):,} sources"
+    findings = [f"{found.copied_words:,} of {found.words:,} words, from {sources}"]
+    if undated := _of_unknown_order(found):
+        findings.append(f"It is not known whether {undated:,} of the sources {_was(undated)} published earlier")
+    unknown = sum(source.author_id is None for source in found.sources)
+    if found.author_id is None:
+        findings.append("The author of this story is not known")
+    elif unknown:
+        findings.append(f"It is not known whether the same author wrote {unknown:,} of the sources")
+    return findings
+
+
+def _of_unknown_order(found: Similarity) -> int:
+    """The number of sources of which it is not known that they were published before the story."""
+    times = [source.published_at for source in found.sources]
+    return sum(found.published_at is None or time is None or time == found.published_at for time in times)
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
 def _findings(facts: Evidence) -> Iterator[str]:
     yield publication_order(facts)
     if facts.same_author is None:
@@ -119,6 +156,8 @@ def _findings(facts: Evidence) -> Iterator[str]:
         yield "the same author wrote both" if facts.same_author else "two different authors wrote them"
     if facts.longest_run_words:
         yield f"the longest shared run has {facts.longest_run_words:,} words"
+    if facts.common_words:
+        yield f"{facts.common_words:,} more words are in common passages, which many stories share"
 
 
 def _warnings(facts: Evidence) -> Iterator[str]:
@@ -141,4 +180,6 @@ def scores(facts: Evidence) -> list[tuple[str, str]]:
     if facts.containment is not None:
         named.append(("Containment, A in B", f"{facts.containment:.2f}"))
         named.append(("Containment, B in A", f"{facts.matched_containment:.2f}"))
+    if facts.copied_words is not None:
+        named.append(("Copied words", f"{facts.copied_words:,}"))
     return named

@@ -11,7 +11,16 @@ from playwright.sync_api import Browser
 from tests.support.command import Neardup
 from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
 
-PAGES = ("/", "/?status=every&story=4104002", "/pair/4100001/4100007?at=11", "/cluster/4104002", "/name", "/nowhere")
+PAGES = (
+    "/",
+    "/?status=every&story=4104002",
+    "/?view=stories",
+    "/pair/4100001/4100007?at=11",
+    "/cluster/4104002",
+    "/story/4100007?at=0",
+    "/name",
+    "/nowhere",
+)
 CONTROLS = "a[href], button, input:not([type=hidden]), textarea, select, summary, [tabindex='0']"
 
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")

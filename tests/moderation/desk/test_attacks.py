@@ -81,11 +81,12 @@ def test_queue_shows_attacks_as_text(asha: Moderator, desk: Desk) -> None:
     asha.shot(f"attacks-queue-{page.viewport_size['width']}")  # type: ignore[index]
 
 
-def test_pairs_and_clusters_show_attacks_as_text(asha: Moderator, desk: Desk) -> None:
+def test_pages_of_pairs_clusters_and_stories_show_attacks_as_text(asha: Moderator, desk: Desk) -> None:
     for a, b in pairs(desk):
-        for path in (f"/pair/{a}/{b}", f"/cluster/{a}"):
+        for path in (f"/pair/{a}/{b}", f"/cluster/{a}", f"/story/{b}", "/?view=stories"):
             page = asha.go(path)
-            expect(page.get_by_role("button", name="Plagiarism")).to_be_visible()
+            if path.startswith(("/pair", "/cluster")):
+                expect(page.get_by_role("button", name="Plagiarism")).to_be_visible()
             assert asha.fits(), path
             assert not page.locator("main iframe, main img, main script, main style, main form[action^=http]").count()
             assert "\u202e" not in page.content(), "a direction override is on the page"

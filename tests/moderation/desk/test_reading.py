@@ -73,6 +73,8 @@ def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path, s
             "pair": "/pair/4104002/4104005?at=19",
             "near": "/pair/4100001/4100007?at=11",
             "cluster": "/cluster/4104002",
+            "stories": "/?view=stories",
+            "story": "/story/4100007?at=0",
             "name": "/name",
             "help": "/#help",
         }.items():
@@ -89,7 +91,7 @@ def test_filters_limit_the_queue(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/")
     page.get_by_role("navigation", name="Kinds").get_by_role("link", name="Near").click()
     expect(page.locator("a.row")).to_have_count(count(desk, Selection(kinds=(NEAR,))))
-    expect(page.locator(".tabs [aria-current]").last).to_have_text("Near")
+    expect(page.get_by_role("navigation", name="Kinds").locator("[aria-current]")).to_have_text("Near")
     page.get_by_role("navigation", name="Languages").get_by_role("link", name="Hindi").click()
     both = Selection(languages=(HINDI,), kinds=(NEAR,))
     expect(page.locator("a.row")).to_have_count(count(desk, both))
@@ -137,6 +139,9 @@ def test_missing_pages_and_bad_addresses_are_reported(asha: Moderator) -> None:
         ("/pair/1/2", 404),
         ("/pair/x/y", 404),
         ("/cluster/1", 404),
+        ("/story/1", 404),
+        ("/story/x", 404),
+        ("/?view=x", 400),
         ("/nowhere", 404),
         ("/?language=klingon", 400),
         ("/?page=-1", 400),

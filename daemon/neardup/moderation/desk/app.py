@@ -11,7 +11,7 @@ from aiohttp import web
 from neardup.config import Config
 from neardup.config.address import is_loopback
 from neardup.errors import Misuse
-from neardup.moderation.desk import cluster, login, pair, queue, verdict_forms
+from neardup.moderation.desk import cluster, login, pair, queue, story, verdict_forms
 from neardup.moderation.desk.connections import Connections
 from neardup.moderation.desk.desk import DESK, Desk, desk_of
 from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_headers
@@ -74,6 +74,8 @@ def application(desk: Desk) -> web.Application:
             web.post("/pair/{a}/{b}/verdict", verdict_forms.decide_pair),
             web.get("/cluster/{story}", cluster.show),
             web.post("/cluster/{story}/verdict", verdict_forms.decide_cluster),
+            web.get("/story/{story}", story.show),
+            web.post("/story/{story}/verdict", verdict_forms.decide_story),
             web.post("/undo/{decision}", verdict_forms.undo),
             web.get("/static/fonts.css", fonts),
             web.static("/static", STATIC),

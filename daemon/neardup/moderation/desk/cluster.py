@@ -13,7 +13,7 @@ from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import STATUSES, number, selection_of
+from neardup.moderation.desk.query import EVERY, Queue, number, queue_of
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.wording import cluster_order
 from neardup.source.parse import id_of
@@ -60,8 +60,8 @@ async def show(request: web.Request) -> web.Response:
         "cluster_page.html.j2",
         details=details,
         story=story,
-        selection=selection_of(request.query, desk_of(request).config.registry),
-        cluster_selection=Selection(statuses=STATUSES["every"], cluster=story),
+        queue=queue_of(request.query, desk_of(request).config.registry),
+        cluster_queue=Queue(Selection(statuses=EVERY, cluster=story)),
         story_url="/cluster/{}".format,
     )
 

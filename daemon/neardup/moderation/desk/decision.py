@@ -1,4 +1,4 @@
-"""A decision: one verdict on a pair, or on all pairs of a cluster."""
+"""A decision: one verdict on a pair, on all pairs of a cluster, or on a story: its pairs with its sources."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -17,12 +17,16 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict by a moderator on some pairs, a < b; `seen` identifies the state of their flags (`verdicts.state`)."""
+    """A verdict by a moderator on some pairs, a < b; `seen` identifies the state of their flags (`verdicts.state`).
+
+    `story` is the story that was decided as a whole, None for a pair or a cluster.
+    """
 
     number: int
     verdict: Verdict
     moderator: str
     pairs: tuple[tuple[int, int], ...]
+    story: int | None
     is_undone: bool
     seen: str
 
@@ -35,4 +39,5 @@ def decision(db: sqlite3.Connection, number: int) -> Decision | None:
     first = rows[0]
     pairs = tuple((row["a"], row["b"]) for row in rows)
     seen = verdicts.state(db, verdicts.flags_of(db, number))
-    return Decision(number, Verdict(first["verdict"]), first["moderator"], pairs, first["undone_at"] is not None, seen)
+    is_undone = first["undone_at"] is not None
+    return Decision(number, Verdict(first["verdict"]), first["moderator"], pairs, first["story"], is_undone, seen)

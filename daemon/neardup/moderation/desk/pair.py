@@ -8,40 +8,40 @@ from typing import Any
 
 from aiohttp import web
 
-from neardup.errors import NeardupError
-from neardup.ledger import flags, verdicts
-from neardup.ledger.selection import Selection
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.ledger import common_passages, flags, similarities, verdicts
 from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import Desk, desk_of
 from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import number, selection_of
-from neardup.moderation.desk.queue import QueuePosition, position_of
+from neardup.moderation.desk.position import Pair, QueuePosition, position_of
+from neardup.moderation.desk.query import Queue, number, queue_of
+from neardup.moderation.desk.texts import load_text
 from neardup.moderation.evidence.graph import Graph
-from neardup.moderation.evidence.page import cluster_graph, template_values
-from neardup.query.compare import describe_stories, load_story
+from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
+from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
+from neardup.records import Language
 from neardup.source.parse import id_of
-
-READ_SECONDS = 10.0
-
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class PairDetails:
     """A pair in the ledger: its flag (a row of the view `pairs`), both stories by id, and its position in the queue.
 
-    `seen` identifies the state of the flag, for detecting conflicts.
+    `similarity` is that of the later story, None if it has none.  `seen` identifies the state of the flag, for
+    detecting conflicts.  `common` are the hashes of common passages in their language.
     """
 
     flag: dict[str, Any]
+    similarity: float | None
     stories: Mapping[int, dict[str, Any]]
     seen: str
     history: list[sqlite3.Row]
-    position: QueuePosition
+    position: QueuePosition[Pair]
     graph: Graph | None
     done: Decision | None
+    common: PassageHashes
 
 
 def pair_of(request: web.Request) -> Pair:
@@ -54,58 +54,54 @@ def pair_of(request: web.Request) -> Pair:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET /pair/A/B: the story published earlier is shown as A, if that is known."""
+    """GET /pair/A/B: the story published earlier is shown as A, if that is known; word= is a word of B to begin at."""
     require_name(request)
     desk, pair = desk_of(request), pair_of(request)
-    selection, at = selection_of(request.query, desk.config.registry), number(request.query, "at") or 0
-    details = await desk.ledger.read(_details, pair, selection, at, number(request.query, "done"))
+    queue, at = queue_of(request.query, desk.config.registry), number(request.query, "at") or 0
+    word, done = number(request.query, "word"), number(request.query, "done")
+    details = await desk.ledger.read(_details, pair, queue, at, done)
     if details is None:
         raise web.HTTPNotFound(reason="These two stories are not flagged as a pair")
     sides = details.flag["matched_id"], details.flag["story_id"]
-    a, b = await asyncio.gather(*(_load_text(desk, details.stories[story]) for story in sides))
+    a, b = await asyncio.gather(*(load_text(desk, details.stories[story]) for story in sides))
     return page(
         request,
         "pair.html.j2",
-        **await asyncio.to_thread(_template_values, desk, a, b, details),
+        **await asyncio.to_thread(_template_values, desk, a, b, details, word),
         details=details,
         action="/pair/{}/{}/verdict".format(*pair),
         layout="desk.html.j2",
-        selection=selection,
+        queue=queue,
         story_url="/cluster/{}".format,
     )
 
 
-def _details(db: sqlite3.Connection, pair: Pair, selection: Selection, at: int, done: int | None) -> PairDetails | None:
+def _details(db: sqlite3.Connection, pair: Pair, queue: Queue, at: int, done: int | None) -> PairDetails | None:
     row = flags.of_pair(db, *pair)
     if row is None:
         return None
     return PairDetails(
         dict(row),
+        similarities.shares(db, [row["story_id"]]).get(row["story_id"]),
         describe_stories(db, list(pair)),
         verdicts.state(db, [row["flag_id"]]),
         verdicts.of_pair(db, *pair),
-        position_of(db, selection, pair, at),
+        position_of(db, queue, pair, at),
         cluster_graph(db, (row["matched_id"], row["story_id"])),
         None if done is None else decision(db, done),
+        common_passages.of_language(db, Language(row["language"])),
     )
 
 
-async def _load_text(desk: Desk, known: dict[str, Any]) -> LoadedStory | UnreadableStory:
-    """A story with its text, or without it if the store fails or does not answer in time."""
-    try:
-        async with desk.reads, asyncio.timeout(READ_SECONDS):
-            return await load_story(desk.pool, known)
-    except TimeoutError:
-        return UnreadableStory(known, "the store takes too long to answer")
-    except NeardupError as error:
-        return UnreadableStory(known, str(error))
-
-
 def _template_values(
-    desk: Desk, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, details: PairDetails
+    desk: Desk,
+    a: LoadedStory | UnreadableStory,
+    b: LoadedStory | UnreadableStory,
+    details: PairDetails,
+    word: int | None,
 ) -> dict[str, Any]:
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
-        facts = evidence(a, b, thresholds_of(desk.config.detection, a, b))
+        facts = evidence(a, b, thresholds_of(desk.config.detection, a, b), details.common)
     else:
         facts = evidence_from_ledger(a, b, details.flag)
-    return template_values(facts, a, b, details.graph)
+    return template_values(facts, a, b, details.graph) | {"here": None if word is None else passage_at(facts, word)}

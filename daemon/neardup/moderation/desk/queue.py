@@ -1,102 +1,105 @@
-"""The queue: the flags of a selection, worst first, fifty per page; and the search by story or author."""
+"""The queue: the flagged pairs of a selection, or the stories that copy, fifty a page; and the search."""
 
 import sqlite3
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import flags
+from neardup.ledger import flags, similarities
 from neardup.ledger.selection import Selection, members_of
 from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import DECIDED, OPEN, STATUSES, number, query_of, selection_of
+from neardup.moderation.desk.query import DECIDED, EVERY, OPEN, STATUSES, Queue, View, number, query_of, queue_of
 from neardup.source.parse import id_of
 
 PAGE_SIZE = 50
-MAX_SHIFT = 50  # positions that a pair may have moved in the queue since its page was rendered
+LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters
+VIEWS = {
+    View.PAIRS: "Pairs by severity",
+    View.SIMILARITY: "Pairs by similarity",
+    View.STORIES: "Stories by similarity",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """One page of a queue of `total` flags; by the same filters, `decided` flags have a verdict and `left` have none.
+    """One page of a queue of `total` entries.
 
-    `counts` are the open flags by language and kind; `done` is the decision that led here.
+    `counts` are the open flags by language, or the stories by language, by the other filters of the queue.  By all its
+    filters, `decided` flags have a verdict and `left` have none; `hidden` flags between stories of one author are left
+    out of them, or admitted if the queue admits them.  `done` is the decision that led here.
     """
 
     rows: list[dict[str, Any]]
     total: int
     decided: int
     left: int
-    counts: dict[str, dict[str, int]]
+    hidden: int
+    counts: dict[str, int]
     done: Decision | None
-
-
-@dataclass(frozen=True, slots=True)
-class QueuePosition:
-    """The position of a pair in a queue, from 0, and its neighbours; if not `in_queue`, the position it would have."""
-
-    at: int
-    in_queue: bool
-    before: tuple[int, int] | None
-    after: tuple[int, int] | None
 
 
 async def show(request: web.Request) -> web.Response:
     """GET /."""
     require_name(request)
-    selection, at = selection_of(request.query, desk_of(request).config.registry), number(request.query, "page") or 1
+    queue, at = queue_of(request.query, desk_of(request).config.registry), number(request.query, "page") or 1
     first = max(at - 1, 0) * PAGE_SIZE
-    queue_page = await desk_of(request).ledger.read(_queue_page, selection, first, number(request.query, "done"))
+    queue_page = await desk_of(request).ledger.read(_queue_page, queue, first, number(request.query, "done"))
     return page(
         request,
         "queue.html.j2",
         queue_page=queue_page,
-        selection=selection,
+        queue=queue,
         first=first,
         at=at,
         last=max(-(-queue_page.total // PAGE_SIZE), 1),
-        replace=replace,
         languages=desk_of(request).config.registry,
         kinds=kinds(),
         statuses=STATUSES,
+        views=VIEWS,
+        least_similarities=LEAST_SIMILARITIES,
     )
 
 
-def _queue_page(db: sqlite3.Connection, selection: Selection, first: int, done: int | None) -> QueuePage:
-    rows = [dict(row) for row in flags.select(db, selection, limit=PAGE_SIZE, offset=first)]
+def _queue_page(db: sqlite3.Connection, queue: Queue, first: int, done: int | None) -> QueuePage:
+    led_here = None if done is None else decision(db, done)
+    if queue.view is View.STORIES:
+        stories = [dict(row) for row in similarities.selected(db, queue.selection, limit=PAGE_SIZE, offset=first)]
+        counts = {str(name): n for name, n in similarities.tally(db, queue.only(languages=()).selection).items()}
+        total = sum(counts.get(name, 0) for name in queue.selection.languages or counts)
+        return QueuePage(stories, total, 0, total, 0, counts, led_here)
+    by_similarity = queue.view is View.SIMILARITY
+    found = flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first, by_similarity=by_similarity)
+    same_author = queue.selection.same_author
+    either, neither = (queue.only(same_author=shown).selection for shown in (True, False))
+    hidden = flags.count(db, either) - flags.count(db, neither)
+    return QueuePage(
+        _described(db, [dict(row) for row in found]),
+        flags.count(db, queue.selection),
+        flags.count(db, queue.only(statuses=DECIDED).selection),
+        flags.count(db, queue.only(statuses=OPEN).selection),
+        hidden,
+        {name: sum(of_kinds.values()) for name, of_kinds in flags.counts(db, same_author=same_author).items()},
+        led_here,
+    )
+
+
+def _described(db: sqlite3.Connection, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of flags, with the size of the cluster of each, and the similarity of its later story."""
     size_of: dict[int, int] = {}
+    similarity_of = similarities.shares(db, [row["story_id"] for row in rows])
     for row in rows:
         if row["story_id"] not in size_of:
             members = members_of(db, row["story_id"])
             size_of |= dict.fromkeys(members, len(members))
         row["cluster_size"] = size_of[row["story_id"]]
-    return QueuePage(
-        rows,
-        flags.count(db, selection),
-        flags.count(db, replace(selection, statuses=DECIDED)),
-        flags.count(db, replace(selection, statuses=OPEN)),
-        flags.counts(db),
-        None if done is None else decision(db, done),
-    )
-
-
-def position_of(db: sqlite3.Connection, selection: Selection, pair: tuple[int, int], at: int) -> QueuePosition:
-    """The current position of a pair, a < b, that was at position `at`.
-
-    A pair that has left the queue keeps its place before the pair that is there now.
-    """
-    first = max(at - MAX_SHIFT, 0)
-    rows = flags.select(db, selection, limit=2 * MAX_SHIFT + 2, offset=first)
-    pairs = [(min(ids), max(ids)) for ids in ((row["story_id"], row["matched_id"]) for row in rows)]
-    in_queue = pair in pairs
-    n = pairs.index(pair) if in_queue else min(at - first, len(pairs))
-    after = pairs[n + in_queue : n + in_queue + 1]
-    return QueuePosition(first + n, in_queue, pairs[n - 1] if n else None, after[0] if after else None)
+        row["similarity"] = similarity_of.get(row["story_id"])
+    return rows
 
 
 async def search(request: web.Request) -> web.StreamResponse:
@@ -109,10 +112,9 @@ async def search(request: web.Request) -> web.StreamResponse:
     return page(request, "search.html.j2", 200 if found else 404, text=text, found=found)
 
 
-def _search(db: sqlite3.Connection, text: str) -> list[tuple[str, Selection, int]]:
-    every = STATUSES["every"]
-    candidates = [("author", Selection(statuses=every, author=text))]
+def _search(db: sqlite3.Connection, text: str) -> list[tuple[str, Queue, int]]:
+    candidates = [("author", Selection(statuses=EVERY, author=text))]
     with suppress(ValueError):
-        candidates.insert(0, ("story", Selection(statuses=every, story=id_of(text))))
-    counted = [(name, selection, flags.count(db, selection)) for name, selection in candidates]
+        candidates.insert(0, ("story", Selection(statuses=EVERY, story=id_of(text))))
+    counted = [(name, Queue(selection), flags.count(db, selection)) for name, selection in candidates]
     return [result for result in counted if result[2]]

@@ -203,16 +203,16 @@ def _blocks(text: str, spans: Sequence[MarkedSpan]) -> Iterator[Paragraph | Fold
     shown: list[MarkedSpan] = []
     for span in spans:
         if span.mark is Mark.FOLDED:
-            yield from _paragraphs(text, shown)
-            yield Fold(span.words, tuple(_paragraphs(text, [replace(span, mark=Mark.PLAIN)])))
+            yield from paragraphs(text, shown)
+            yield Fold(span.words, tuple(paragraphs(text, [replace(span, mark=Mark.PLAIN)])))
             shown = []
         else:
             shown.append(span)
-    yield from _paragraphs(text, shown)
+    yield from paragraphs(text, shown)
 
 
-def _paragraphs(text: str, spans: Sequence[MarkedSpan]) -> list[Paragraph]:
-    """One paragraph per line; a blank line is part of the next paragraph, or of the last paragraph."""
+def paragraphs(text: str, spans: Sequence[MarkedSpan]) -> list[Paragraph]:
+    """Cut the text of these spans into one paragraph per line; a blank line is part of the next or the last one."""
     lines: list[list[Fragment]] = []
     line: list[Fragment] = []
     blank = True

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from neardup.core.verify.alignment import NO_HASHES
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
@@ -13,7 +14,7 @@ from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.legend import marks_of_stories
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
-from neardup.query.compare import Comparer, load_pair
+from neardup.query.compare import Comparer, common_of, load_pair
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
 
 TEMPLATE = "evidence.html.j2"
@@ -52,6 +53,13 @@ def template_values(
     }
 
 
+def passage_at(facts: Evidence, word: int) -> int | None:
+    """The number of the passage that holds a word of B, or else of the nearest one; None without passages."""
+    numbered = enumerate(sorted(facts.passages, key=lambda passage: passage.a.word), 1)
+    distances = [(max(one.b.word - word, word - one.b.word - one.words + 1, 0), n) for n, one in numbered]
+    return min(distances)[1] if distances else None
+
+
 def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
     """The drawing of the cluster of a pair (A, B) of stories; None unless it has both and another story."""
     cluster = clusters.around(db, pair[0])
@@ -70,14 +78,15 @@ async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, l
     """
     a, b = await load_pair(comparer, one, other)
     drawn = None
-    flag = None
+    flag, common = None, NO_HASHES
     if comparer.ledger is not None and "id" in a.known and "id" in b.known:
         with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
             drawn = cluster_graph(db, pair)
+            common = common_of(db, a, b)
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
-        facts = evidence(a, b, thresholds_of(comparer.detection, a, b))
+        facts = evidence(a, b, thresholds_of(comparer.detection, a, b), common)
     else:
         facts = evidence_from_ledger(a, b, flag)
     page = render_evidence(facts, a, b, drawn, languages)

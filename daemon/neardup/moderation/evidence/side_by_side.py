@@ -54,20 +54,23 @@ def _header(facts: Evidence) -> Table:
         values = getattr(a, key), getattr(b, key)
         if any(values):
             shown = map(readable, values) if key == "published_at" else values
-            table.add_row(*(Text(template.format(_plain(value)) if value else "") for value in shown))
+            table.add_row(*(Text(template.format(plain(value)) if value else "") for value in shown))
     table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
 
 
 def _name(about: StoryFacts) -> str:
-    return f"story {about.story_id}" if about.file is None else _plain(about.file)
+    return f"story {about.story_id}" if about.file is None else plain(about.file)
 
 
 def _findings(facts: Evidence) -> list[str]:
     assert facts.share_a is not None
     assert facts.share_b is not None
     shares = f"{percent(facts.share_a)} of A's words are also in B, {percent(facts.share_b)} of B's in A"
-    run = f"the longest shared run has {facts.longest_run_words:,} words"
+    copied = f"{facts.copied_words:,} words copied"
+    if facts.common_words:
+        copied += f" and {facts.common_words:,} in common passages"
+    run = f"{copied}, the longest run {facts.longest_run_words:,}"
     scores = (
         f"{facts.hamming} of 128 bits differ, Jaccard {facts.jaccard:.2f}, "
         f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"
@@ -84,15 +87,21 @@ def _findings(facts: Evidence) -> list[str]:
 
 
 def _excerpt(side: Excerpt) -> Text:
-    words = _plain(side.text).split()
-    if len(words) > FIRST_WORDS + LAST_WORDS:
-        words = [*words[:FIRST_WORDS], "[…]", *words[-LAST_WORDS:]]
     return Text.assemble(
-        (_plain(side.before).lstrip(), CONTEXT),
-        (f"«{' '.join(words)}»", COPIED),
-        (_plain(side.after).rstrip(), CONTEXT),
+        (plain(side.before).lstrip(), CONTEXT),
+        (f"«{abridged(side.text)}»", COPIED),
+        (plain(side.after).rstrip(), CONTEXT),
     )
 
 
-def _plain(text: str) -> str:
+def abridged(text: str) -> str:
+    """A passage on one line; a long one without the words between its first and its last."""
+    words = plain(text).split()
+    if len(words) > FIRST_WORDS + LAST_WORDS:
+        words = [*words[:FIRST_WORDS], "[…]", *words[-LAST_WORDS:]]
+    return " ".join(words)
+
+
+def plain(text: str) -> str:
+    """A text on one line, without characters that a terminal would interpret."""
     return BLANK.sub(" ", text)

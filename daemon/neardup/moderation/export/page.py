@@ -19,8 +19,8 @@ from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation import wording
 from neardup.moderation.evidence.legend import marks_of
-from neardup.moderation.export.pairs import ExportRow
 from neardup.moderation.export.passages import CopiedPassages
+from neardup.moderation.export.table import ExportRow
 from neardup.moderation.templating import environment, font_rules
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.records import Kind, Language

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from neardup.moderation.export.table import ExportRow, Table
 from neardup.timestamps import rfc3339
 
 COLUMNS = (
@@ -34,11 +35,21 @@ COLUMNS = (
     "context",
     "story_path",
     "matched_path",
+    "copied_words",
 )
 IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
 TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})
+PAIRS = Table(
+    rows="pairs",
+    columns=COLUMNS,
+    ids=IDS,
+    times=TIMES,
+    floats=frozenset({"jaccard", "containment", "matched_containment"}),
+    integers=frozenset({"hamming", "longest_run_words", "cluster_size", "copied_words"}),
+    booleans=frozenset({"same_author", "estimated"}),
+    widths={"kind": 9, "language": 12, "story_title": 40, "matched_title": 40},
+)
 
-ExportRow = dict[str, Any]  # COLUMNS, in their order; None if a value is unknown
 ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (its first story, size) of its cluster
 NO_CLUSTER = (None, None)
 

@@ -1,6 +1,7 @@
-"""XLSX: one sheet of pairs, streamed row by row."""
+"""XLSX: one sheet, streamed row by row."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from xlsxwriter import Workbook  # type: ignore[import-untyped]
@@ -8,7 +9,7 @@ from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from neardup.errors import Fatal
-from neardup.moderation.export.pairs import COLUMNS, IDS, ExportRow
+from neardup.moderation.export.table import ExportRow, Table
 
 MAX_ROWS = 1_048_575  # of a sheet, beside the header
 WORKBOOK_OPTIONS = {
@@ -17,36 +18,47 @@ WORKBOOK_OPTIONS = {
     "strings_to_urls": False,
     "strings_to_numbers": False,
 }
-WIDTHS = {"kind": 9, "language": 12, "story_title": 40, "matched_title": 40} | dict.fromkeys(IDS, 18)  # characters
-DEFAULT_WIDTH = 14
+ID_WIDTH, DEFAULT_WIDTH = 18, 14  # characters
 REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # XML forbids them
 
 
-def write_xlsx(path: Path, pairs: Iterable[ExportRow]) -> None:
+def write_xlsx(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
     """Write a workbook of one sheet.  Ids are texts, since spreadsheets round numbers of more than 15 digits.
 
-    Raises Fatal if there are more pairs than a sheet holds, OSError if the file cannot be written.
+    Raises Fatal if there are more rows than a sheet holds, OSError if the file cannot be written.
     """
     try:
-        _write(path, pairs)
+        _write(path, rows, table)
     except FileCreateError as error:
         raise error.args[0] from error  # the OSError that XlsxWriter wrapped
 
 
-def _write(path: Path, pairs: Iterable[ExportRow]) -> None:
-    with Workbook(path, WORKBOOK_OPTIONS) as book:
-        sheet = book.add_worksheet("pairs")
-        sheet.freeze_panes(1, 0)
-        for n, column in enumerate(COLUMNS):
-            sheet.set_column(n, n, WIDTHS.get(column, DEFAULT_WIDTH))
-        sheet.write_row(0, 0, COLUMNS, book.add_format({"bold": True}))
-        row = 0
-        for row, pair in enumerate(pairs, 1):
-            if row > MAX_ROWS:
-                raise Fatal(f"an XLSX sheet holds {MAX_ROWS:,} pairs: select fewer, or use another format")
-            for n, (column, value) in enumerate(pair.items()):
-                _write_cell(sheet, row, n, str(value) if column in IDS and value is not None else value)
-        sheet.autofilter(0, 0, row, len(COLUMNS) - 1)
+def _write(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
+    book = Workbook(path, WORKBOOK_OPTIONS)
+    sheet = book.add_worksheet(table.rows)
+    try:
+        _write_rows(book, sheet, rows, table)
+        book.close()
+    except BaseException:  # to close the book would read back its temporary file, which may end within a character
+        with suppress(OSError):
+            sheet.row_data_fh.close()
+        Path(sheet.row_data_filename).unlink(missing_ok=True)
+        raise
+
+
+def _write_rows(book: Workbook, sheet: Worksheet, rows: Iterable[ExportRow], table: Table) -> None:
+    sheet.freeze_panes(1, 0)
+    for n, column in enumerate(table.columns):
+        width = ID_WIDTH if column in table.ids else table.widths.get(column, DEFAULT_WIDTH)
+        sheet.set_column(n, n, width)
+    sheet.write_row(0, 0, table.columns, book.add_format({"bold": True}))
+    last = 0
+    for last, row in enumerate(rows, 1):
+        if last > MAX_ROWS:
+            raise Fatal(f"an XLSX sheet holds {MAX_ROWS:,} {table.rows}: select fewer, or use another format")
+        for n, (column, value) in enumerate(row.items()):
+            _write_cell(sheet, last, n, str(value) if column in table.ids and value is not None else value)
+    sheet.autofilter(0, 0, last, len(table.columns) - 1)
 
 
 def _write_cell(sheet: Worksheet, row: int, column: int, value: object) -> None:

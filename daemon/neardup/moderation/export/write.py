@@ -1,23 +1,27 @@
-"""Exports of the selected flags, in a format, to a target."""
+"""Exports of the selected flags, or of the stories that copy by them, in a format, to a target."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from neardup.config import Config
 from neardup.config.export import Format, Target
 from neardup.languages import Languages
-from neardup.ledger import clusters, flags, read, snapshot, translate_errors
+from neardup.ledger import clusters, flags, read, similarities, snapshot, translate_errors
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.columnar import require_parquet, write_parquet
 from neardup.moderation.export.destination import write_to_target
 from neardup.moderation.export.fair_shares import fair_shares
 from neardup.moderation.export.files import write_csv, write_jsonl
 from neardup.moderation.export.page import MAX_PAIRS_SHOWN, Passages, write_page
-from neardup.moderation.export.pairs import ExportRow, export_row
+from neardup.moderation.export.pairs import PAIRS, export_row
 from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, copied_passages
+from neardup.moderation.export.stories import STORIES, story_row
+from neardup.moderation.export.stories_page import MAX_STORIES_SHOWN, write_stories_page
+from neardup.moderation.export.table import ExportRow, Table
 from neardup.pages.reader_pool import OpenReaderPool
 
 ALL_OPEN_FLAGS = Selection()
@@ -26,26 +30,29 @@ NO_PASSAGES: Passages = {}
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What to export, and in what format; `bom` applies to CSV only, `passages` to HTML only."""
+    """What to export, and in what format; `bom` applies to CSV only, `passages` to pairs in HTML only."""
 
     file_format: Format
     selection: Selection = ALL_OPEN_FLAGS
     bom: bool = False
     passages: bool = True
+    by: Literal["pair", "story"] = "pair"
 
 
 async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, options: ExportOptions) -> list[int]:
-    """Write the flags, worst first, to a file, an S3 object, or (None) stdout, atomically.
+    """Write the flags, worst first, or the stories, most similar first, to a file, S3 or (None) stdout, atomically.
 
-    Returns the ids of the exported flags, for `flags.mark_exported`.  Raises Fatal if the target cannot be written,
-    Misuse if the library of the format is missing, Transient if the store does not answer.
+    Returns the ids of what was exported: of flags for `flags.mark_exported`, or of stories.  Raises Fatal if the
+    target cannot be written, Misuse if the library of the format is missing, Transient if the store does not answer.
     """
     check_format(options.file_format)
-    wants_passages = options.file_format == "html" and options.passages
+    wants_passages = options.by == "pair" and options.file_format == "html" and options.passages
     passages = await _passages(config, open_pool, options.selection) if wants_passages else {}
 
     def write_selected(file: Path) -> list[int]:
         with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+            if options.by == "story":
+                return write_stories(db, file, options, config.registry)
             return write(db, file, options, config.registry, passages)
 
     return await write_to_target(target, config.content, write_selected)
@@ -60,7 +67,9 @@ def check_format(file_format: Format) -> None:
 async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passages: bool = True) -> None:
     """Export all open flags to the path of [export], if it sets one.  Raises as `export` does."""
     if config.export.path is not None:
-        await export(config, open_pool, config.export.path, ExportOptions(config.export.path_format, passages=passages))
+        selection = Selection(same_author=config.detection.same_author == "keep")
+        options = ExportOptions(config.export.path_format, selection, passages=passages)
+        await export(config, open_pool, config.export.path, options)
 
 
 def write(
@@ -75,24 +84,47 @@ def write(
             exported.append(row["flag_id"])
             yield export_row(row, cluster_of)
 
-    every = flags.select(db, options.selection)
+    if options.file_format == "html":
+        chosen = flags.tally(db, options.selection)
+        shown = fair_shares(chosen, MAX_PAIRS_SHOWN)
+        pairs = rows(flags.select_shared(db, options.selection, shown))
+        write_page(file, pairs, shown, chosen, passages, registry=languages)
+    else:
+        _write_rows(file, rows(flags.select(db, options.selection)), PAIRS, options)
+    return exported
+
+
+def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages) -> list[int]:
+    """Write the stories to a local file and return their ids; an HTML page gets at most MAX_STORIES_SHOWN."""
+    exported: list[int] = []
+
+    def rows(limit: int) -> Iterator[ExportRow]:
+        for row in similarities.selected(db, options.selection, limit=limit):
+            exported.append(row["story_id"])
+            yield story_row(row)
+
+    if options.file_format == "html":
+        chosen = similarities.tally(db, options.selection).total()
+        write_stories_page(file, rows(MAX_STORIES_SHOWN), chosen, registry=languages)
+    else:
+        _write_rows(file, rows(-1), STORIES, options)
+    return exported
+
+
+def _write_rows(file: Path, rows: Iterable[ExportRow], table: Table, options: ExportOptions) -> None:
     match options.file_format:
         case "csv":
-            write_csv(file, rows(every), bom=options.bom)
+            write_csv(file, rows, table, bom=options.bom)
         case "jsonl":
-            write_jsonl(file, rows(every))
+            write_jsonl(file, rows)
         case "xlsx":
             from neardup.moderation.export.workbook import write_xlsx  # noqa: PLC0415 - loads xlsxwriter
 
-            write_xlsx(file, rows(every))
+            write_xlsx(file, rows, table)
         case "parquet":
-            write_parquet(file, rows(every))
-        case "html":
-            chosen = flags.tally(db, options.selection)
-            shown = fair_shares(chosen, MAX_PAIRS_SHOWN)
-            pairs = rows(flags.select_shared(db, options.selection, shown))
-            write_page(file, pairs, shown, chosen, passages, registry=languages)
-    return exported
+            write_parquet(file, rows, table)
+        case _:
+            raise ValueError(f"{options.file_format} is no format of rows")
 
 
 async def _passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:

@@ -17,6 +17,21 @@
 
   const focus = (selector) => { const element = find(selector); if (element) element.focus(); return Boolean(element); };
 
+  // The similarity report: n and p go from passage to passage, and a click anywhere on one shows both sides.
+  const jumps = [...document.querySelectorAll(".report .jump")];
+  const jump = (by) => {
+    if (!jumps.length) return false;
+    const to = jumps[Math.max(0, Math.min(jumps.length - 1, jumps.indexOf(document.activeElement) + by))];
+    to.focus({ preventScroll: true });
+    to.scrollIntoView({ block: "center" });
+    return true;
+  };
+
+  document.addEventListener("click", (event) => {
+    const mark = event.target.closest(".report mark[data-passage]");
+    if (mark && !event.target.closest("a") && getSelection().isCollapsed) click(`#p${mark.dataset.passage} .jump`);
+  });
+
   const help = () => {
     const list = find("#help");
     list.open = !list.open;
@@ -28,6 +43,8 @@
     j: () => step(1),
     k: () => step(-1),
     u: () => click("#undo"),
+    n: () => jump(1),
+    p: () => jump(-1),
     c: () => focus("#note"),
     "/": () => focus("#search"),
     "?": help,

@@ -1,4 +1,5 @@
-// Scrolls both sides of a passage into view and highlights them; without this script, links jump to the other side.
+// Scrolls both sides of a passage into view and highlights them, also of the one that the page was opened at; without
+// this script, links jump to the other side.
 "use strict";
 (() => {
   const HIGHLIGHT_MS = 1500;
@@ -58,6 +59,9 @@
     const action = { n: () => step(1), p: () => step(-1), f: fold }[event.key];
     if (action) { event.preventDefault(); action(); }
   });
+
+  const here = document.querySelector("mark:has(> #here)");
+  if (here && location.hash === "#here") show(here.dataset.passage, "b");
 
   for (const keys of document.querySelectorAll(".keys")) keys.hidden = false;
   for (const button of document.querySelectorAll("button[data-does=fold]")) {

@@ -1,0 +1,174 @@
+"""The similarity report of a story: its text once, with each copied passage marked by its source.
+
+Where several sources hold the same words, the words belong to the source that holds the largest share of the story.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.text.normalize import located
+from neardup.ledger.similarities import Similarity, Source
+from neardup.ledger.spans import union
+from neardup.moderation.evidence.alignment import Mark, Stretch
+from neardup.moderation.evidence.common_text import Mask
+from neardup.moderation.evidence.fragments import Paragraph, marked_spans, paragraphs
+from neardup.query.evidence import LoadedStory
+from neardup.records import Spans
+
+COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
+MOST_BARS = 400  # drawn of a source; more could not be told apart
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedBar:
+    """Where a passage lies in the story, and its length, in thousandths of the story's words; its source's colour."""
+
+    at: float
+    length: float
+    colour: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedSource:
+    """A source of the story; `number` counts from 1, the largest share first.
+
+    `word` is the first word of the story that stands in it, None without spans; `passage` is the first passage that is
+    marked as its own.
+    """
+
+    number: int
+    colour: int
+    about: Source
+    word: int | None
+    passage: int | None
+    bars: tuple[ReportedBar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedPassage:
+    """Words [word, word + words) of the story, which stand in a source and for the larger part also in `others`."""
+
+    number: int
+    source: ReportedSource
+    word: int
+    words: int
+    others: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoryReport:
+    """The sources of a story, its text and its passages, by their number less 1; `bars` are those of all sources.
+
+    `paragraphs` is empty if the text is not known, and has no marks if the text is not the one that was compared.
+    """
+
+    sources: tuple[ReportedSource, ...]
+    passages: tuple[ReportedPassage, ...]
+    bars: tuple[ReportedBar, ...]
+    paragraphs: tuple[Paragraph, ...]
+    has_common: bool
+
+
+def story_report(found: Similarity, story: LoadedStory | None, common: Mask | None) -> StoryReport:
+    """The report on a story; `story` is None if its text is not known.
+
+    `common` (words,) says which words stand in common passages; it is None if the text is not the one that was
+    compared, so that no place in it is known.
+    """
+    marked = _stretches(found, common if common is not None else np.zeros(found.words, bool))
+    owners = [owner for owner, _ in marked if owner is not None]
+    first_of = {owner: number for number, owner in reversed(list(enumerate(owners, 1)))}
+    sources = tuple(
+        ReportedSource(
+            n + 1,
+            _colour(n),
+            source,
+            int(source.spans[0, 0]) if len(source.spans) else None,
+            first_of.get(n) if common is not None else None,
+            _bars(source.spans[:MOST_BARS], found.words, _colour(n)),
+        )
+        for n, source in enumerate(found.sources)
+    )
+    stretches = [stretch for _, stretch in marked]
+    passages = tuple(_passages(sources, owners, [one for one in stretches if one.passage is not None]))
+    return StoryReport(
+        sources,
+        passages,
+        tuple(
+            bar
+            for one in passages
+            for bar in _bars(np.array([[one.word, one.word + one.words]]), found.words, one.source.colour)
+        ),
+        () if story is None else _paragraphs(story, stretches if common is not None else []),
+        has_common=any(one.mark is Mark.COMMON for one in stretches),
+    )
+
+
+def _colour(n: int) -> int:
+    return n + 1 if n < COLOURS else 0
+
+
+def _stretches(found: Similarity, common: Mask) -> list[tuple[int | None, Stretch]]:
+    """The marked stretches of a story in reading order, each with the index of its source, None for common text."""
+    spans = [(n, start, end) for n, source in enumerate(found.sources) for start, end in source.spans.tolist()]
+    span_of = np.full(found.words, -1, np.int64)
+    span_of[common] = len(spans)
+    for n in range(len(spans) - 1, -1, -1):
+        _, start, end = spans[n]
+        span_of[start:end] = n
+    edges = np.flatnonzero(np.diff(span_of, prepend=-2, append=-2))
+    marked: list[tuple[int | None, Stretch]] = []
+    passages = 0
+    for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        n = int(span_of[first])
+        if n == len(spans):
+            marked.append((None, Stretch(first, end, Mark.COMMON)))
+        elif n >= 0:
+            passages += 1
+            marked.append((spans[n][0], Stretch(first, end, Mark.COPIED, passages)))
+    return marked
+
+
+def _passages(
+    sources: Sequence[ReportedSource], owners: Sequence[int], stretches: Sequence[Stretch]
+) -> Iterator[ReportedPassage]:
+    starts = np.array([one.first for one in stretches], np.int64)
+    ends = np.array([one.end for one in stretches], np.int64)
+    others: list[list[int]] = [[] for _ in stretches]
+    for source in sources:
+        held = _covered_before(source.about.spans, ends) - _covered_before(source.about.spans, starts)
+        for n in np.flatnonzero(2 * held > ends - starts).tolist():
+            others[n].append(source.number)
+    for number, (owner, stretch, holding) in enumerate(zip(owners, stretches, others, strict=True), 1):
+        source = sources[owner]
+        others_of = tuple(other for other in holding if other != source.number)
+        yield ReportedPassage(number, source, stretch.first, stretch.end - stretch.first, others_of)
+
+
+def _covered_before(spans: Spans, places: Places) -> Places:
+    """How many words of the spans stand before each of these places."""
+    spans = union(spans)
+    if not len(spans):
+        return np.zeros(len(places), np.int64)
+    lengths = spans[:, 1] - spans[:, 0]
+    n = np.searchsorted(spans[:, 0], places, "right")
+    total = np.concatenate(([0], np.cumsum(lengths)))[n]
+    beyond = np.where(n > 0, spans[n - 1, 1] - places, 0)
+    return total - np.maximum(beyond, 0)
+
+
+def _bars(spans: Spans, words: int, colour: int) -> tuple[ReportedBar, ...]:
+    return tuple(
+        ReportedBar(round(1000 * start / words, 2), round(1000 * (end - start) / words, 2), colour)
+        for start, end in spans.tolist()
+    )
+
+
+def _paragraphs(story: LoadedStory, stretches: Sequence[Stretch]) -> tuple[Paragraph, ...]:
+    text = located(story.text)
+    return tuple(paragraphs(text.text, marked_spans(text, stretches)))

@@ -1,0 +1,220 @@
+"""Laws of the desk's story pages: a story is decided only as it was seen, with its open pairs and no others; its page
+is shown whatever happened to its text; queues count what they list.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from neardup.core.fingerprint.version import version
+from neardup.core.verify.tiers import EXACT, PARTIAL
+from neardup.ledger import connect, flags, runs, similarities
+from neardup.ledger.selection import Selection
+from neardup.moderation.desk.query import EVERY
+
+from tests.support.copying_story import CopiedFrom, write_copying_story
+from tests.support.desk_client import get, hidden_fields, named_client, send
+from tests.support.desk_corpus import prose
+from tests.support.languages import HINDI, TAMIL
+
+OWN, FIRST, SECOND, THIRD = (prose(n, 200).split() for n in range(4))
+STORY = [*OWN[:50], *FIRST[20:120], *OWN[50:60], *SECOND[:40], *OWN[60:100]]  # 240 words, 140 of them copied
+COPYING, OTHER, SERIAL = 1003, 2001, 3002  # the ids of three stories that copy
+TITLE = "<script>alert(1)</script> कहानी"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A ledger with COPYING, which has three sources, OTHER, which has one, and SERIAL, with one by its own author."""
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        runs.put(db, "fingerprint_version", version())
+        sources = [
+            CopiedFrom(FIRST, [(50, 20, 100)], title=TITLE),
+            CopiedFrom(SECOND, [(160, 0, 40)], author=None),
+            CopiedFrom(FIRST[20:80], [(50, 0, 60)], author='x" onload="alert(2)'),
+        ]
+        write_copying_story(tmp_path, db, COPYING, HINDI, STORY, sources, title=TITLE)
+        copy = CopiedFrom(THIRD, [(0, 0, 200)], kind=EXACT)
+        write_copying_story(tmp_path, db, OTHER, TAMIL, THIRD, [copy])
+        recap = [CopiedFrom(OWN, [(0, 0, 100)], author="one"), CopiedFrom(SECOND, [(100, 0, 100)], author="two")]
+        write_copying_story(tmp_path, db, SERIAL, HINDI, [*OWN[:100], *SECOND[:100]], recap, author="one")
+        yield db
+
+
+def statuses(db: sqlite3.Connection) -> dict[tuple[int, int], str]:
+    return {(a, b): status for a, b, status in db.execute("SELECT a, b, status FROM flags")}
+
+
+def with_status(db: sqlite3.Connection, status: str) -> set[tuple[int, int]]:
+    return {pair for pair, its in statuses(db).items() if its == status}
+
+
+PAIRS = {(1000, COPYING), (1001, COPYING), (1002, COPYING)}
+
+
+@pytest.mark.usefixtures("ledger")
+async def test_report_lists_sources_by_share(tmp_path: Path) -> None:
+    async with named_client(tmp_path) as client:
+        status, page = await get(client, f"/story/{COPYING}")
+    assert status == 200
+    assert "58 % of this story stands in earlier stories by others" in page
+    assert "140 of 240 words, from 3 sources" in page
+    assert re.findall(r'class="source" href="/pair/(\d+)/1003', page) == ["1000", "1002", "1001"]
+    assert re.findall(r"<strong>(\d+)\s%</strong>, (\d+) words", page) == [("42", "100"), ("25", "60"), ("17", "40")]
+    marks = re.findall(r'<mark class="s(\d)" data-passage="(\d)" id="p\d"><a class="jump" href="([^"]*)"', page)
+    assert marks == [
+        ("1", "1", f"/pair/1000/{COPYING}?view=stories&word=50#here"),
+        ("3", "2", f"/pair/1001/{COPYING}?view=stories&word=160#here"),
+    ]
+    assert "100 words from source 1, also in 2" in page, "the second source is hidden by the first, and not said to be"
+    assert "author not known" in page
+
+
+@pytest.mark.usefixtures("ledger")
+async def test_titles_and_authors_are_text(tmp_path: Path) -> None:
+    async with named_client(tmp_path) as client:
+        for path in (f"/story/{COPYING}", "/?view=stories", "/?view=similarity", f"/pair/1000/{COPYING}?word=60"):
+            async with client.get(path) as answer:
+                page = await answer.text()
+            assert answer.status == 200
+            assert "&lt;script&gt;alert(1)" in page
+            assert "<script>alert" not in page
+            assert 'x" onload' not in page
+            assert not re.findall(r"<[^>]* on\w+=|<style|<script>|style=", page), "inline code breaks the policy"
+
+
+async def test_unknown_stories_have_a_page_that_says_so(tmp_path: Path) -> None:
+    async with named_client(tmp_path) as client:
+        for path in ("/story/5", "/story/0", "/story/x", "/story/-1", "/story/" + "9" * 30, "/story/1.5", "/story/5/x"):
+            status, page = await get(client, path)
+            assert (status, "Back to the queue" in page) == (404, True), path
+        for query in ("at=x", "view=x", "similarity=7", "done=-1"):
+            assert (await get(client, f"/story/{COPYING}?{query}"))[0] == 400, query
+
+
+async def test_story_without_text_is_reported_from_the_ledger(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    (tmp_path / f"{COPYING}.html").unlink()
+    (tmp_path / f"{OTHER}.html").write_text(f"<p>{' '.join(FIRST)}</p>")
+    async with named_client(tmp_path) as client:
+        status, page = await get(client, f"/story/{COPYING}")
+        assert status == 200
+        assert "The text of this story is not available" in page
+        assert "58 % of this story" in page
+        assert 'class="source"' in page and "<mark" not in page and 'class="judge"' in page
+        status, page = await get(client, f"/story/{OTHER}")
+        assert (status, "The page has changed since it was compared" in page) == (200, True)
+        assert FIRST[0] in page and "<mark" not in page
+        status, page = await get(client, "/story/1000")
+        assert (status, "No part of this story is known to stand in an earlier story" in page) == (200, True)
+        assert 'class="judge"' not in page
+    assert statuses(ledger)[1000, COPYING] == "open"
+
+
+async def test_story_is_decided_with_its_open_pairs_and_undone(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, "/pair/1001/1003")
+        form = hidden_fields(page) | {"verdict": "quotation"}
+        assert (await send(client, "/pair/1001/1003/verdict", form))[0] == 303
+        _, page = await get(client, f"/story/{COPYING}?view=stories&language=HINDI&at=1")
+        assert "all 2 open pairs" in page
+        form = hidden_fields(page) | {"verdict": "plagiarism", "note": "woven together"}
+        status, target, _ = await send(client, f"/story/{COPYING}/verdict", form)
+        assert (status, target) == (303, f"/story/{SERIAL}?view=stories&language=HINDI&at=0&done=2")
+        assert with_status(ledger, "plagiarism") == {(1000, COPYING), (1002, COPYING)}
+        assert with_status(ledger, "quotation") == {(1001, COPYING)}, "a verdict was replaced unasked"
+        _, page = await get(client, target)
+        assert f"Story {COPYING}, 2 pairs" in page
+        status, target, _ = await send(client, "/undo/2", hidden_fields(page, "done"))
+        assert (status, target) == (303, f"/story/{COPYING}?view=stories&language=HINDI&at=0")
+    assert with_status(ledger, "quotation") == {(1001, COPYING)}
+    assert PAIRS - {(1001, COPYING)} <= with_status(ledger, "open")
+
+
+async def test_story_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, f"/story/{COPYING}")
+        form = hidden_fields(page) | {"verdict": "plagiarism", "note": "नोट"}
+        _, pair = await get(client, "/pair/1000/1003")
+        sent = hidden_fields(pair) | {"verdict": "quotation"}
+        assert (await send(client, "/pair/1000/1003/verdict", sent))[0] == 303
+        status, _, page = await send(client, f"/story/{COPYING}/verdict", form)
+        assert (status, "नोट</textarea>" in page) == (409, True)
+        assert not with_status(ledger, "plagiarism")
+        again = hidden_fields(page) | {"verdict": "plagiarism"}
+        assert (await send(client, f"/story/{COPYING}/verdict", again))[0] == 303
+        assert with_status(ledger, "plagiarism") == {(1001, COPYING), (1002, COPYING)}
+        assert (await send(client, "/story/5/verdict", again))[0] == 409
+        assert (await send(client, f"/story/{COPYING}/verdict", again | {"verdict": "x"}))[0] == 400
+        assert (await send(client, f"/story/{COPYING}/verdict", again | {"token": "x"}))[0] == 403
+
+
+async def test_verdict_leads_from_story_to_story(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    expected = [row["story_id"] for row in similarities.selected(ledger)]
+    assert expected == [OTHER, COPYING, SERIAL]
+    async with named_client(tmp_path) as client:
+        path = f"/story/{OTHER}?view=stories&at=0"
+        for n, story in enumerate(expected):
+            assert path.startswith(f"/story/{story}?"), path
+            _, page = await get(client, path)
+            form = hidden_fields(page) | {"verdict": "plagiarism"}
+            status, path, _ = await send(client, f"/story/{story}/verdict", form)
+            assert status == 303
+            assert len(list(similarities.selected(ledger))) == len(expected) - n - 1
+        assert path.startswith("/?view=stories&done=")
+    assert with_status(ledger, "open") == {(3000, SERIAL)}, "the author's own pair was decided, too"
+
+
+async def test_verdict_on_a_pair_of_a_story_leads_back_to_it(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, f"/pair/1000/{COPYING}?view=stories&at=1&word=60")
+        assert '<span id="here"></span>' in page
+        assert f'href="/story/{COPYING}?view=stories&at=1"' in page
+        form = hidden_fields(page) | {"verdict": "quotation"}
+        status, target, _ = await send(client, f"/pair/1000/{COPYING}/verdict", form)
+    assert (status, target) == (303, f"/story/{COPYING}?view=stories&at=1&done=1")
+    assert with_status(ledger, "quotation") == {(1000, COPYING)}
+
+
+async def test_queues_list_and_count_by_the_same_filters(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, "/?view=stories")
+        assert re.findall(r'class="row" href="/story/(\d+)\?view=stories&at=(\d)"', page) == [
+            (str(OTHER), "0"), (str(COPYING), "1"), (str(SERIAL), "2")
+        ]  # fmt: skip
+        assert "3 stories</p>" in page
+        assert re.findall(r"(Hindi|Tamil) <span class=\"n\">(\d)", page) == [("Hindi", "2"), ("Tamil", "1")]
+        for query, stories in (
+            ("similarity=0.75", 1),
+            ("language=HINDI", 2),
+            (f"kind={PARTIAL}", 2),
+            ("status=judged", 0),
+        ):
+            _, page = await get(client, f"/?view=stories&{query}")
+            assert page.count('class="row"') == stories, query
+        _, page = await get(client, "/?view=similarity")
+        order = re.findall(r'class="row" href="/pair/\d+/(\d+)', page)
+        assert order == [str(OTHER), *[str(COPYING)] * 3, str(SERIAL)]
+        assert f"story {COPYING} is 58\N{NO-BREAK SPACE}% copied" in page
+        _, page = await get(client, "/?similarity=0.55")
+        assert page.count('class="row"') == 4
+        assert "0 of 4 decided" in page
+    assert flags.count(ledger, Selection(statuses=EVERY, similarity=0.55)) == 4
+
+
+@pytest.mark.usefixtures("ledger")
+async def test_pairs_of_one_author_are_shown_on_request(tmp_path: Path) -> None:
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, "/")
+        assert "/pair/3000/3002" not in page
+        assert "0 of 5 decided" in page
+        assert "1 pair of one author is not shown" in page
+        assert re.findall(r"Hindi <span class=\"n\">(\d)", page) == ["4"]
+        [link] = re.findall(r'<a href="([^"]*)">Show</a>', page)
+        _, page = await get(client, link)
+        assert "/pair/3000/3002" in page
+        assert "0 of 6 decided" in page
+        assert re.findall(r"Hindi <span class=\"n\">(\d)", page) == ["5"]
+        assert '<a href="/">Hide</a>' in page

@@ -1,0 +1,124 @@
+"""Laws: an export by story has each story that copies once, the most similar first, equal in every format."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neardup.config.export import FORMATS, Format
+from neardup.core.verify.tiers import NEAR, PARTIAL
+from neardup.languages import SHIPPED
+from neardup.ledger.selection import Selection
+from neardup.moderation.export.stories import STORIES
+from neardup.moderation.export.write import ExportOptions, write_stories
+from neardup.records import Fingerprinted, Story
+from pyarrow import parquet  # type: ignore[import-untyped]
+from selectolax.lexbor import LexborHTMLParser
+
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory
+from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.exported_pairs import of_csv, read_csv, read_jsonl, read_xlsx
+from tests.support.languages import HINDI
+
+COLUMN_CONTRACT = (
+    "story_id language title author_id published_at similarity copied_words words sources top_source_id "
+    "top_source_title top_source_author_id top_share kinds path"
+)
+EVERY = Selection()
+NOON = 1_795_176_000_000
+
+
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    """Story 3 has half of its 100 words from 1 and 2, story 4 all of them from 1; 2 has a tenth from 1."""
+    with closing(ledger_in_memory()) as db:
+        for n in range(1, 5):
+            story = Story(n, HINDI, f"{n}.html", f"a{n}", title=f"=कथा {n}", published_at=NOON + n)
+            commit(db, Fingerprinted(story, fingerprint_of(n.to_bytes(16)), None))
+        flag_spans(db, 1, 2, PARTIAL, spans_of((0, 10)), spans_of((5, 15)))
+        flag_spans(db, 1, 3, PARTIAL, spans_of((0, 40)), spans_of((10, 50)))
+        flag_spans(db, 2, 3, PARTIAL, spans_of((0, 20)), spans_of((40, 60)))
+        flag_spans(db, 1, 4, NEAR, spans_of((0, 100)), spans_of((0, 100)))
+        yield db
+
+
+def exported(db: sqlite3.Connection, file: Path, form: Format = "jsonl", selection: Selection = EVERY) -> list[Any]:
+    ids = write_stories(db, file, ExportOptions(form, selection, by="story"), SHIPPED)
+    match form:
+        case "jsonl":
+            rows: list[Any] = read_jsonl(file)
+        case "csv":
+            rows = read_csv(file)
+        case "xlsx":
+            rows = [[cell.value for cell in row] for row in read_xlsx(file)]
+        case "parquet":
+            rows = parquet.read_table(file).to_pylist()
+        case "html":
+            rows = LexborHTMLParser(file.read_text(encoding="utf-8")).css("article")
+    assert len(ids) == len(rows) - (form == "xlsx")
+    return rows
+
+
+def test_row_of_a_story(db: sqlite3.Connection, tmp_path: Path) -> None:
+    rows = exported(db, tmp_path / "stories")
+    assert [list(row) for row in rows] == 3 * [COLUMN_CONTRACT.split()]
+    assert [(row["story_id"], row["similarity"]) for row in rows] == [(4, 1.0), (3, 0.5), (2, 0.1)]
+    assert rows[1] == {
+        "story_id": 3, "language": "HINDI", "title": "=कथा 3", "author_id": "a3",
+        "published_at": "2026-11-20T12:00:00.003Z", "similarity": 0.5, "copied_words": 50, "words": 100, "sources": 2,
+        "top_source_id": 1, "top_source_title": "=कथा 1", "top_source_author_id": "a1", "top_share": 0.4,
+        "kinds": "partial", "path": "3.html",
+    }  # fmt: skip
+
+
+def test_every_format_has_the_same_stories(db: sqlite3.Connection, tmp_path: Path) -> None:
+    rows = exported(db, tmp_path / "jsonl")
+    assert exported(db, tmp_path / "csv", "csv") == [
+        {name: of_csv(value) for name, value in row.items()} for row in rows
+    ]
+    assert exported(db, tmp_path / "parquet", "parquet") == [
+        row | {"published_at": datetime.fromisoformat(row["published_at"])} for row in rows
+    ]
+    header, *sheet = exported(db, tmp_path / "stories.xlsx", "xlsx")
+    assert header == list(STORIES.columns)
+    assert sheet == [[str(value) if name in STORIES.ids else value for name, value in row.items()] for row in rows]
+    articles = exported(db, tmp_path / "html", "html")
+    assert [one.attributes["id"] for one in articles] == [f"story-{row['story_id']}" for row in rows]
+    assert "50 % =कथा 3" in articles[1].text().replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize(
+    ("selection", "stories"),
+    [
+        (Selection(similarity=0.5), [4, 3]),
+        (Selection(kinds=(NEAR,)), [4]),
+        (Selection(story=2), [3, 2]),
+        (Selection(author="a4"), [4]),
+        (Selection(statuses=("plagiarism",)), []),
+    ],
+)
+def test_stories_are_those_that_copy_by_a_selected_pair(
+    db: sqlite3.Connection, tmp_path: Path, selection: Selection, stories: list[int]
+) -> None:
+    assert [row["story_id"] for row in exported(db, tmp_path / "stories", selection=selection)] == stories
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_export_without_stories_is_valid(tmp_path: Path, form: Format) -> None:
+    with closing(ledger_in_memory()) as db:
+        rows = exported(db, tmp_path / f"stories.{form}", form)
+    assert rows == ([list(STORIES.columns)] if form == "xlsx" else [])
+
+
+def test_page_escapes_titles_and_says_what_it_leaves_out(
+    db: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.moderation.export.write.MAX_STORIES_SHOWN", 2)
+    db.execute("UPDATE stories SET title = '<script>alert(1)</script>'")
+    articles = exported(db, tmp_path / "html", "html")
+    page = (tmp_path / "html").read_text(encoding="utf-8")
+    assert len(articles) == 2 and "2 of 3 stories are shown" in page
+    assert "<script>" not in page and "&lt;script&gt;alert(1)" in page

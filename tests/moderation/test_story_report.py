@@ -1,0 +1,138 @@
+"""Laws of the similarity report: exactly the words that stand in a source are marked, each as part of one source, and
+the text is shown whole.
+"""
+
+import unicodedata
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.core.text.normalize import located, tokens
+from neardup.ledger.similarities import Similarity, Source
+from neardup.ledger.spans import union, words_in
+from neardup.moderation.evidence.alignment import Mark
+from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
+from neardup.query.evidence import LoadedStory
+from neardup.records import Spans
+
+from tests.support.languages import HINDI, TEXTS, URDU
+
+WORDS = 60
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> Spans:
+    """Ascending, disjoint spans of a text of WORDS words."""
+    bounds = sorted(draw(st.sets(st.integers(0, WORDS), max_size=8)))
+    return np.array(bounds[: len(bounds) // 2 * 2], np.int32).reshape(-1, 2)
+
+
+def similarity(of_sources: list[Spans], words: int = WORDS) -> Similarity:
+    sources = [
+        Source(
+            n,
+            100 + n,
+            None,
+            None,
+            None,
+            None,
+            "partial",
+            "open",
+            words_in(found),
+            words_in(found) / words,
+            found,
+            found,
+        )
+        for n, found in enumerate(of_sources)
+    ]
+    sources.sort(key=lambda source: (-source.copied_words, source.story_id))
+    everything = union(np.concatenate([np.empty((0, 2), np.int32), *of_sources]))
+    copied = words_in(everything)
+    return Similarity(7, HINDI, None, None, None, None, words, copied, copied / words, everything, tuple(sources))
+
+
+def story_of(text: str) -> LoadedStory:
+    return LoadedStory(text, tokens(text), {})
+
+
+TEXT = " ".join(f"शब्द{n}" if n % 9 else f"शब्द{n}\n" for n in range(WORDS))
+NOTHING = np.zeros(WORDS, bool)
+many_spans = st.lists(spans(), max_size=COLOURS + 3)
+masks = st.lists(st.booleans(), min_size=WORDS, max_size=WORDS).map(np.array)
+
+
+def marked_words(report: StoryReport, mark: Mark) -> set[int]:
+    """The numbers of the words in the fragments with this mark."""
+    found = []
+    for line in report.paragraphs:
+        for one in line.fragments:
+            if one.mark is mark:
+                found += [int(word.removeprefix("शब्द")) for word in one.text.split()]
+    assert len(found) == len(set(found)), "a word is marked twice"
+    return set(found)
+
+
+def words_of(found: Spans) -> set[int]:
+    return {word for start, end in found.tolist() for word in range(start, end)}
+
+
+@given(many_spans, masks)
+def test_marked_words_are_those_of_the_sources(of_sources: list[Spans], common: np.ndarray) -> None:
+    found = similarity(of_sources)
+    report = story_report(found, story_of(TEXT), common)
+    copied = words_of(found.spans)
+    assert marked_words(report, Mark.COPIED) == copied
+    assert marked_words(report, Mark.COMMON) == set(np.flatnonzero(common).tolist()) - copied
+    assert report.has_common == bool(marked_words(report, Mark.COMMON))
+    shown = "".join(one.text for line in report.paragraphs for one in line.fragments)
+    assert shown == unicodedata.normalize("NFC", TEXT)
+
+
+@given(many_spans)
+def test_words_in_several_sources_belong_to_the_largest(of_sources: list[Spans]) -> None:
+    found = similarity(of_sources)
+    report = story_report(found, story_of(TEXT), NOTHING)
+    shares = [source.about.share for source in report.sources]
+    assert shares == sorted(shares, reverse=True)
+    seen = set()
+    for number, passage in enumerate(report.passages, 1):
+        assert passage.number == number
+        words = set(range(passage.word, passage.word + passage.words))
+        holders = [one.number for one in report.sources if words & words_of(one.about.spans)]
+        assert holders[0] == passage.source.number
+        assert words <= words_of(passage.source.about.spans)
+        halves = [one for one in report.sources if 2 * len(words & words_of(one.about.spans)) > len(words)]
+        assert passage.others == tuple(one.number for one in halves if one is not passage.source)
+        seen |= words
+    assert seen == words_of(found.spans)
+    for source in report.sources:
+        own = [passage.number for passage in report.passages if passage.source is source]
+        assert source.passage == (own[0] if own else None)
+        assert source.colour == (source.number if source.number <= COLOURS else 0)
+        assert source.word == (int(source.about.spans[0, 0]) if len(source.about.spans) else None)
+
+
+@given(many_spans)
+def test_bars_cover_what_is_copied(of_sources: list[Spans]) -> None:
+    found = similarity(of_sources)
+    report = story_report(found, None, None)
+    assert abs(sum(bar.length for bar in report.bars) - 1000 * found.similarity) < 1
+    for source in report.sources:
+        assert abs(sum(bar.length for bar in source.bars) - 1000 * source.about.share) < 1
+        assert {bar.colour for bar in source.bars} <= {source.colour}
+
+
+def test_story_without_its_compared_text_has_no_marks() -> None:
+    found = similarity([np.array([[3, 9]], np.int32)])
+    gone = story_report(found, None, None)
+    assert (gone.paragraphs, [source.passage for source in gone.sources]) == ((), [None])
+    changed = story_report(found, story_of("एक दो तीन"), None)
+    assert [[one.mark for one in line.fragments] for line in changed.paragraphs] == [[Mark.PLAIN]]
+
+
+def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
+    text = TEXTS[URDU]
+    words = len(tokens(text))
+    found = similarity([np.array([[0, words // 2]], np.int32)], words)
+    report = story_report(found, story_of(text), np.zeros(words, bool))
+    assert "".join(one.text for line in report.paragraphs for one in line.fragments) == located(text).text
