@@ -3,7 +3,7 @@
     python -m tests.bench.desk [--flags N] [--words N] [--cluster N]
 
 The ledger holds 50,000 flags, written as the pipeline writes them.  Two more stories of 10,000 words share every second
-run of 40 words, with one word in 20 changed.
+run of 40 words, with one word in 20 changed; a third one of 10,000 words copies 600 passages from 30 sources.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
@@ -24,11 +25,13 @@ from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify import tiers
 from neardup.languages import LANGUAGES
-from neardup.ledger import connect, flags, stories, transaction
+from neardup.ledger import connect, flags, similarities, stories, transaction
+from neardup.ledger.spans import packed
 from neardup.moderation.desk.app import application, open_desk
 from neardup.records import Fingerprint, Fingerprinted, Signals, Story
 
 from tests.bench.report import out, table_of
+from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.languages import HINDI
 
 REPEATS = 20
@@ -36,10 +39,12 @@ BATCH = 500
 SIGNATURE = bytes(64)
 DAY = 86_400_000
 CLUSTER = 500_000_000
+WORDS = 300  # of a story without a page
+COPYING, SOURCES, PASSAGE = 950_000_000, 30, 8  # a story, the number of its sources, words
 FLAG = (
     "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, flagged_at, fingerprint_version,"
-    " language, severity, strength, joins_clusters, author_a, author_b)"
-    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'v', a.language, ?9, ?10, 1, a.author_id, b.author_id"
+    " language, severity, strength, joins_clusters, spans_a, spans_b, author_a, author_b)"
+    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'v', a.language, ?9, ?10, 1, ?11, ?11, a.author_id, b.author_id"
     " FROM stories a, stories b WHERE a.id = ?1 AND b.id = ?2"
 )
 
@@ -51,6 +56,7 @@ def fill(db: sqlite3.Connection, count: int, rng: random.Random) -> None:
         stories.commit(db, stories.Batch(batch, [], 1, {}, None))
     with transaction(db):
         db.executemany(FLAG, (_flag(n, rng) for n in range(count)))
+        similarities.refresh(db)
 
 
 def write_cluster(db: sqlite3.Connection, first: int, size: int, rng: random.Random) -> None:
@@ -60,13 +66,15 @@ def write_cluster(db: sqlite3.Connection, first: int, size: int, rng: random.Ran
         stories.commit(db, stories.Batch(batch, [], 1, {}, None))
     with transaction(db):
         db.executemany(
-            FLAG, ((first, n, "exact", 0, 1.0, 1.0, 1.0, 1, 100, 1.0) for n in range(first + 1, first + size))
+            FLAG,
+            ((first, n, "exact", 0, 1.0, 1.0, 1.0, 1, 100, 1.0, _spans(1)) for n in range(first + 1, first + size)),
         )
+        similarities.refresh(db)
 
 
 def _story(n: int, rng: random.Random) -> Fingerprinted:
     language = LANGUAGES[n // 20 % len(LANGUAGES)]
-    fingerprint = Fingerprint(rng.randbytes(16), rng.randbytes(16), SIGNATURE, 300, 250)
+    fingerprint = Fingerprint(rng.randbytes(16), rng.randbytes(16), SIGNATURE, WORDS, 250)
     title = f"कहानी {n} " + "शब्द " * (n % 9)
     return Fingerprinted(Story(n, language, None, str(n % 5000), title, n * 1000, n * 1000), fingerprint, None)
 
@@ -76,7 +84,24 @@ def _flag(n: int, rng: random.Random) -> tuple[object, ...]:
     share = rng.uniform(0.5, 1)
     tier = tiers.TIERS[n % len(tiers.TIERS)]
     strength = tier.strength(Signals(n % 4, False, share * 0.9, share, share * 0.8))
-    return a, b, tier.kind, n % 4, share * 0.9, share, share * 0.8, n * DAY // 1000, tier.severity, strength
+    return (
+        a,
+        b,
+        tier.kind,
+        n % 4,
+        share * 0.9,
+        share,
+        share * 0.8,
+        n * DAY // 1000,
+        tier.severity,
+        strength,
+        _spans(share),
+    )
+
+
+def _spans(share: float) -> bytes | None:
+    """The packed spans of a share of the words of a story of WORDS words."""
+    return packed(np.array([[0, share * WORDS]], np.int32))
 
 
 def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, rng: random.Random) -> tuple[int, int]:
@@ -101,8 +126,21 @@ def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, rng: rando
     with transaction(db):
         partial = tiers.tier_of("partial")
         strength = partial.strength(Signals(60, False, 0.4, 0.5, 0.5))
-        db.execute(FLAG, (*ids, partial.kind, 60, 0.4, 0.5, 0.5, 1, partial.severity, strength))
+        db.execute(FLAG, (*ids, partial.kind, 60, 0.4, 0.5, 0.5, 1, partial.severity, strength, None))
     return ids
+
+
+def write_copying(folder: Path, db: sqlite3.Connection, words: int, rng: random.Random) -> int:
+    """Write a story with pages in `folder`, which copies half of its words from SOURCES sources; returns its id."""
+    vocabulary = ["".join(rng.choices("कखगघचछजझटठडढतथदधनपफबभमयरलवशषसह", k=5)) for _ in range(5000)]
+    story, *texts = ([rng.choice(vocabulary) for _ in range(words)] for _ in range(SOURCES + 1))
+    copied: list[list[tuple[int, int, int]]] = [[] for _ in texts]
+    for n, at in enumerate(range(0, words - PASSAGE, 2 * PASSAGE)):
+        story[at : at + PASSAGE] = texts[n % SOURCES][at : at + PASSAGE]
+        copied[n % SOURCES].append((at, at, PASSAGE))
+    sources = [CopiedFrom(text, spans) for text, spans in zip(texts, copied, strict=True)]
+    write_copying_story(folder, db, COPYING, HINDI, story, sources, title="बुनी हुई")
+    return COPYING
 
 
 async def measure(folder: Path, urls: Mapping[str, str]) -> dict[str, list[float]]:
@@ -137,6 +175,7 @@ def main() -> None:
         with closing(connect(folder / "l.db")) as db:
             fill(db, options.flags, rng)
             a, b = write_long_pair(folder, db, options.words, rng)
+            copying = write_copying(folder, db, options.words, rng)
             write_cluster(db, CLUSTER, options.cluster, rng)
             db.execute("ANALYZE")
             middle = next(flags.select(db, limit=1, offset=options.flags // 2))
@@ -148,11 +187,15 @@ def main() -> None:
                     "queue": "/",
                     "queue, last page": f"/?page={options.flags // 50}",
                     "queue of one language and kind": "/?language=TAMIL&kind=similar",
+                    "queue by similarity": "/?view=similarity",
+                    "queue of stories": "/?view=stories",
+                    "queue from 50 % similarity": "/?similarity=0.5",
                     "queue of one author": "/?author=77&status=every",
                     "pair in the middle, pages missing": f"{pair}?at={options.flags // 2}",
                     "cluster of three": "/cluster/20",
                     f"cluster of {options.cluster:,}": f"/cluster/{CLUSTER}",
                     "pair of that cluster": f"/pair/{CLUSTER}/{CLUSTER + 7}",
+                    f"story of {options.words:,} words with {SOURCES} sources": f"/story/{copying}",
                     f"pair of two stories of {options.words:,} words": f"/pair/{a}/{b}",
                 },
             )

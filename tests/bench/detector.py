@@ -36,6 +36,7 @@ from neardup.records import BandedFingerprint, Fingerprinted, Story
 from tests.bench.corpus import Document, Pair, read_documents
 from tests.bench.detected import Detected
 from tests.support.languages import HINDI
+from tests.support.passages import passages_of
 
 CONFIG = """
 [source]
@@ -101,6 +102,7 @@ async def _writer(app: App) -> Writer:
         app.index,
         app.config.detection,
         app.version,
+        passages=await passages_of(app.ledger),
         index_wait=app.index_wait,
         run_id=await app.ledger.do(runs.begin, "backfill"),
         live_facts=dict,

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from tests.support.resource_meter import Measured
 
-BATCH_STAGES = ("look_up", "nominate", "commit", "index", "verify")
+BATCH_STAGES = ("look_up", "look_up_passages", "nominate", "commit", "index", "verify")
 MICRO = 1e6
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)

@@ -1,11 +1,11 @@
 """`make bench-scale`: measures ledger and indexes with 15.8 million synthetic stories, or a fraction of them.
 
 The ledger is filled to a sixteenth, a quarter and all of the size.  At each of these steps the benchmark measures the
-sweep, then for each index the rebuild from the ledger, the bytes, lookups of unrelated stories and of planted copies,
-inserts, and the work of a daily run on new stories.  Each stage runs in a process of its own; Redis runs on the same
-machine.  The SQLite index has a file of its own, so its bytes are not mixed with the ledger's.  The documented layout
-is the slowest and is not measured at a quarter, except with uniform stories, which are measured only there.  Figures
-are printed, never asserted.
+sweep; then for each index the rebuild from the ledger, the bytes, lookups of unrelated stories and of planted copies,
+inserts, and the work of a daily run on new stories.  The passage index is measured on passage hashes of its own.  Each
+stage runs in a process of its own; Redis runs on the same machine.  The SQLite index has a file of its own, so its
+bytes are not mixed with the ledger's.  The documented layout is the slowest and is not measured at a quarter, except
+with uniform stories, which are measured only there.  Figures are printed, never asserted.
 """
 
 import json
@@ -24,7 +24,7 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.ledger import connect, fingerprint_arrays, read
 from neardup.records import Fingerprinted
 
-from tests.bench import scale_bytes, scale_lookups, scale_report, scale_stages
+from tests.bench import scale_bytes, scale_lookups, scale_passages, scale_report, scale_stages
 from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import ALL, Corpus
 from tests.bench.scale_lookups import Lookups
@@ -33,8 +33,8 @@ from tests.support.module_process import machine
 from tests.support.servers import redis_server
 from tests.support.synthetic_stories import commit
 
-SWEEP = "sweep"
-PARTS = (SWEEP, *INDEXES)
+SWEEP, PASSAGES = "sweep", "passages"
+PARTS = (SWEEP, PASSAGES, *INDEXES)
 PLAN: dict[str, dict[int, Sequence[str]]] = {  # kind of stories -> divisor of the size -> the parts measured there
     "prose": {16: PARTS, 4: (SWEEP, "compact", "sqlite"), 1: PARTS},
     "uniform": {4: LAYOUTS},
@@ -58,9 +58,11 @@ def measure(folder: Path, kind: str, size: int, only: Sequence[str]) -> Iterator
         figures: Figures = {"kind": kind, "stories": stories, "ledger": scale_bytes.of_ledger(ledger)}
         if SWEEP in parts:
             figures[SWEEP] = in_own_process(scale_stages.sweep, Setup(ledger))
+        if PASSAGES in parts:
+            figures[PASSAGES] = scale_passages.measure(ledger, stories)
         count = min(MAX_PROBES, stories // PROBE_DIVISOR)
         probes = corpus.probes(sample(ledger, stories, count))
-        indexes = [part for part in parts if part != SWEEP]
+        indexes = [part for part in parts if part in INDEXES]
         new_stories = iter(corpus.take(2 * count * len(indexes)))
         for name in indexes:
             click.echo(f"  {name}", err=True)

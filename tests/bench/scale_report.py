@@ -39,6 +39,9 @@ def _facts(row: Figures) -> Facts:
     if "sweep" in row:
         for name, value in _of_sweep(row["sweep"]):
             yield f"sweep, {name}", value
+    if "passages" in row:
+        for name, value in _of_passages(row["passages"]):
+            yield f"passages, {name}", value
     for index in INDEXES:
         if index in row:
             for name, value in _of_index(row[index]):
@@ -51,6 +54,19 @@ def _of_sweep(figures: Figures) -> Facts:
         yield f"{step}, us/story", figures[step] * MICRO / figures["stories"]
     yield "pairs", figures["pairs"]
     yield "peak RSS, MiB", figures["peak_rss_mb"]
+
+
+def _of_passages(figures: Figures) -> Facts:
+    yield "bytes/story", figures["build"]["bytes a story"]
+    yield "bytes/story as projected", figures["build"]["projected"]
+    for cache in ("cold", "warm"):
+        yield f"lookup {cache}, us/story", figures[cache]["us a story"]
+    yield "4 KiB pages read by 10,000 cold lookups", figures["cold"]["4 KiB pages read"]
+    yield "memory that lookups take, MiB", figures["cold"]["RSS MB"]
+    for stage in ("build", "join", "check"):
+        yield f"{stage}, seconds", figures[stage]["seconds"]
+        yield f"{stage}, peak RSS, MiB", figures[stage]["peak_rss_mb"]
+    yield "join, pairs", figures["join"]["pairs"]
 
 
 def _of_index(figures: Figures) -> Facts:

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 import uvloop
-from neardup.config import Detection
+from neardup.config import Detection, Run
 from neardup.core.candidates.all_pairs import near_pairs
 from neardup.core.candidates.top_k import Shortlist
 from neardup.core.fingerprint import version as fingerprint_version
@@ -36,6 +36,7 @@ from neardup.records import Fingerprinted, Language
 from tests.bench.ledger_size import BATCH
 from tests.bench.subject import stage_seconds
 from tests.support.languages import CODES
+from tests.support.passages import passages_of
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
 from tests.support.synthetic_stories import commit
 
@@ -73,10 +74,11 @@ def in_own_process(stage: Stage, setup: Setup, *arguments: object) -> Figures:
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(1, context) as process:
-        return process.submit(_measured, stage, setup, *arguments).result()
+        return process.submit(run_stage, stage, setup, *arguments).result()
 
 
-def _measured(stage: Stage, setup: Setup, *arguments: object) -> Figures:
+def run_stage(stage: Stage, setup: Setup, *arguments: object) -> Figures:
+    """Run a stage in this process."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(stage(setup, *arguments)) | {"peak_rss_mb": peak_rss_mb()}
@@ -133,6 +135,7 @@ async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
             index,
             DETECTION,
             VERSION,
+            passages=await passages_of(ledger),
             index_wait=IndexWait(ledger),
             run_id=await ledger.do(runs.begin, "daily"),
             counts=Counts(),
@@ -154,7 +157,15 @@ async def sweep(setup: Setup) -> Figures:
     """The work of a sweep before verification: read all fingerprints, nominate; and finding the near pairs alone."""
     ledger = Ledger(setup.ledger)
     sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
-    work = Sweep(ledger, DETECTION, VERSION, open_readers=_no_readers, stop=asyncio.Event(), watch=ignore_progress)
+    work = Sweep(
+        ledger,
+        DETECTION,
+        VERSION,
+        section=Run(),
+        open_readers=_no_readers,
+        stop=asyncio.Event(),
+        watch=ignore_progress,
+    )
     with _timed() as load:
         by_language = await work._load(sizes)
     figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0, "capped": 0}

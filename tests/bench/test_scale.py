@@ -1,12 +1,17 @@
 """Laws of `make bench-scale` that hold at any size, tested at a two-thousandth of the full size."""
 
+import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+from click.testing import CliRunner
 
+from tests.bench import scale, scale_passages
 from tests.bench.scale_lookups import TIERS
-from tests.bench.scale_stages import INDEXES, LAYOUTS
-from tests.support.module_process import run_module
+from tests.bench.scale_stages import INDEXES, LAYOUTS, Figures, Setup, in_own_process, run_stage
 from tests.support.synthetic_stories import PLATFORM
 
 SIZES = [493, 1975, 7900]
@@ -16,8 +21,24 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    """The figures at each size."""
-    return list(run_module("tests.bench.scale", "--size", "1/2000", "--only", "prose", "--json")["measured"])
+    """The figures at each size; the stages run in this process, because to start processes takes most of the time."""
+    logging = structlog.get_config()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (scale, scale_passages):
+            patch.setattr(module, "in_own_process", run_stage)
+        done = CliRunner().invoke(scale.main, ["--size", "1/2000", "--only", "prose", "--json"], catch_exceptions=False)
+    structlog.configure(**logging)
+    return list(json.loads(done.stdout.splitlines()[-1])["measured"])
+
+
+async def process_id(setup: Setup) -> Figures:
+    return {"process": os.getpid()}
+
+
+def test_each_stage_has_a_process_of_its_own(tmp_path: Path) -> None:
+    figures = in_own_process(process_id, Setup(tmp_path / "neardup.db"))
+    assert figures["process"] != os.getpid()
+    assert figures["peak_rss_mb"] > 0
 
 
 def test_every_story_is_in_the_ledger_and_in_each_index(rows: list[Row]) -> None:
@@ -76,3 +97,17 @@ def test_a_sweep_finds_the_copies_among_the_stories(rows: list[Row]) -> None:
         assert row["sweep"]["stories"] == row["stories"]
         assert row["sweep"]["pairs"] > 0.01 * row["stories"]
         assert row["sweep"]["left_out"] == row["sweep"]["capped"] == 0
+
+
+def test_the_passage_index_takes_the_bytes_that_are_projected(rows: list[Row]) -> None:
+    for figures in (row["passages"] for row in rows if "passages" in row):
+        assert figures["build"]["bytes a story"] == pytest.approx(figures["build"]["projected"], rel=0.05)
+        assert figures["check"]["damaged"] == 0
+
+
+def test_the_passage_index_finds_the_planted_passages(rows: list[Row]) -> None:
+    measured = [row["passages"] for row in rows if "passages" in row]
+    assert len(measured) == 2
+    for figures in measured:
+        assert figures["join"]["pairs"] == pytest.approx(figures["join"]["planted"], rel=0.05)
+        assert figures["warm"]["stories found"] == figures["cold"]["stories found"] > figures["join"]["pairs"]

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.errors import Fatal, Misuse
 from neardup.insights.evaluate import report, tally, verdict_tables
-from neardup.insights.evaluate.edits import EDITS, Edit
-from neardup.insights.evaluate.plant import Corpus, PlantedStory, plant
+from neardup.insights.evaluate.edits import EDITS
+from neardup.insights.evaluate.passages import WORKS, Work
+from neardup.insights.evaluate.plant import COPIES, Copy, Corpus, PlantedStory, plant
 from neardup.insights.evaluate.sample import Original
 from neardup.insights.evaluate.tally import Pair
 from neardup.insights.evaluate.truth import read_labels, score_flags
@@ -24,11 +25,14 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.languages import ENGLISH, HINDI, ODIA, TAMIL
 
-FIRST, SECOND = EDITS[0], EDITS[1]
+FIRST, SECOND, RUN, THREE = EDITS[0], EDITS[1], EDITS[-1], WORKS[0]
 
 
-def corpus(*copies: tuple[int, Edit], donors: dict[int, set[int]] | None = None, originals: int = 3) -> Corpus:
-    stories = [PlantedStory(n, None, "") for n in range(originals)] + [PlantedStory(*copy, "") for copy in copies]
+def corpus(
+    *copies: tuple[int | tuple[int, ...], Copy], donors: dict[int, set[int]] | None = None, originals: int = 3
+) -> Corpus:
+    stories = [PlantedStory((n,), None) for n in range(originals)]
+    stories += [PlantedStory((origin,) if isinstance(origin, int) else origin, copy) for origin, copy in copies]
     donors_of = [frozenset((donors or {}).get(n, ())) for n in range(originals)]
     return Corpus([Original(100 + n, ODIA, "") for n in range(originals)], stories, donors_of)
 
@@ -53,31 +57,51 @@ def test_related_originals_are_left_out_of_precision() -> None:
     assert (scored.left_out, scored.copies) == (3, 1)
 
 
-@given(st.lists(st.integers(0, 3), max_size=12))
-def test_pairs_of_different_origin_are_counted(origins: list[int]) -> None:
-    planted = corpus(*((origin, FIRST) for origin in origins), originals=4)
+def test_each_chapter_of_a_work_is_found_by_itself() -> None:
+    planted = corpus((1, RUN), ((2, 0, 1), THREE), originals=3)
+    pairs = [Pair(0, 4, PARTIAL, 0.3, 0.9), Pair(2, 4, None, 0.1, 0.4), Pair(1, 3, SIMILAR, 0.6, 0.7)]
+    assert tally.flagged_as(planted, pairs) == {
+        RUN.name: Counter({SIMILAR: 1}),
+        THREE.name: Counter({PARTIAL: 1, None: 2}),
+    }
+    scored = tally.scored(planted, pairs)
+    assert (scored.copies, scored.planted, scored.unrelated) == (0, [], []), "the scores are of whole copies"
+
+
+origins = st.integers(0, 3) | st.sets(st.integers(0, 3), min_size=2).map(lambda some: tuple(sorted(some)))
+
+
+@given(st.lists(origins, max_size=12))
+def test_pairs_of_different_origin_are_counted(copies: list[int | tuple[int, ...]]) -> None:
+    planted = corpus(*((origin, FIRST) for origin in copies), originals=4)
     stories = planted.stories
-    expected = sum(a.origin != b.origin for n, a in enumerate(stories) for b in stories[:n])
+    expected = sum(not set(a.origins) & set(b.origins) for n, a in enumerate(stories) for b in stories[:n])
     assert tally.count_cross_pairs(planted) == expected
 
 
 def test_the_seed_determines_the_planted_copies() -> None:
     originals = [Original(n, ENGLISH, " ".join(f"word{n} of{k}" for k in range(40))) for n in range(3)]
-    assert plant(originals, EDITS, 1).stories == plant(originals, EDITS, 1).stories
-    assert plant(originals, EDITS, 1).stories != plant(originals, EDITS, 2).stories
+    assert plant(originals, COPIES, 1) == plant(originals, COPIES, 1)
+    assert plant(originals, COPIES, 1)[1] != plant(originals, COPIES, 2)[1]
 
 
-def test_each_original_precedes_its_copies() -> None:
-    planted = plant([Original(n, ENGLISH, f"word{n} of " * 40) for n in range(3)], EDITS, 1)
-    assert [story.origin for story in planted.stories] == sorted(story.origin for story in planted.stories)
-    first = [next(story for story in planted.stories if story.origin == n) for n in range(3)]
-    assert [story.edit for story in first] == [None] * 3
-    assert sum(story.edit is None for story in planted.stories) == 3
+def test_each_original_precedes_its_copies_and_works_come_last() -> None:
+    planted, texts = plant([Original(n, ENGLISH, f"word{n} of " * 40) for n in range(7)], COPIES, 1, first=50)
+    assert planted.ids == range(50, 50 + len(texts))
+    works = [story for story in planted.stories if isinstance(story.copy, Work)]
+    others = planted.stories[: -len(works)]
+    assert [story.origins for story in others] == sorted(story.origins for story in others)
+    first = [next(story for story in others if story.origins == (n,)) for n in range(7)]
+    assert [story.copy for story in first] == [None] * 7
+    assert sum(story.copy is None for story in planted.stories) == 7
+    assert Counter(len(story.origins) for story in works) == {3: 2, 5: 1}, "no work has too few chapters"
+    for story, text in zip(planted.stories, texts, strict=True):
+        assert all(f"word{n} of" in text for n in story.origins) or not isinstance(story.copy, Work)
 
 
 def test_the_longest_story_takes_text_from_several_donors() -> None:
     texts = ["a " * 500, "b " * 20, "c " * 30]
-    planted = plant([Original(n, TAMIL, text) for n, text in enumerate(texts)], EDITS, 1)
+    planted, _ = plant([Original(n, TAMIL, text) for n, text in enumerate(texts)], COPIES, 1)
     assert planted.donors[0] == {1, 2}
     assert planted.donors[1] < {0, 2}
 

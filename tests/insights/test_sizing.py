@@ -1,7 +1,10 @@
 """Laws of the size projections of `plan`, and a comparison with the sizes of real SQLite files."""
 
+import random
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -10,11 +13,13 @@ from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding
 from neardup.index import packed_buckets
+from neardup.index.passages.index import PassageIndex
 from neardup.index.projections import SIZE_PROJECTIONS
 from neardup.index.redis import size as redis_size
 from neardup.index.size import LanguageShape, TierSize
 from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
 from neardup.index.sqlite import SqliteIndex
+from neardup.insights.plan.passages import project_passages
 from neardup.insights.plan.profile import TYPICAL, measured
 from neardup.insights.plan.project import Corpus, days_until_full, index_size, memory_needed, reads_per_lookup
 from neardup.languages import LANGUAGES
@@ -54,6 +59,19 @@ def test_every_story_is_in_a_bucket_of_each_band(skew: float, bits: int) -> None
 def test_a_spread_has_the_requested_skew(skew: float) -> None:
     for spread in (signature_spread(skew, MAX_SIGNATURE_BANDS, 16), simhash_spread(skew)):
         assert BAND_VALUES * spread.collisions.mean() == pytest.approx(skew, rel=0.01)
+
+
+@given(stories=st.integers(1, 300), hashes=st.integers(1, 40), rng=st.randoms(use_true_random=False))
+def test_the_passage_index_is_projected_exactly(stories: int, hashes: int, rng: random.Random) -> None:
+    rows = [(number, np.array(sorted(rng.sample(range(2**32), hashes)), np.uint32)) for number in range(1, stories + 1)]
+    profile = replace(TYPICAL[HINDI], passages=float(hashes))
+    corpus = Corpus({HINDI: stories}, {HINDI: profile}, Detection())
+    with TemporaryDirectory() as folder, closing(PassageIndex.open(Path(folder), "ledger", "1")) as index:
+        index.insert(rows)
+        index.flush(1, stories, stories)
+        projected = project_passages(corpus, 10)
+        assert (projected.bytes, projected.postings) == (index.size(), index.postings)
+        assert 0 < projected.daily_reads <= index.size() / 4096
 
 
 @given(stories=counts, skew=st.sampled_from([1.0, 10.0]))

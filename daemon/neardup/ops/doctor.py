@@ -6,8 +6,7 @@ The check of the index writes a probe, a story that does not exist, and looks it
 import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import aclosing, closing
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 import numpy as np
 import xxhash
@@ -33,10 +32,12 @@ from neardup.ledger import (
     transaction,
     translate_errors,
 )
-from neardup.ops import index_contents
+from neardup.ops import index_contents, passage_contents
+from neardup.ops.check_result import CheckResult, Level, NeedsRepair
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pages.store import path_of
 from neardup.pipeline.index_sync import refuse_index_mismatch
+from neardup.pipeline.passage_sync import open_passages
 from neardup.records import BandedFingerprint, Change, Checkpoint, Language, Skip, Story
 from neardup.source.athena import Athena
 from neardup.source.rows import REQUIRED
@@ -48,36 +49,12 @@ PROBE = BandedFingerprint(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
 UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few shingles for a signature
 
 
-class Level(StrEnum):
-    """The result of a check: a warning is a part that works, but whose data need a repair."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-class NeedsRepair(NeardupError):
-    """A part works, but its data need a repair."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The result of one check; `message` describes the part, or says what to repair."""
-
-    part: str
-    level: Level
-    message: str
-
-    @property
-    def good(self) -> bool:
-        return self.level is Level.OK
-
-
 async def examine(config: Config) -> AsyncIterator[CheckResult]:
-    """Check config, ledger, index, source, object store, clock and fingerprints, in this order."""
+    """Check config, ledger, index, passages, source, object store, clock and fingerprints, in this order."""
     checks = {
         "ledger": _ledger,
         "index": _index,
+        "passages": _passages,
         "source": _source,
         "object store": _store,
         "clock": _clock,
@@ -167,6 +144,13 @@ async def _look_up_probe(index: Index) -> tuple[LookupResult, LookupResult]:
     """Look the probe up by its SimHash alone, and by SimHash and signature."""
     _, [by_simhash, by_both] = await index.lookup([UNSIGNED, PROBE])
     return by_simhash, by_both
+
+
+async def _passages(config: Config) -> str:
+    with closing(Ledger(config.ledger.path)) as ledger, closing(await open_passages(ledger)) as passages:
+        if (difference := await passage_contents.difference(passages, ledger)) is not None:
+            raise NeedsRepair(difference)
+        return await passage_contents.summary(passages)
 
 
 async def _source(config: Config) -> str:

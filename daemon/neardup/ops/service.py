@@ -89,7 +89,7 @@ class Service:
         retry, not_before = RETRY_FIRST, time.monotonic()  # the wall clock may be set back
         while not self._stop.is_set():
             with suppress(IndexDamaged):  # the next run repairs it
-                await refresh_gauges(app.ledger, app.index)
+                await refresh_gauges(app.ledger, app.index, app.passages)
             last_ms = (await app.ledger.do(runs.last_success)).get("daily")
             now = datetime.fromtimestamp(now_ms() / 1000, UTC)
             last_success = datetime.fromtimestamp(last_ms / 1000, UTC) if last_ms else None

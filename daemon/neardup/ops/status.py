@@ -26,6 +26,8 @@ from neardup.ledger import (
     translate_errors,
     verdicts,
 )
+from neardup.ops import passage_contents
+from neardup.ops.passage_contents import PassageStatus
 from neardup.pipeline.gauges import SAMPLE
 from neardup.records import Verdict
 from neardup.timestamps import rfc3339
@@ -134,6 +136,7 @@ class Status:
     fingerprint_version: str | None
     runs: list[dict[str, Any]]
     index: IndexStatus | UnavailableIndex
+    passages: PassageStatus | UnavailableIndex
 
 
 async def status(config: Config) -> Status:
@@ -144,7 +147,7 @@ async def status(config: Config) -> Status:
             running=running,
             waiting=_waiting(db, running),
             stories=runs.stories_by_language(db),
-            flags=flags.counts(db),
+            flags=flags.counts(db, same_author=config.detection.same_author == "keep"),
             verdicts=_verdict_counts(db),
             clusters=_cluster_counts(db, config),
             candidates_pending=candidates.pending_count(db),
@@ -158,6 +161,7 @@ async def status(config: Config) -> Status:
                 for run in runs.latest(db, RUNS)
             ],
             index=await _index_status(db, config),
+            passages=_passage_status(db, config),
         )
 
 
@@ -204,6 +208,13 @@ def _worth_comparing(db: sqlite3.Connection, config: Config, a: int, b: int) -> 
     fingerprints = stories.fingerprints(db, [a, b])
     one, other = fingerprints[a], fingerprints[b]
     return worth_comparing(one, other, config.detection.of(one.language))
+
+
+def _passage_status(db: sqlite3.Connection, config: Config) -> PassageStatus | UnavailableIndex:
+    try:
+        return passage_contents.status(db, config.ledger.path)
+    except NeardupError as error:
+        return UnavailableIndex("passages", str(error))
 
 
 async def _index_status(db: sqlite3.Connection, config: Config) -> IndexStatus | UnavailableIndex:

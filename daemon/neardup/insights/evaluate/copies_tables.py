@@ -7,7 +7,9 @@ from neardup.insights.charts.page import Table
 from neardup.insights.evaluate import verdict_tables
 from neardup.insights.evaluate.facts import SCORES
 from neardup.insights.evaluate.figures import ALL, Facts
+from neardup.insights.evaluate.overlap import FALSE_BELOW_WORDS, RUN
 from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal, interval
+from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.languages import SHIPPED
 
 CODES = SHIPPED.codes
@@ -23,8 +25,10 @@ def tables(facts: Facts) -> list[Table]:
         _recall_by_kind("Recall by kind, all languages", together),
         Table(
             "False flags",
-            "Pairs of different origin that are flagged although Jaccard similarity and containment of their word "
-            "pairs, computed separately, are both below 0.45; and their share of all pairs of different origin.",
+            "Pairs of different origin that are flagged although they have little in common, and their share of all "
+            f"pairs of different origin. Little means, computed separately: fewer than {FALSE_BELOW_WORDS} words in "
+            f"common runs of {RUN} words or more, and Jaccard similarity and containment of the word pairs below "
+            f"{FALSE_BELOW}.",
             ("language", "pairs compared", "flagged", "false", "per million", "95 % interval"),
             [
                 (
@@ -76,7 +80,8 @@ def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
     languages = list(facts["stories"])
     return Table(
         "Recall, all kinds together",
-        "The share of copies that were flagged with their originals, as any kind.",
+        "The share of copies that were flagged with their originals, as any kind. A run stands in another story that "
+        "stays whole; a chapter is an original, flagged with a longer work of several.",
         ("copy", *(CODES.get(language, language) for language in languages), ALL, "95 % interval"),
         [
             (
@@ -107,7 +112,8 @@ def details(facts: Facts) -> list[Table]:
     thresholds = Table(
         "Thresholds",
         "Recall and precision if a threshold on one score alone decided which pairs on record are flagged. Precision "
-        f"leaves out {facts['left_out_of_thresholds']:,} pairs that overlap for other reasons than the edits.",
+        f"leaves out {facts['left_out_of_thresholds']:,} pairs that overlap for other reasons than the edits. Runs and "
+        "chapters are left out of both.",
         ("threshold", *(f"{what} by {score}" for score in SCORES for what in ("recall", "precision"))),
         [
             (

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from neardup.insights.evaluate import noise, pages
 from neardup.insights.evaluate.other_stories import OtherStories, paragraphs, strip_signs
+from neardup.insights.evaluate.passages import RUNS, run_into, run_name
 
 SPACES = re.compile(r"(\s+)")
 SENTENCE_ENDS = re.compile(r"(?<=[.!?।॥])\s+")
@@ -26,11 +27,15 @@ Apply = Callable[[str, OtherStories, random.Random], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One way to copy a story; with `same_words`, normalisation undoes the edit."""
+    """One way to copy a story.
+
+    With `same_words`, normalisation undoes the edit.  With `part`, the copy is a small part of a longer story.
+    """
 
     name: str
     apply: Apply
     same_words: bool = False
+    part: bool = False
     page: Callable[[str], str] = pages.plain
 
 
@@ -180,4 +185,9 @@ EDITS = (
     Edit("chillu sequences as letters", noise.chillu_letters, same_words=True),
     Edit("letter case changed", noise.upper_case, same_words=True),
     Edit("other markup", unchanged, same_words=True, page=pages.ornate),
+    *(
+        Edit(run_name(length, edited=edited), run_into(length, edited=edited), part=True)
+        for length in RUNS
+        for edited in (False, True)
+    ),
 )

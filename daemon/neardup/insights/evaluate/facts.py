@@ -8,9 +8,9 @@ import numpy as np
 
 from neardup.core.verify.tiers import kinds
 from neardup.insights.evaluate.bands import BandingCounts
-from neardup.insights.evaluate.edits import EDITS
 from neardup.insights.evaluate.figures import ALL, Facts, share
 from neardup.insights.evaluate.measure import Measured
+from neardup.insights.evaluate.plant import COPIES
 from neardup.records import Kind
 
 THRESHOLDS = [n / 100 for n in range(30, 91, 5)]
@@ -32,7 +32,10 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) 
     """All figures of some corpora: rows by language, then a row for all languages together."""
     return {
         "stories": {
-            language: {"originals": some[0].originals, "copies": sum(one.scored.copies for one in some)}
+            language: {
+                "originals": some[0].originals,
+                "copies": sum(counts.total() for one in some for counts in one.flagged_as.values()),
+            }
             for language, some in _by_language(measured).items()
         },
         "recall": list(_recall(measured)),
@@ -66,12 +69,12 @@ def _with_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Meas
 
 def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
-        for edit in EDITS:
-            flagged = sum((one.flagged_as.get(edit.name, Counter()) for one in some), Counter[Kind | None]())
+        for copy in COPIES:
+            flagged = sum((one.flagged_as.get(copy.name, Counter()) for one in some), Counter[Kind | None]())
             if n := flagged.total():
                 yield {
                     "language": language,
-                    "edit": edit.name,
+                    "edit": copy.name,
                     "n": n,
                     **{kind: asdict(share(flagged[kind], n)) for kind in kinds()},
                     ALL: asdict(share(n - flagged[None], n)),

@@ -1,34 +1,38 @@
-"""Runs the real pipeline over a corpus of originals and copies, and measures what is then on record."""
+"""Runs the real pipeline over corpora of originals and copies, and measures what is then on record."""
 
 import asyncio
 import sqlite3
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from neardup.app import App, open_app, run_once
-from neardup.config import Config, Content, Export, Extract, Index, Ledger, Source, Thresholds
+from neardup.config import Config, Content, Detection, Export, Extract, Index, Ledger, Source
 from neardup.core.candidates.select import merge_found, nominate
+from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
 from neardup.index.protocol import BucketKind
 from neardup.index.statistics import bucket_sizes
 from neardup.insights.evaluate import tally
-from neardup.insights.evaluate.plant import Corpus, write
+from neardup.insights.evaluate.overlap import FALSE_BELOW_WORDS, scores, words_in_common_runs
+from neardup.insights.evaluate.plant import Corpus, write_manifest
 from neardup.insights.evaluate.tally import Pair, Scored
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.ledger import fingerprint_arrays, stories
+from neardup.pipeline.common_passages import Probe
+from neardup.pipeline.passage_nomination import PassageNomination
+from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.progress import Watch
 from neardup.records import BandedFingerprint, Kind, Language
 
-MAX_MATCHES = 200  # at least, so that the copies of one story do not displace each other
+# At least, so that the copies of one story do not displace each other, and their text is not taken to be common.
+MAX_MATCHES, COMMON_PASSAGE = 200, 1000
 CACHED_TEXTS = 2000
 
 
@@ -74,40 +78,37 @@ class Measured:
     signature_buckets: Sequence[int]
 
 
-async def measure(config: Config, corpus: Corpus, watch: Watch) -> Measured:
-    """Run the pipeline over a corpus in a temporary folder, with the thresholds of `config`."""
-    with tempfile.TemporaryDirectory(prefix="neardup-evaluate-") as name:
-        folder = Path(name)
-        write(corpus, folder)
-        async with open_app(temporary_config(config, folder)) as app:
-            await run_once(app, "backfill", asyncio.Event(), watch)
-            pairs = await app.reader.do(_pairs)
-            originals = await app.reader.do(_originals, corpus)
-            sizes = await bucket_sizes(app.index, list(originals.values()))
-            lookups = await _look_up(app, originals, corpus)
-            cross_flags = tally.cross_flags(corpus, pairs)
-            false_flags = await asyncio.to_thread(_false_flags, cross_flags, corpus, folder)
-        return Measured(
-            language=corpus.originals[0].language,
-            originals=len(corpus.originals),
-            flagged_as=tally.flagged_as(corpus, pairs),
-            scored=tally.scored(corpus, pairs),
-            cross_pairs=tally.count_cross_pairs(corpus),
-            cross_flags=len(cross_flags),
-            false_flags=false_flags,
-            lookups=lookups,
-            simhash_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIMHASH],
-            signature_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIGNATURE],
-        )
+async def measure(config: Config, corpora: Sequence[Corpus], folder: Path, watch: Watch) -> list[Measured]:
+    """Run the pipeline over some corpora, whose pages are in `folder`, with the thresholds of `config`."""
+    write_manifest(corpora, folder)
+    async with open_app(temporary_config(config, folder)) as app:
+        await run_once(app, "backfill", asyncio.Event(), watch)
+        return [await _measure(app, corpus, folder) for corpus in corpora]
+
+
+async def _measure(app: App, corpus: Corpus, folder: Path) -> Measured:
+    pairs = await app.reader.do(_pairs, corpus)
+    originals = await app.reader.do(_originals, corpus)
+    sizes = await bucket_sizes(app.index, list(originals.values()))
+    cross_flags = tally.cross_flags(corpus, pairs)
+    return Measured(
+        language=corpus.originals[0].language,
+        originals=len(corpus.originals),
+        flagged_as=tally.flagged_as(corpus, pairs),
+        scored=tally.scored(corpus, pairs),
+        cross_pairs=tally.count_cross_pairs(corpus),
+        cross_flags=len(cross_flags),
+        false_flags=await asyncio.to_thread(_false_flags, cross_flags, corpus, folder),
+        lookups=await _look_up(app, originals, corpus),
+        simhash_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIMHASH],
+        signature_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIGNATURE],
+    )
 
 
 def temporary_config(config: Config, folder: Path) -> Config:
     """The configuration of a run over `folder`, with files and SQLite, and with the detection settings of `config`."""
-    detection = config.detection
-    roomy = {"max_matches": max(MAX_MATCHES, detection.max_matches)}
-    languages: dict[Language, Thresholds] = {
-        language: own.model_copy(update=roomy) for language, own in detection.languages.items()
-    }
+    detection = _with_max_matches(config.detection, max(MAX_MATCHES, config.detection.max_matches))
+    common_passage = max(COMMON_PASSAGE, detection.common_passage)
     return config.model_copy(
         update={
             "source": Source(manifest=folder / "manifest.csv"),
@@ -115,65 +116,88 @@ def temporary_config(config: Config, folder: Path) -> Config:
             "extract": Extract(),
             "index": Index(),
             "ledger": Ledger(path=folder / "neardup.db"),
-            "detection": detection.model_copy(update=roomy | {"languages": languages}),
+            "detection": detection.model_copy(update={"common_passage": common_passage}),
             "export": Export(),
         }
     )
 
 
-def _pairs(db: sqlite3.Connection) -> list[Pair]:
-    """The open flags and the near misses."""
+def _pairs(db: sqlite3.Connection, corpus: Corpus) -> list[Pair]:
+    """The open flags and the near misses of a corpus."""
     scores = "coalesce(jaccard, 1 - hamming / 128.0), coalesce(max(containment_a, containment_b), 1 - hamming / 128.0)"
     rows = db.execute(
-        f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open'"
-        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates WHERE verified_at IS NOT NULL"
+        f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open' AND a BETWEEN :first AND :last"
+        f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates"
+        " WHERE verified_at IS NOT NULL AND a BETWEEN :first AND :last",
+        {"first": corpus.ids[0], "last": corpus.ids[-1]},
     )
-    return [Pair(a, b, kind, *alike) for a, b, kind, *alike in rows]
+    return [Pair(a - corpus.first, b - corpus.first, kind, *alike) for a, b, kind, *alike in rows]
 
 
 def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, BandedFingerprint]:
-    places = [place for place, story in enumerate(corpus.stories) if story.edit is None]
-    return stories.fingerprints(db, places)
+    """The originals' fingerprints by id."""
+    ids = [n for n, story in zip(corpus.ids, corpus.stories, strict=True) if story.copy is None]
+    return stories.fingerprints(db, ids)
 
 
 async def _look_up(app: App, originals: dict[int, BandedFingerprint], corpus: Corpus) -> list[Lookup]:
-    """Look up each original among all the stories."""
+    """Look up each original among all the stories, in all indexes."""
     lookups = []
+    detection = _with_max_matches(app.config.detection, sys.maxsize)
+    limits = {language: detection.of(language) for language in app.config.registry}
     step = app.config.run.batch
     batch = list(originals.items())
     for start in range(0, len(batch), step):
         some = batch[start : start + step]
         _, results = await app.index.lookup([banded for _, banded in some])
         held = await app.reader.do(fingerprint_arrays.existing, *merge_found(results))
-        limits = {one.language: _unlimited(app.config.detection.of(one.language)) for _, one in some}
-        nominees = nominate([([place], banded) for place, banded in some], results, held, limits)
+        nominees = nominate([([story_id], banded) for story_id, banded in some], results, held, limits)
+        by_passages = await _nominated_by_passages(app, detection, corpus, [story_id for story_id, _ in some])
         for result, nominee in zip(results, nominees, strict=True):
-            origin = corpus.stories[nominee.story_id].origin
-            unrelated = sum(corpus.stories[match].origin != origin for match in nominee.matches)
+            place, more = nominee.story_id - corpus.first, by_passages[nominee.story_id]
+            nominated = more.union(nominee.matches)
+            unrelated = sum(not corpus.share_origin(match - corpus.first, place) for match in nominated)
             ids_by_number = set(held.ids[np.isin(held.numbers, result.numbers)].tolist())
-            found = len(result.ids | ids_by_number - {nominee.story_id})
-            lookups.append(Lookup(found, len(nominee.matches), unrelated))
+            found = len((result.ids | ids_by_number | more) - {nominee.story_id})
+            lookups.append(Lookup(found, len(nominated), unrelated))
     return lookups
 
 
-def _unlimited(thresholds: Thresholds) -> Thresholds:
-    return thresholds.model_copy(update={"max_matches": sys.maxsize})
+async def _nominated_by_passages(
+    app: App, detection: Detection, corpus: Corpus, ids: Sequence[int]
+) -> dict[int, frozenset[int]]:
+    """For each original of these ids, the ids of the stories that share passages with it."""
+    nomination = PassageNomination(PassageSync(app.passages, app.reader), app.reader, detection)
+    probes = []
+    for story_id in ids:
+        original = corpus.originals[corpus.stories[story_id - corpus.first].origins[0]]
+        fingerprint = fingerprint_text(original.text)
+        assert fingerprint is not None
+        probes.append(Probe(story_id, original.language, np.frombuffer(fingerprint.passages, np.uint32)))
+    matches = await nomination.nominate(await nomination.look_up_probes(probes))
+    return {story_id: frozenset(found.ids) for story_id, found in matches.items()}
+
+
+def _with_max_matches(detection: Detection, most: int) -> Detection:
+    """The same detection with another `max_matches`, in every language."""
+    update = {"max_matches": most}
+    languages = {language: own.model_copy(update=update) for language, own in detection.languages.items()}
+    return detection.model_copy(update=update | {"languages": languages})
 
 
 def _false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[FalseFlag]:
-    """The flags with little in common by their sets of word pairs, computed without the code that is measured."""
+    """The flags with little in common by their word pairs and runs, computed without the code that is measured."""
 
     @lru_cache(CACHED_TEXTS)
-    def shingles(place: int) -> frozenset[tuple[bytes, ...]]:
-        words = tokens(page_text((folder / "html" / f"{place}.html").read_bytes(), None, Extraction()))
-        return frozenset(pairwise(words)) or frozenset([tuple(words)])
+    def words_of(place: int) -> list[bytes]:
+        page = (folder / "html" / f"{corpus.first + place}.html").read_bytes()
+        return tokens(page_text(page, None, Extraction()))
 
     false_flags = []
     for pair in sorted(flagged, key=lambda pair: (pair.a, pair.b)):
-        a, b = shingles(pair.a), shingles(pair.b)
-        common = len(a & b)
-        jaccard, containment = common / len(a | b), common / min(len(a), len(b))
-        if max(jaccard, containment) < FALSE_BELOW:
+        a, b = words_of(pair.a), words_of(pair.b)
+        jaccard, containment = scores(a, b)
+        if max(jaccard, containment) < FALSE_BELOW and words_in_common_runs(a, b) < FALSE_BELOW_WORDS:
             (id_a, edit_a), (id_b, edit_b) = corpus.describe(pair.a), corpus.describe(pair.b)
             assert pair.kind is not None
             false_flags.append(FalseFlag(id_a, id_b, edit_a, edit_b, pair.kind, jaccard, containment))

@@ -1,4 +1,4 @@
-"""Makes the temporary corpus of one language: originals, and their copies by every edit."""
+"""Makes the temporary corpus of one language: originals, their copies, and longer works of which they are chapters."""
 
 import csv
 import random
@@ -7,46 +7,66 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neardup.insights.evaluate.edits import Edit
+from neardup.insights.evaluate.edits import EDITS, Edit
 from neardup.insights.evaluate.other_stories import OtherStories, strip_signs
 from neardup.insights.evaluate.pages import plain
+from neardup.insights.evaluate.passages import WORKS, Work
 from neardup.insights.evaluate.sample import Original
 
+Copy = Edit | Work
+
+COPIES: Sequence[Copy] = (*EDITS, *WORKS)
 COMMON_SHARE = 0.2  # a word that occurs in a larger share of the stories is not a name
 
 
 @dataclass(frozen=True, slots=True)
 class PlantedStory:
-    """One story of the corpus; `origin` is the number of its original, `edit` is None for the original itself."""
+    """One story of the corpus.
 
-    origin: int
-    edit: Edit | None
-    text: str
+    `origins` are the numbers of the originals whose text it has, several for a work.  `copy` says how it was made; it
+    is None for an original.
+    """
+
+    origins: tuple[int, ...]
+    copy: Copy | None
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The stories of one language: an original, then its copies, then the next original, and so on.
+    """The stories of one language: an original, then its copies, then the next original, and so on; then the works.
 
-    The id of a story is its position in `stories`.  `donors` has for each original the originals from which the foreign
-    text of its copies is taken.
+    The id of a story is `first` plus its position in `stories`.  `donors` has for each original the originals from
+    which the foreign text of its copies is taken.
     """
 
     originals: Sequence[Original]
     stories: Sequence[PlantedStory]
     donors: Sequence[frozenset[int]]
+    first: int = 0
+
+    @property
+    def ids(self) -> range:
+        return range(self.first, self.first + len(self.stories))
 
     def describe(self, place: int) -> tuple[int, str | None]:
-        """The id of a story's original in the source, and the name of the edit."""
+        """The id of a story's original in the source, of a work its first chapter's, and the name of the copy."""
         story = self.stories[place]
-        return self.originals[story.origin].id, story.edit.name if story.edit else None
+        return self.originals[story.origins[0]].id, story.copy.name if story.copy else None
+
+    def share_origin(self, a: int, b: int) -> bool:
+        """Whether two stories, given by their positions, have text of the same original."""
+        return not set(self.stories[a].origins).isdisjoint(self.stories[b].origins)
 
 
-def plant(originals: Sequence[Original], edits: Sequence[Edit], seed: int) -> Corpus:
-    """Copy each original by each edit that can be applied to it.  Needs at least two originals."""
+def plant(originals: Sequence[Original], copies: Sequence[Copy], seed: int, first: int = 0) -> tuple[Corpus, list[str]]:
+    """Copy each original by each edit that can be applied to it, and make works of the originals.
+
+    Returns the corpus and its texts, in the order of its stories.  Needs at least two originals.
+    """
     words = [original.text.split() for original in originals]
     common = _common(words)
     stories: list[PlantedStory] = []
+    texts: list[str] = []
     donors = []
     for origin, original in enumerate(originals):
         donated = _donors(words, origin, _random(seed, original, "donors"))
@@ -57,13 +77,19 @@ def plant(originals: Sequence[Original], edits: Sequence[Edit], seed: int) -> Co
             foreign=[word for donor in donated for word in words[donor]],
             common=common,
         )
-        stories.append(PlantedStory(origin, None, original.text))
-        for edit in edits:
+        stories.append(PlantedStory((origin,), None))
+        texts.append(original.text)
+        for edit in (copy for copy in copies if isinstance(copy, Edit)):
             text = edit.apply(original.text, others, _random(seed, original, edit.name))
             if text is not None:
-                stories.append(PlantedStory(origin, edit, text))
+                stories.append(PlantedStory((origin,), edit))
+                texts.append(text)
         donors.append(frozenset(donated))
-    return Corpus(originals, stories, donors)
+    for work in (copy for copy in copies if isinstance(copy, Work)):
+        for chapters in work.draw(len(originals), _random(seed, originals[0], work.name)):
+            stories.append(PlantedStory(chapters, work))
+            texts.append("\n".join(originals[n].text for n in chapters))
+    return Corpus(originals, stories, donors, first), texts
 
 
 def _random(seed: int, original: Original, purpose: str) -> random.Random:
@@ -90,14 +116,19 @@ def _donors(words: Sequence[Sequence[str]], origin: int, rng: random.Random) -> 
     return donors
 
 
-def write(corpus: Corpus, folder: Path) -> None:
-    """Write a manifest, and a page for each story."""
-    (folder / "html").mkdir()
-    language = corpus.originals[0].language
+def write_manifest(corpora: Sequence[Corpus], folder: Path) -> None:
+    """Write the manifest of some corpora, whose pages are `folder`/html/<id>.html."""
     with (folder / "manifest.csv").open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["id", "language", "path"])
-        for place, story in enumerate(corpus.stories):
-            page = (story.edit.page if story.edit else plain)(story.text)
-            (folder / "html" / f"{place}.html").write_text(page, encoding="utf-8", errors="replace")
-            rows.writerow([place, language, f"{place}.html"])
+        for corpus in corpora:
+            rows.writerows([n, corpus.originals[0].language, f"{n}.html"] for n in corpus.ids)
+
+
+def write_pages(corpus: Corpus, texts: Sequence[str], folder: Path) -> None:
+    """Write a page for each story."""
+    pages = folder / "html"
+    pages.mkdir(exist_ok=True)
+    for n, story, text in zip(corpus.ids, corpus.stories, texts, strict=True):
+        page = (story.copy.page if story.copy else plain)(text)
+        (pages / f"{n}.html").write_text(page, encoding="utf-8", errors="replace")

@@ -12,28 +12,62 @@ from neardup.insights.charts.svg import COLOURS, INK, bucket_sizes, svg
 from neardup.insights.evaluate.edits import RATES, replaced_name
 from neardup.insights.evaluate.facts import SCORES
 from neardup.insights.evaluate.figures import ALL, Facts
+from neardup.insights.evaluate.passages import CHAPTERS, RUNS, chapter_name, run_name
 
 
 def plots(facts: Facts) -> dict[str, str]:
-    """Draw the plots: SVG by title."""
-    drawn: Mapping[str, Callable[[Axes], None]] = {
-        "Recall against the share of words replaced": lambda axes: _rates(axes, facts["recall"]),
-        "Precision and recall against the threshold": lambda axes: _thresholds(axes, facts["thresholds"]),
-        "Members of the buckets that contain the originals": lambda axes: bucket_sizes(axes, facts["buckets"]),
+    """Draw the plots that have data: SVG by title."""
+    rows = {row["edit"]: row for row in facts["recall"] if row["language"] == ALL}
+    runs = {length: run_name(length) for length in RUNS}
+    chapters = {number: chapter_name(number) for number in CHAPTERS}
+    drawn: Mapping[str, tuple[object, Callable[[Axes], None]]] = {
+        "Recall against the share of words replaced": (rows, lambda axes: _rates(axes, rows)),
+        "Recall against the length of a copied run": (
+            rows.keys() & runs.values(),
+            lambda axes: _lengths(axes, rows),
+        ),
+        "Recall of a chapter against the chapters of the work": (
+            rows.keys() & chapters.values(),
+            lambda axes: _by_kind(axes, rows, chapters, "chapters of the work"),
+        ),
+        "Precision and recall against the threshold": (
+            facts["thresholds"],
+            lambda axes: _thresholds(axes, facts["thresholds"]),
+        ),
+        "Members of the buckets that contain the originals": (
+            facts["buckets"],
+            lambda axes: bucket_sizes(axes, facts["buckets"]),
+        ),
     }
-    return {title: svg(draw, title) for title, draw in drawn.items()}
+    return {title: svg(draw, title) for title, (data, draw) in drawn.items() if data}
 
 
-def _rates(axes: Axes, recall: Sequence[Facts]) -> None:
-    rows = {row["edit"]: row for row in recall if row["language"] == ALL}
-    rates = [rate for rate in RATES if replaced_name(rate) in rows]
-    for name, colour in zip((kind for kind in kinds() if kind != EXACT), cycle(COLOURS), strict=False):
-        _line(axes, rates, [rows[replaced_name(rate)][name] for rate in rates], colour=colour, label=name)
-    _line(axes, rates, [rows[replaced_name(rate)][ALL] for rate in rates], colour=INK, label="all kinds together")
-    axes.set_xlabel("words replaced")
-    axes.set_ylabel("recall")
+def _rates(axes: Axes, rows: Mapping[str, Facts]) -> None:
+    _by_kind(axes, rows, {rate: replaced_name(rate) for rate in RATES}, "words replaced")
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.set_xticks(rates)
+
+
+def _by_kind(axes: Axes, rows: Mapping[str, Facts], names: Mapping[Any, str], label: str) -> None:
+    """Draw the recall of the copies with these names, by their places on the axis, as each kind and as any."""
+    known = {place: rows[name] for place, name in names.items() if name in rows}
+    for kind, colour in zip((kind for kind in kinds() if kind != EXACT), cycle(COLOURS), strict=False):
+        _line(axes, list(known), [row[kind] for row in known.values()], colour=colour, label=kind)
+    _line(axes, list(known), [row[ALL] for row in known.values()], colour=INK, label="all kinds together")
+    _label_recall(axes, list(known), label)
+
+
+def _lengths(axes: Axes, rows: Mapping[str, Facts]) -> None:
+    for edited, colour in zip((False, True), COLOURS, strict=False):
+        known = {n: rows[name][ALL] for n in RUNS if (name := run_name(n, edited=edited)) in rows}
+        label = "every tenth word replaced" if edited else "word for word"
+        _line(axes, list(known), list(known.values()), colour=colour, label=label)
+    _label_recall(axes, [n for n in RUNS if run_name(n) in rows], "words copied")
+
+
+def _label_recall(axes: Axes, places: Sequence[float], label: str) -> None:
+    axes.set_xlabel(label)
+    axes.set_ylabel("recall")
+    axes.set_xticks(places)
     axes.set_ylim(-0.02, 1.02)
 
 

@@ -9,6 +9,7 @@ from neardup.config import Config
 from neardup.index.projections import SIZE_PROJECTIONS
 from neardup.index.redis import LAYOUTS
 from neardup.insights.plan import times
+from neardup.insights.plan.passages import project_passages
 from neardup.insights.plan.profile import FEW, measured
 from neardup.insights.plan.project import (
     SWEEP_MOST,
@@ -46,6 +47,7 @@ def plan(
             for layout in LAYOUTS
         },
         "memory": {"box": memory, **boxes},
+        "passages": asdict(project_passages(corpus, daily)),
         "days_until_full": {layout: days_until_full(corpus, layout, daily, memory) for layout in boxes},
         "daily_stories": daily,
         **_runs(corpus, cost, daily),

@@ -16,6 +16,7 @@ from neardup.ledger.size import StoryRow
 from neardup.records import Fingerprinted, Language, Outcome, Skipped
 from neardup.sqlite_pages import integer_bytes
 
+HASH_BYTES = 4  # of a passage hash
 FEW = 100  # with fewer stories of a language, its skew is taken as typical instead of measured
 COPY_ROWS = ROWS // 2  # stories that agree in this many rows, or differ in at most COPY_BITS bits, are related
 COPY_BITS = 10
@@ -31,8 +32,8 @@ class Profile:
     `signature_skew` and `simhash_skew` say how much more often than the uniform 2 ** -16 two unrelated stories share a
     band of their signatures and of their SimHashes.  `two_bands` is the share of pairs that share at least two bands of
     their signatures.  `fullest` is the share of the stories in the largest bucket, 0 if unknown.  `signed` is the
-    share of stories with a signature, `readable` the share that can be fingerprinted, and `row` the average row of the
-    ledger.
+    share of stories with a signature, `readable` the share that can be fingerprinted, `passages` the mean number of
+    passage hashes of a story, and `row` the average row of the ledger.
     """
 
     signature_skew: float
@@ -41,6 +42,7 @@ class Profile:
     fullest: float = 0.0
     signed: float = 1.0
     readable: float = 1.0
+    passages: float = 67.0  # of 1,000 words
     row: StoryRow = field(default_factory=StoryRow)
 
 
@@ -76,6 +78,7 @@ def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
         typical,
         signed=fmean(one.fingerprint.signature is not None for one in fingerprinted),
         readable=1 - sum(isinstance(one, Skipped) for one in outcomes) / len(outcomes),
+        passages=fmean(len(one.fingerprint.passages) / HASH_BYTES for one in fingerprinted),
         row=_average_row(fingerprinted),
     )
     signed = [one.fingerprint for one in fingerprinted if one.fingerprint.signature is not None]

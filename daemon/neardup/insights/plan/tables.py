@@ -71,6 +71,7 @@ def _totals(facts: Mapping[str, Any]) -> Table:
     table.add_row("  bytes a story", *(f"{size / stories:,.0f}" for size in (*grown, sqlite)))
     table.add_row("  after a reindex", *map(gigabytes, rebuilt), "")
     table.add_row("ledger, on disk", *[gigabytes(ledger)] * 3)
+    table.add_row("passage index, on disk", *[gigabytes(facts["passages"]["bytes"])] * 3)
     kinds = {
         "backfill": "backfill",
         "fresh": "  with --fresh, before its sweep",
@@ -80,6 +81,10 @@ def _totals(facts: Mapping[str, Any]) -> Table:
         runs = [facts[kind][index] for index in ("documented", "compact", "sqlite")]
         table.add_row(name, *(_time(run["seconds"]) for run in runs))
         table.add_row("    limited by", *(run["limited_by"] for run in runs))
+    cold = facts["passages"]
+    table.add_row(
+        "  their passages looked up, cold", *[f"{cold['daily_reads']:,.0f} reads, {_time(cold['daily_seconds'])}"] * 3
+    )
     return table
 
 

@@ -1,0 +1,126 @@
+"""`neardup backup`: a copy of the ledger, and in a folder beside it one of the segments of its passage index.
+
+Segments never change, so those that the previous copy has are kept.  New ones are added before the ledger's copy gets
+its name, and those that are gone are removed after that: a backup that is killed leaves a ledger with all its segments.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+
+from neardup.durability import sync_folder
+from neardup.errors import PassagesDamaged
+from neardup.index.passages.checksums import BLOCK
+from neardup.index.passages.folder import listed
+from neardup.index.passages.layout import HeaderDamaged
+from neardup.index.passages.segment import Segment
+from neardup.ledger import backup, files
+
+COPY_BYTES = 1 << 20  # at a time
+
+log = structlog.get_logger()
+
+
+def back_up(ledger: Path, to: Path) -> tuple[int, int]:
+    """Copy the ledger to a path, and its segments to the folder beside it; returns the bytes of both copies.
+
+    Raises Misuse, Transient and Fatal as `neardup.ledger.backup.back_up` does.
+    """
+    with _segments(files.passages_folder(ledger), files.passages_folder(to)) as segments:
+        size = backup.back_up(ledger, to, segments)
+        return size, segments.size()
+
+
+class SegmentCopies:
+    """The segments of a folder, open, and their copies in another folder.
+
+    Segments that are open can be copied although a merge removes them meanwhile.
+    """
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self._source = source
+        self._target = target
+        self._descriptors: dict[str, int] = {}
+        self._copied: set[str] = set()
+
+    def begin(self) -> None:
+        """Open the segments that the folder has now, beside those opened before."""
+        for one in listed(self._source) if self._source.is_dir() else ():
+            try:
+                if one.path.name not in self._descriptors:
+                    self._descriptors[one.path.name] = os.open(one.path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:  # merged meanwhile; a second call finds the segment that replaces it
+                continue
+
+    def write(self) -> None:
+        """Copy the segments that the folder of copies lacks, and verify every checksum of every copy."""
+        if not self._descriptors:
+            return
+        files.make_folder(self._target)
+        for name, descriptor in self._descriptors.items():
+            path = self._target / name
+            if not _is_copy(path, descriptor) or _is_damaged(path):
+                part = path.with_name(f".{name}.part")
+                _copy(descriptor, part)
+                if _is_damaged(part):
+                    log.warning("a damaged segment is left out of the copy; `neardup doctor` looks at it", segment=name)
+                    continue
+                part.replace(path)
+            self._copied.add(name)
+        sync_folder(self._target)
+
+    def finish(self) -> None:
+        """Remove what is no copy of these segments."""
+        if self._target.is_dir():
+            for path in self._target.iterdir():
+                if path.name not in self._copied:
+                    path.unlink()
+
+    def size(self) -> int:
+        """The bytes of the copies."""
+        return sum((self._target / name).stat().st_size for name in self._copied)
+
+    def close(self) -> None:
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+
+
+@contextmanager
+def _segments(source: Path, target: Path) -> Iterator[SegmentCopies]:
+    """The segments as they are now; `begin` adds those that replace them until the snapshot of the ledger begins."""
+    segments = SegmentCopies(source, target)
+    try:
+        segments.begin()
+        yield segments
+    finally:
+        segments.close()
+
+
+def _is_copy(path: Path, descriptor: int) -> bool:
+    """Whether a file has the size and the header of an open segment; a header has the checksum of the checksums."""
+    if not path.exists() or path.stat().st_size != os.fstat(descriptor).st_size:
+        return False
+    with path.open("rb") as file:
+        return file.read(BLOCK) == os.pread(descriptor, BLOCK, 0)
+
+
+def _copy(descriptor: int, to: Path) -> None:
+    """Copy an open file, durably."""
+    with open(descriptor, "rb", closefd=False) as source, to.open("wb") as target:
+        source.seek(0)
+        os.fchmod(target.fileno(), os.fstat(descriptor).st_mode & files.SHARED_MODE)
+        shutil.copyfileobj(source, target, COPY_BYTES)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _is_damaged(path: Path) -> bool:
+    try:
+        Segment(path).verify()
+    except (HeaderDamaged, PassagesDamaged):
+        return True
+    return False
