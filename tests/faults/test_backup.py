@@ -1,5 +1,6 @@
 """`neardup backup` writes a consistent snapshot, whatever happens meanwhile, or keeps the previous copy."""
 
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -9,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.ledger import changes, connect, read, runs
-from neardup.ledger.backup import back_up
+from neardup.ledger import changes, connect, files, read, runs
+from neardup.ops.backup import back_up
 
 from tests.faults.test_disk import assert_one_error_line
 from tests.support.builders import commit, fingerprinted
@@ -60,6 +61,7 @@ def test_a_copy_is_consistent_while_a_run_is_under_way(make_neardup: Make, tmp_p
         assert run.returncode == 0
     assert halfway, "no copy was made during the run"
     assert state(neardup) == state(undisturbed), "the copies changed the result of the run"
+    shutil.rmtree(files.passages_folder(neardup.ledger))
     for path in neardup.folder.glob("neardup.db*"):
         path.unlink()
     neardup.ledger.write_bytes(halfway)
@@ -95,7 +97,7 @@ def test_a_killed_backup_keeps_the_previous_copy(step: str, neardup: Neardup) ->
     killed = subprocess.run(command, env=neardup.env, cwd=ROOT, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert assert_whole(copy) == (2 if step == "_sync" else 1)
-    assert neardup("backup", str(copy), "--json").facts == {"bytes": copy.stat().st_size}
+    assert neardup("backup", str(copy), "--json").facts == {"bytes": copy.stat().st_size, "passages": 0}
     assert assert_whole(copy) == 2
     assert sorted(path.name for path in neardup.folder.glob("*copy*")) == ["copy.db"], (
         "the killed backup left files behind"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.errors import Fatal, NeardupError
-from neardup.ledger.backup import back_up
+from neardup.ops.backup import back_up
 
 from tests.faults.test_disk import assert_one_error_line
 from tests.support.builders import fill_ledger

@@ -11,6 +11,7 @@ import redis
 from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.ops import doctor
+from neardup.ops.check_result import NeedsRepair
 from neardup.pipeline.index_sync import rebuild
 
 from tests.support.command import Neardup, embedded
@@ -78,7 +79,7 @@ def test_each_difference_is_a_warning_with_the_remedy(
             await run_once(app, "backfill", asyncio.Event())
             assert "a probe was written and found" in await doctor._index(config)
             damage(DamagedIndex(kind, tmp_path / "neardup.db", redis_url))
-            with pytest.raises(doctor.NeedsRepair) as warning:
+            with pytest.raises(NeedsRepair) as warning:
                 await doctor._index(config)
             await rebuild(app.index, app.ledger, app.version)
             assert "a probe was written and found" in await doctor._index(config)

@@ -50,7 +50,7 @@ def test_an_interrupted_lookup_claims_no_more_than_it_saw(layout: Layout, redis_
         client: Any = redis.Redis.from_url(redis_url)
         await commit(ledger, *((n, n) for n in range(1, 8)))
         await rebuild(index, ledger, VERSION)
-        writer, first, commands = writer_of(ledger, index), 0, 1
+        writer, first, commands = await writer_of(ledger, index), 0, 1
 
         async def insert() -> None:
             await commit(ledger, (100 + first, 1))
@@ -89,7 +89,7 @@ def test_an_index_far_from_its_ledger_is_repaired_before_use(
         await commit(ledger, *((n, 1) for n in range(2, 14, 2)))
         await index.apply([], applied)
         outcome = Fingerprinted(Story(100, HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
-        async with writer_of(ledger, index) as writer:
+        async with await writer_of(ledger, index) as writer:
             looked_up = await writer.look_up([outcome])
             assert looked_up is not None
             nominees = await writer._nominate(index, looked_up)

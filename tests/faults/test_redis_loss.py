@@ -29,6 +29,7 @@ from tests.support.builders import fingerprint_of, stories_as_changes
 from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import CHAOS, Row
 from tests.support.languages import CODES, HINDI, TAMIL
+from tests.support.passages import passages_of
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 VERSION = "v"
@@ -114,12 +115,13 @@ async def build(ledger: Ledger, index: Index) -> None:
     await rebuild(index, ledger, VERSION)
 
 
-def writer_of(ledger: Ledger, index: Index) -> Writer:
+async def writer_of(ledger: Ledger, index: Index) -> Writer:
     return Writer(
         ledger,
         index,
         Detection(),
         VERSION,
+        passages=await passages_of(ledger),
         index_wait=IndexWait(ledger),
         run_id=1,
         counts=Counts(),
@@ -132,7 +134,7 @@ def writer_of(ledger: Ledger, index: Index) -> Writer:
 async def look_up(ledger: Ledger, index: Index) -> None:
     """Look up all stories in BATCHES lookups at once."""
     await catch_up(index, ledger, VERSION)
-    writer = writer_of(ledger, index)
+    writer = await writer_of(ledger, index)
     await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(MAX_BATCHES)))
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from html import unescape
 from pathlib import Path
 
 from aiohttp import CookieJar, web
@@ -49,3 +50,29 @@ async def post(client: Client, path: str, form: Mapping[str, str], headers: Mapp
     sent = {"token": await form_token(client), **form}
     async with client.post(path, data=sent, headers=headers or origin(client), allow_redirects=False) as answer:
         return answer.status
+
+
+@asynccontextmanager
+async def named_client(folder: Path, name: str = "Asha") -> AsyncIterator[Client]:
+    """A client of a desk whose moderator has entered a name."""
+    async with desk(folder) as client:
+        assert await post(client, "/name", {"name": name}) == 303
+        yield client
+
+
+async def get(client: Client, path: str) -> tuple[int, str]:
+    """The status and the page at a path, without HTML escapes."""
+    async with client.get(path) as answer:
+        return answer.status, unescape(await answer.text())
+
+
+def hidden_fields(page: str, form_class: str = "judge") -> dict[str, str]:
+    """The hidden fields of the form of this class."""
+    form = page.partition(f'class="{form_class}"')[2].partition("</form>")[0]
+    return {name: unescape(value) for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)}
+
+
+async def send(client: Client, path: str, form: Mapping[str, str]) -> tuple[int, str, str]:
+    """Post a form; returns the status, the redirect target, and the page."""
+    async with client.post(path, data=form, headers=origin(client), allow_redirects=False) as answer:
+        return answer.status, answer.headers.get("Location", ""), unescape(await answer.text())

@@ -13,7 +13,8 @@ from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.page import Tally, write_page
-from neardup.moderation.export.pairs import COLUMNS, TIMES, ExportRow
+from neardup.moderation.export.pairs import COLUMNS, TIMES
+from neardup.moderation.export.table import ExportRow
 from neardup.timestamps import rfc3339
 
 from tests.support.hostile_titles import TITLES
@@ -32,6 +33,7 @@ pairs_of = st.fixed_dictionaries(
         "kind": st.sampled_from(kinds()),
         "language": st.sampled_from(LANGUAGES),
         "hamming": st.integers(0, 128),
+        "copied_words": st.none() | st.integers(0, 10**6),
         "longest_run_words": st.none() | st.integers(0, 10**6),
         "story_title": titles,
         "matched_title": titles,

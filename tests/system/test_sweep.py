@@ -100,6 +100,7 @@ def test_a_sweep_flags_what_the_backfill_flagged(neardup: Neardup, before: Flags
         "candidates",
         "left_out",
         "capped_runs",
+        "common_passages",
         "flagged",
         "seconds",
         "warnings",
@@ -220,8 +221,9 @@ def test_reached_caps_are_reported(make_neardup: Make, tmp_path: Path) -> None:
     neardup = make_neardup(embedded(manifest=path), "copies")
     assert neardup("backfill").code == 0
     for cap, figures in (
-        ("max_matches = 1", {"candidates": 4, "left_out": 3 + 2 + 1, "capped_runs": 0}),
-        ("max_bucket = 1", {"candidates": 4, "left_out": 0, "capped_runs": 4 + 32 * 31 // 2}),
+        # by their whole texts, and then by passages
+        ("max_matches = 1", {"candidates": 4 + 4, "left_out": 2 * (3 + 2 + 1), "capped_runs": 0}),
+        ("max_bucket = 1", {"candidates": 4 + 10, "left_out": 0, "capped_runs": 4 + 32 * 31 // 2}),
     ):
         neardup.configure(embedded(manifest=path) + f"[detection]\n{cap}\n")
         forget_flags(neardup)

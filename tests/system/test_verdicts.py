@@ -160,7 +160,7 @@ def test_evaluate_and_replay_measure_flags_by_verdicts(platform: Platform) -> No
         ("HINDI", "partial"): 1.0,
         ("all", "all"): 2 / 3,
     }
-    ended = platform.neardup("evaluate", "--sample", "2", "--min-words", "60")
+    ended = platform.neardup("evaluate", "--sample", "2", "--min-words", "300")
     assert "Precision by moderators' verdicts" in ended.out, ended.err
     assert "Precision by moderators" in (platform.neardup.folder / "evaluation.html").read_text(encoding="utf-8")
     strict = ("replay", "--containment", "1", "--jaccard", "1")

@@ -25,7 +25,7 @@ from tests.support.service import get, running
 GOLDEN = Path(__file__).with_name("metrics.golden")
 
 
-BATCH_STAGES = "look_up|nominate|commit|index|verify"
+BATCH_STAGES = "look_up|look_up_passages|nominate|commit|index|verify"
 VOLATILE = re.compile(
     rf'neardup_stage_seconds_sum|neardup_stage_seconds_count{{stage="({BATCH_STAGES})"}}|\w+_bytes|\w+_timestamp_seconds'
 )

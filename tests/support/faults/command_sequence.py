@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import redis
+from neardup.ledger import files
 
 from tests.support.command import embedded
 from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint
@@ -79,6 +80,10 @@ class Deployment:
         self._rows[4_199_990 + self._day] = {"id": str(4_199_990 + self._day), "language": "SANSKRIT"}
         self._write_manifest()
 
+    def lose_passages(self) -> None:
+        """Remove every segment of the passage index, so that the next run has to read the stories again."""
+        shutil.rmtree(files.passages_folder(self.ledger), ignore_errors=True)
+
     def drop_flags(self) -> None:
         """Remove flags and candidates from the ledger, so that a sweep has to find the pairs."""
         with closing(sqlite3.connect(self.ledger)) as db:
@@ -115,5 +120,6 @@ COMMANDS: dict[str, tuple[Prepare, tuple[str, ...]]] = {
     "forget": (no_preparation, ("forget", str(FORGOTTEN))),
     "sweep": (Deployment.drop_flags, ("sweep",)),
     "reindex": (no_preparation, ("reindex",)),
+    "daily after a loss": (Deployment.lose_passages, ("daily",)),
     "daily again": (Deployment.edit_stories, ("daily",)),
 }

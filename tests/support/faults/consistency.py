@@ -16,8 +16,12 @@ from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, band_valu
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.verify.scores import hash_rows
 from neardup.index import packed_buckets
+from neardup.index.passages.folder import listed
+from neardup.index.passages.postings import HASH_SHIFT, NUMBER_MASK, PREFIXES
+from neardup.index.passages.segment import Segment
 from neardup.index.sqlite_tables import COLUMN_BITS
 from neardup.languages import LANGUAGES
+from neardup.ledger import files
 from neardup.records import Language
 
 from tests.support.languages import CODES
@@ -38,21 +42,37 @@ QUERIES = {  # numbers and times may differ
     "runs under way": "SELECT command FROM runs WHERE status = 'running'",
     "standing": "SELECT key, value FROM meta WHERE key IN ('checkpoint', 'sweep_owed', 'watermark') ORDER BY key",
 }
+PASSAGES = "passages"
 State = dict[str, list[tuple[object, ...]]]
 
 
 def state_of(ledger: Path) -> State:
-    """The rows of all QUERIES, after SQLite has checked the integrity of the file."""
+    """The rows of all QUERIES and the passage hashes, after SQLite has checked the integrity of the file."""
     with closing(sqlite3.connect(ledger)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        return {name: db.execute(query).fetchall() for name, query in QUERIES.items()}
+        state = {name: db.execute(query).fetchall() for name, query in QUERIES.items()}
+        return state | {PASSAGES: _passages(db, ledger)}
+
+
+def _passages(db: sqlite3.Connection, ledger: Path) -> list[tuple[object, ...]]:
+    """The passage hashes of each story, by its id, from the segments and the outbox."""
+    hashes = defaultdict[int, set[int]](set)
+    for number, data in db.execute("SELECT number, hashes FROM passage_hashes"):
+        hashes[number].update(np.frombuffer(data, np.uint32).tolist())
+    folder = files.passages_folder(ledger)
+    for one in listed(folder):
+        keys = Segment(one.path).keys_of_prefixes(range(PREFIXES))
+        for key in keys.tolist():
+            hashes[key & int(NUMBER_MASK)].add(key >> int(HASH_SHIFT))
+    rows = db.execute("SELECT number, id FROM stories ORDER BY id").fetchall()
+    return [(story_id, *sorted(hashes[number])) for number, story_id in rows]
 
 
 def differences(actual: State, expected: State) -> list[str]:
     """The rows that are missing or unexpected, a line for each."""
     return [
         f"{name}: {side} {row}"
-        for name in QUERIES
+        for name in expected
         for side, rows in (
             ("lacks", Counter(expected[name]) - Counter(actual[name])),
             ("has unexpected", Counter(actual[name]) - Counter(expected[name])),

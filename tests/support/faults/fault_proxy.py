@@ -11,7 +11,7 @@ import struct
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from enum import StrEnum
 from urllib.parse import urlsplit
 
@@ -55,6 +55,7 @@ class Proxy:
         self.injected: Counter[Fault] = Counter()
         self.requests: Counter[str] = Counter()
         self._planned: dict[str, deque[Fault]] = {}
+        self._serving: set[asyncio.Task[None] | None] = set()
 
     def lead_to(self, upstream: str) -> None:
         """Forward to another server, without faults."""
@@ -75,6 +76,8 @@ class Proxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the connection of a client until either side closes it."""
+        # asyncio refers to the task of a connection only weakly: without this, the garbage collector may destroy it.
+        self._serving.add(task := asyncio.current_task())
         try:
             with suppress(asyncio.IncompleteReadError, ConnectionError):
                 while await self._answer(reader, writer):
@@ -82,6 +85,8 @@ class Proxy:
             writer.close()
         except asyncio.CancelledError:
             writer.transport.abort()  # the proxy ends, and waits for no client to read
+        finally:
+            self._serving.discard(task)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; returns whether the connection can take another."""
@@ -118,12 +123,12 @@ class Proxy:
 
     async def _forward(self, request: bytes) -> tuple[bytes, bytes]:
         reader, writer = await asyncio.open_connection(self._upstream.hostname, self._upstream.port)
-        writer.write(request)
-        head = await reader.readuntil(BLANK_LINE)
-        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
-        bodiless = request.startswith(b"HEAD") or head.split(b" ")[1] == b"304"
-        body = b"" if bodiless else await reader.readexactly(int(fields.get(b"content-length", 0)))
-        writer.close()
+        with closing(writer):
+            writer.write(request)
+            head = await reader.readuntil(BLANK_LINE)
+            fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
+            bodiless = request.startswith(b"HEAD") or head.split(b" ")[1] == b"304"
+            body = b"" if bodiless else await reader.readexactly(int(fields.get(b"content-length", 0)))
         return head, body
 
 

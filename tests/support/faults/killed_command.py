@@ -23,11 +23,14 @@ from typing import Any
 from neardup.cli import main, maintenance
 from neardup.cli import runs as commands
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
-from neardup.ledger import changes, connect, flags, runs, stories, verdicts
+from neardup.ledger import changes, connect, flags, passage_hashes, runs, stories, verdicts
 from neardup.moderation.export import write
+from neardup.ops import reindex
 from neardup.pipeline import prepare, run, sweep, writer
+from neardup.pipeline.passage_reading import PassageReading
 from neardup.records import Verdict
 from redis.asyncio.connection import AbstractConnection
 
@@ -43,13 +46,17 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "verify": [(flags, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
-    "rebuild": [(run, "rebuild"), (maintenance, "rebuild")],
+    "rebuild": [(run, "rebuild"), (reindex, "rebuild")],
+    "prune passage hashes": [(passage_hashes, "prune")],
     "owe a sweep": [(runs, "owe_sweep")],
     "nominate in a sweep": [(sweep, "_put")],
     "sweep": [(commands, "sweep_ledger")],
     "forget": [(stories, "forget")],
     "judge": [(verdicts, "decide")],
     "undo": [(verdicts, "undo")],
+    "flush passages": [(PassageIndex, "flush")],
+    "merge passages": [(PassageIndex, "merge")],
+    "read passages again": [(PassageReading, "_read_all")],
     "export": [(write, "export")],
     "finish a run": [(runs, "finish")],
     "prune": [(changes, "prune")],
