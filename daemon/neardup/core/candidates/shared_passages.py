@@ -8,6 +8,7 @@ import numpy.typing as npt
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 
 MIN_SHARED = 2  # passage hashes that a candidate must have in common: one is often shared by chance
+OWNER_BITS, OWNER_MASK = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 Indices = npt.NDArray[np.int64]
 
@@ -17,10 +18,10 @@ def sharing_pairs(stories: Sequence[PassageHashes], common: int) -> tuple[Indice
 
     Each story has distinct hashes.  A hash that more than `common` of the stories hold does not count.
     """
-    owners = np.repeat(np.arange(len(stories)), [len(hashes) for hashes in stories])
-    hashes = np.concatenate([*stories, np.empty(0, np.uint32)])
-    order = np.argsort(hashes, kind="stable")  # stable: equal hashes stay in the order of their owners
-    hashes, owners = hashes[order], owners[order]
+    owners = np.repeat(np.arange(len(stories), dtype=np.uint64), [len(hashes) for hashes in stories])
+    keys = np.concatenate([*stories, np.empty(0, np.uint32)]).astype(np.uint64) << OWNER_BITS | owners
+    keys.sort()  # takes half the time of argsort
+    hashes, owners = (keys >> OWNER_BITS).astype(np.uint32), (keys & OWNER_MASK).astype(np.int64)
     starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])) if len(hashes) else np.empty(0, np.int64)
     sizes = np.diff(np.append(starts, len(hashes)))
     shared = np.repeat((sizes > 1) & (sizes <= common), sizes)

@@ -57,15 +57,20 @@ def look_up(
     if not probes:
         return []
     hashes = np.concatenate(probes)
-    order = np.argsort(hashes, kind="stable")
+    keys = hashes.astype(np.uint64) << HASH_SHIFT | np.arange(len(hashes), dtype=np.uint64)
+    order = np.sort(keys).astype(np.uint32)  # takes half the time of argsort
     owners = np.repeat(np.arange(len(probes)), [len(probe) for probe in probes])
-    parts = [part for part in np.array_split(order, THREADS) if len(part)]
-    found = list(executor.map(lambda part: _found_in_rounds(hashes[part], common, segments, runs), parts))
-    holders, keys = np.empty(len(hashes), np.int64), []
+    parts = [part for part in np.array_split(order, THREADS if _is_large(segments) else 1) if len(part)]
+    found = list(
+        (executor.map if len(parts) > 1 else map)(
+            lambda part: _found_in_rounds(hashes[part], common, segments, runs), parts
+        )
+    )
+    holders, keys_found = np.empty(len(hashes), np.int64), [np.empty(0, np.uint64)]
     for part, postings in zip(parts, found, strict=True):
         holders[part] = postings.holders
-        keys.append(owners[part][postings.positions].astype(np.uint64) << HASH_SHIFT | postings.numbers)
-    return _answers(probes, holders, common, np.sort(np.concatenate([np.empty(0, np.uint64), *keys])))
+        keys_found.append(owners[part][postings.positions].astype(np.uint64) << HASH_SHIFT | postings.numbers)
+    return _answers(probes, holders, common, np.sort(np.concatenate(keys_found)))
 
 
 def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], runs: Sequence[Run]) -> Numbers:
@@ -74,7 +79,7 @@ def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], ru
 
 
 def _found_in_rounds(hashes: PassageHashes, common: int, segments: Sequence[Segment], runs: Sequence[Run]) -> _Postings:
-    if sum(segment.header.file_bytes for segment in segments) <= MAX_MAPPED_BYTES:
+    if not _is_large(segments):
         return _found(hashes, common, segments, runs)
     rounds = []
     for start in range(0, len(hashes), HASHES_A_ROUND):
@@ -83,6 +88,11 @@ def _found_in_rounds(hashes: PassageHashes, common: int, segments: Sequence[Segm
         for segment in segments:
             segment.release()
     return _Postings(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
+
+
+def _is_large(segments: Sequence[Segment]) -> bool:
+    """Whether the segments do not stay mapped, so that lookups wait for the disk."""
+    return sum(segment.header.file_bytes for segment in segments) > MAX_MAPPED_BYTES
 
 
 def _found(hashes: PassageHashes, common: int, segments: Sequence[Segment], runs: Sequence[Run]) -> _Postings:

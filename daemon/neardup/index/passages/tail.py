@@ -44,7 +44,11 @@ class Run:
         """For each hash, ascending: the place of its first key, and how many keys have it."""
         least = hashes.astype(np.uint64) << HASH_SHIFT
         places = np.searchsorted(self.keys, least)
-        return places, np.searchsorted(self.keys, least | NUMBER_MASK, side="right") - places
+        counts = np.zeros(len(hashes), np.int64)
+        if len(self.keys):  # most hashes are in none, and each search takes time
+            held = np.flatnonzero(self.keys[np.minimum(places, len(self.keys) - 1)] >> HASH_SHIFT == hashes)
+            counts[held] = np.searchsorted(self.keys, least[held] | NUMBER_MASK, side="right") - places[held]
+        return places, counts
 
     def numbers(self, places: Counts, counts: Counts) -> Numbers:
         """The numbers of the `counts` keys from each place on, one after the other."""
