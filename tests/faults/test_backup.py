@@ -22,7 +22,7 @@ from tests.support.ledger_state import state
 from tests.support.paths import ROOT
 
 STORIES = 2_000
-STEPS = ["_copy", "damage.faults_in", "Path.replace", "_sync"]  # the steps of a copy
+STEPS = ["_copy", "damage.faults_in", "Path.replace", "sync_folder"]  # the steps of a copy
 KILLED = """
 import os
 from neardup.cli import main
@@ -96,7 +96,7 @@ def test_a_killed_backup_keeps_the_previous_copy(step: str, neardup: Neardup) ->
     command = [sys.executable, "-c", KILLED.format(step=step), *neardup.command("backup", str(copy))[5:]]
     killed = subprocess.run(command, env=neardup.env, cwd=ROOT, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-    assert assert_whole(copy) == (2 if step == "_sync" else 1)
+    assert assert_whole(copy) == (2 if step == "sync_folder" else 1)
     assert neardup("backup", str(copy), "--json").facts == {"bytes": copy.stat().st_size, "passages": 0}
     assert assert_whole(copy) == 2
     assert sorted(path.name for path in neardup.folder.glob("*copy*")) == ["copy.db"], (

@@ -41,10 +41,10 @@ def filters(unit: str) -> list[str]:
 
 
 def assert_shared(state: Path) -> None:
-    """All files of the ledger are accessible to the group and not to others."""
-    for path in state.iterdir():
-        stat = path.stat()
-        assert (stat.st_gid, stat.st_mode & 0o777) == (GROUP, 0o660), f"{path.name}: {stat.st_gid}, {stat.st_mode:o}"
+    """All files and folders of the ledger are accessible to the group and not to others."""
+    for path in state.rglob("*"):
+        stat, mode = path.stat(), 0o770 if path.is_dir() else 0o660
+        assert (stat.st_gid, stat.st_mode & 0o777) == (GROUP, mode), f"{path.name}: {stat.st_gid}, {stat.st_mode:o}"
 
 
 def test_operators_and_the_daemon_share_a_ledger(installed: Installation) -> None:

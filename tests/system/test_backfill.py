@@ -14,7 +14,7 @@ from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
 from tests.support.paths import ROOT
 
-STORIES = 20_000
+STORIES = 12_000
 MEMORY_FROM = 5_000
 MEMORY_GROWTH_KIB = 30 * 1024
 Make = Callable[..., Neardup]
@@ -58,10 +58,10 @@ def test_memory_is_flat(undisturbed: tuple[Neardup, Ended]) -> None:
     grown = max(kib for listed, kib in memory.items() if listed >= MEMORY_FROM) - memory[MEMORY_FROM]
     assert grown < MEMORY_GROWTH_KIB, f"grew by {grown} KiB from {MEMORY_FROM} stories on: {memory}"
     kinds = done.facts["flagged"]
-    assert kinds["exact"] >= 300, f"too few planted copies were found: {kinds}"
+    assert kinds["exact"] >= 150, f"too few planted copies were found: {kinds}"
 
 
-@pytest.mark.parametrize("at", [2_000, 10_000])
+@pytest.mark.parametrize("at", [2_000, 8_000])
 def test_killed_and_run_again_ends_equal(
     at: int, corpus: Path, undisturbed: tuple[Neardup, Ended], make_neardup: Make
 ) -> None:

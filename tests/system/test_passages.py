@@ -68,7 +68,7 @@ def test_check_finds_what_a_run_flags(backfilled: Neardup, planted: Planted) -> 
     pairs = flagged(backfilled)
     host = 14  # of a run, in the first language
     page = planted.folder / "html" / works[host]["path"]
-    done = backfilled("check", str(page), "--language", works[host]["language"])
+    done = backfilled("check", str(page), "--language", works[host]["language"], "--json")
     assert done.code == 0, done.err
-    expected = {other for pair in pairs if host in pair for other in pair if other != host}
-    assert {match["story_id"] for match in done.rows if match["kind"] == "passage"} == expected
+    expected = {sum(pair) - host: kind for pair, kind in pairs.items() if host in pair}
+    assert {match["story_id"]: match["kind"] for match in done.rows if match["story_id"] != host} == expected

@@ -158,7 +158,7 @@ def test_check_finds_a_story_of_any_id(make_neardup: Callable[[str], Neardup], t
 
 def test_reindex_and_forget(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
-    assert json.loads(neardup("reindex", "--json").out) == {"indexed": len(ROWS)}
+    assert json.loads(neardup("reindex", "--json").out) == {"indexed": len(ROWS), "read_again": {}}
     gone = next(iter(PLANTED))[0]
     assert json.loads(neardup("forget", str(gone), "--json").out) == {"forgotten": True}
     assert all(gone not in pair for pair in neardup.pairs())
@@ -171,9 +171,8 @@ def test_reindex_and_forget(neardup: Neardup) -> None:
 def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
     probed = neardup("doctor")
     assert probed.code == 0, probed.out
-    assert [line.split(":")[0] for line in probed.out.splitlines()] == [
-        f"ok   {part}" for part in ("config", "ledger", "index", "source", "object store", "clock", "fingerprints")
-    ]
+    parts = ("config", "ledger", "index", "passages", "source", "object store", "clock", "fingerprints")
+    assert [line.split(":")[0] for line in probed.out.splitlines()] == [f"ok   {part}" for part in parts]
 
 
 def test_new_flags_are_exported_once(neardup: Neardup) -> None:

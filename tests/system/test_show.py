@@ -64,7 +64,7 @@ def test_story_that_copies_nothing_and_unknown_story(flagged: Neardup) -> None:
 
 def test_changed_text_is_not_shown(flagged: Neardup) -> None:
     [row, *_] = map(json.loads, flagged("export", "--by", "story", "--format", "jsonl").out.splitlines())
-    page = flagged.folder / "changed" / row["path"]
+    page = flagged.folder / "changed" / row["language"] / f"{row['story_id']}.html"
     page.parent.mkdir(parents=True)
     page.write_text("<p>" + "another text " * 50, encoding="utf-8")
     changed = f"file:{flagged.folder / 'changed'}"
