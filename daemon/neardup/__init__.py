@@ -8,25 +8,39 @@
 The two queues are bounded: they are the only coupling between the stages and the only backpressure.  The ledger
 (SQLite) is the truth; the index (SQLite or Redis) is derived from it.
 
-Two texts in hand need none of it:
+Texts in hand need none of it: see deploy/docs/library.md.
 
     >>> import neardup
-    >>> print(neardup.compare("...", "...", language="hi"))
-    >>> neardup.fingerprint("...", language="hi")
+    >>> print(neardup.compare("...", "..."))
+    >>> neardup.find_copies(["...", "...", "..."])
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neardup.query.copies import Copies, find_copies
+    from neardup.query.memory_index import Index
+    from neardup.query.prepared_texts import Copy
     from neardup.query.texts import Comparison, compare, fingerprint
 
 __version__ = "0.1.0"
-__all__ = ["Comparison", "__version__", "compare", "fingerprint"]
+__all__ = ["Comparison", "Copies", "Copy", "Index", "__version__", "compare", "find_copies", "fingerprint"]
+
+# Public name -> its module
+MODULES = {
+    "Comparison": "neardup.query.texts",
+    "Copies": "neardup.query.copies",
+    "Copy": "neardup.query.prepared_texts",
+    "Index": "neardup.query.memory_index",
+    "compare": "neardup.query.texts",
+    "find_copies": "neardup.query.copies",
+    "fingerprint": "neardup.query.texts",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """The public functions, imported when they are first used: a command starts without them."""
-    if name not in __all__:
+    """The public names, imported when they are first used: a command starts without them."""
+    if name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("neardup.query.texts"), name)
+    return getattr(import_module(MODULES[name]), name)

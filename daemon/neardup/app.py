@@ -14,6 +14,7 @@ from neardup import __version__
 from neardup.config import Config, Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
+from neardup.errors import Misuse
 from neardup.index import backends
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, connect, dead_letters, languages, read
@@ -98,7 +99,8 @@ def open_source(config: Config, checkpoint: Callable[[Checkpoint], Awaitable[Non
         return Athena(
             config.source, content.region, config.registry, lambda url: open_range_reader(url, content), checkpoint
         )
-    assert config.source.manifest is not None
+    if config.source.manifest is None:
+        raise Misuse("the documents of a scan are not listed again: run `neardup scan`")
     return Manifest(config.source.manifest, config.registry)
 
 
@@ -149,10 +151,12 @@ async def run_once(
     refingerprint: bool = False,
     fresh: bool = False,
     dead_letters: DeadLetterFilter | None = None,
+    listing: Source | None = None,
 ) -> RunSummary:
-    """Run `backfill`, `daily` or `retry` until its listing ends or `stop` is set; then call the hooks.
+    """Run `backfill`, `daily`, `retry` or `scan` until its listing ends or `stop` is set; then call the hooks.
 
-    `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed.
+    `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed;
+    otherwise those of `listing`, or of [source].
     `since`, `refingerprint` and `fresh` are as in `pipeline.run.Options`.  Raises as `Run` and `carry_out` do.
     """
     await asyncio.to_thread(import_module, "neardup.pipeline.run")  # loads numba: the event loop must not wait for it
@@ -162,11 +166,9 @@ async def run_once(
     config = app.config
 
     async def open_listing(checkpoint: "CheckpointWriter") -> Source:
-        return (
-            open_source(config, checkpoint)
-            if dead_letters is None
-            else await _open_dead_letters(app.ledger, dead_letters)
-        )
+        if dead_letters is not None:
+            return await _open_dead_letters(app.ledger, dead_letters)
+        return listing or open_source(config, checkpoint)
 
     async def refresh(_: Summary) -> None:
         await refresh_gauges(app.ledger, app.index, app.passages)
@@ -181,6 +183,7 @@ async def run_once(
         refingerprint_for=config.extract.model_dump_json() if refingerprint else None,
         fresh=fresh,
         dead_letters=dead_letters is not None,
+        refuses_unreadable=listing is None,
     )
     parts = Parts(
         ledger=app.ledger,
@@ -204,10 +207,12 @@ async def run_once(
     )
 
 
-async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watch = ignore_progress) -> SweepSummary:
+async def sweep(
+    config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watch = ignore_progress, first_new: int | None = None
+) -> SweepSummary:
     """Nominate and verify the pairs among all stories of the ledger until done or `stop` is set; then export.
 
-    `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
+    `watch` is called with the progress, in stories.  `first_new` is as in `Sweep`, and raises as it and `carry_out` do.
     """
     await asyncio.to_thread(import_module, "neardup.pipeline.sweep")  # loads numba
     from neardup.pipeline.sweep import Sweep  # noqa: PLC0415 - likewise
@@ -221,6 +226,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watc
         open_readers=lambda: open_readers(config),
         stop=stop,
         watch=watch,
+        first_new=first_new,
     )
     return await carry_out(
         job,

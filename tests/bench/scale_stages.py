@@ -30,6 +30,7 @@ from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import ignore_progress
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.sweep import Sweep
+from neardup.pipeline.sweep_fingerprints import load_fingerprints
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Language
 
@@ -167,7 +168,7 @@ async def sweep(setup: Setup) -> Figures:
         watch=ignore_progress,
     )
     with _timed() as load:
-        by_language = await work._load(sizes)
+        by_language = await load_fingerprints(ledger, sizes, asyncio.Event())
     figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0, "capped": 0}
     for language in sizes:
         banding, stories = DETECTION.banding(language), by_language.pop(language)

@@ -11,7 +11,9 @@ from neardup.config.section import Section
 class Content(Section):
     """[content]: the object store or folder that holds the pages."""
 
-    url: str = Field(description="Where the pages are: `file:PATH` or `s3://BUCKET/PREFIX`.")
+    url: str = Field(
+        description="Where the pages are: `file:PATH` or `s3://BUCKET/PREFIX`; `texts:FILE` after a scan of tables."
+    )
     key: str = Field(
         default="{language}/{id}.html",
         description="Path of a page below `url`, for stories whose row has no `path`. "
@@ -34,7 +36,7 @@ class Content(Section):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        if urlsplit(self.url).scheme not in ("file", "s3"):
+        if urlsplit(self.url).scheme not in ("file", "s3", "texts"):
             raise ValueError(f"url: {self.url!r} is neither file:PATH nor s3://BUCKET/PREFIX")
         try:
             self.key.format(language="HINDI", id=1)

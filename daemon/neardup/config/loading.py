@@ -125,8 +125,9 @@ def _anchored(config: Config, folder: Path) -> Config:
         return folder / path if path else None
 
     url, target = config.content.url, config.export.path
-    if url.startswith("file:"):
-        url = f"file:{folder / url.removeprefix('file://').removeprefix('file:')}"
+    scheme, _, rest = url.partition(":")
+    if scheme in ("file", "texts"):
+        url = f"{scheme}:{folder / rest.removeprefix('//')}"
     return config.model_copy(
         update={
             "source": config.source.model_copy(update={"manifest": at(config.source.manifest)}),

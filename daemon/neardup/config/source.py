@@ -7,12 +7,20 @@ from pydantic import Field, model_validator
 
 from neardup.config.section import Section
 
+NEEDED = {
+    "manifest": ("manifest",),
+    "athena": ("database", "output", "backfill_sql", "daily_sql"),
+    "scan": (),
+}
+
 
 class Source(Section):
     """[source]: where the list of stories comes from."""
 
-    kind: Literal["manifest", "athena"] = Field(
-        default="manifest", description="Where the list of stories comes from: `manifest` (a file) or `athena`."
+    kind: Literal["manifest", "athena", "scan"] = Field(
+        default="manifest",
+        description="Where the list of stories comes from: `manifest` (a file) or `athena`. `scan` stands in the "
+        "configuration of a ledger that `neardup scan` kept.",
     )
     manifest: Path | None = Field(
         default=None,
@@ -36,8 +44,7 @@ class Source(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        needed = ("manifest",) if self.kind == "manifest" else ("database", "output", "backfill_sql", "daily_sql")
-        missing = [name for name in needed if not getattr(self, name)]
+        missing = [name for name in NEEDED[self.kind] if not getattr(self, name)]
         if missing:
             raise ValueError(f'kind = "{self.kind}" needs {" and ".join(missing)}')
         if self.kind == "athena" and "?" not in self.daily_sql:

@@ -8,6 +8,7 @@ from neardup.core.page import Page
 from neardup.errors import Gone, TooLarge
 from neardup.pages.local import File, Folder
 from neardup.pages.s3 import Bucket, Get
+from neardup.pages.text_file import TextFile
 from neardup.records import Story
 from neardup.s3_errors import document_error
 
@@ -15,9 +16,11 @@ DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
 
 
-def open_store(content: Content) -> Bucket | Folder:
-    """Open the store of content.url.  Raises Fatal for a missing folder, and for missing AWS credentials."""
+def open_store(content: Content) -> Bucket | Folder | TextFile:
+    """Open the store of content.url.  Raises Fatal for a missing folder or file, and for missing AWS credentials."""
     url = content.url
+    if url.startswith("texts:"):
+        return TextFile(Path(url.removeprefix("texts:")), content.max_bytes)
     if url.startswith("file:"):
         return Folder(Path(url.removeprefix("file://").removeprefix("file:")), content.max_bytes)
     return Bucket(url, content)

@@ -111,7 +111,7 @@ class Run:
         finally:
             await readers.aclose()
             self.summary.stages = latencies(before)
-        if ended:
+        if ended and self._options.refuses_unreadable:
             refuse_unreadable(self.summary, whole_listing=self._lists_everything)
         return ended
 

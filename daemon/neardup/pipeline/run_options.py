@@ -21,6 +21,7 @@ class Options:
     - `fresh`: make no lookups, and build the index at the end.  The ledger records that a sweep is owed, which finds
       the pairs.
     - `dead_letters`: the listing is of dead letters.  Read the stories in quarantine too; do not move the watermark.
+    - `refuses_unreadable`: fail if the listing is empty or nearly none of its stories could be read.
     """
 
     command: str
@@ -29,6 +30,7 @@ class Options:
     refingerprint_for: str | None = None
     fresh: bool = False
     dead_letters: bool = False
+    refuses_unreadable: bool = True
 
 
 class FreshProposal:

@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing, closing
 from itertools import groupby
 from operator import itemgetter
@@ -19,15 +19,13 @@ from pathlib import Path
 from neardup.config import Detection
 from neardup.config import Run as RunSection
 from neardup.core.candidates.all_pairs import PairChunk
-from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
+from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.warm_up import load_for_sweep
-from neardup.errors import Fatal
 from neardup.ledger import (
     Ledger,
     active_verdicts,
     candidates,
-    fingerprint_arrays,
     runs,
     transaction,
 )
@@ -44,17 +42,20 @@ from neardup.pipeline.scratch import scratch_folder
 from neardup.pipeline.summary import SweepSummary
 from neardup.pipeline.sweep_caps import log_caps
 from neardup.pipeline.sweep_checkpoint import SweepCheckpoint
+from neardup.pipeline.sweep_fingerprints import load_fingerprints
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
 
-STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
 PAIRS_PER_COMMIT = 5_000
 PENDING_PAIRS = 50_000  # by passages, before they are verified
 STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
 
 
 class Sweep:
-    """One sweep, for `run_lifecycle.carry_out`.  Raises Fatal for errors that an operator must fix."""
+    """One sweep, for `run_lifecycle.carry_out`.  Raises Fatal for errors that an operator must fix.
+
+    Given `first_new`, it compares the stories with ids from `first_new` on with those before, and no others.
+    """
 
     watermark = None
 
@@ -68,6 +69,7 @@ class Sweep:
         open_readers: OpenReaderPool,
         stop: asyncio.Event,
         watch: Watch,
+        first_new: int | None = None,
     ) -> None:
         self.summary = SweepSummary("sweep")
         self._ledger = ledger
@@ -77,6 +79,7 @@ class Sweep:
         self._open_readers = open_readers
         self._stop = stop
         self._watch = watch
+        self._first_new = first_new
         self._progress = Progress()
         self._size = 0  # stories of all languages
         self._done = 0  # those of the languages that are done
@@ -109,14 +112,17 @@ class Sweep:
         sizes = await self._ledger.do(runs.stories_by_language)
         self._size = sum(sizes.values())
         checkpoint = await SweepCheckpoint.load(self._ledger, self._detection)
-        passages = PassageSweep(sync, self._ledger, self._detection, scratch, stop=self._stop, show=self._show_passages)
+        stop, show = self._stop, self._show_passages
+        passages = PassageSweep(
+            sync, self._ledger, self._detection, scratch, stop=stop, show=show, first_new=self._first_new
+        )
         if not await passages.find_common(checkpoint.through):
             return False
         self.summary.common_passages = passages.common
         await self._verify(verifier)  # candidates that an interrupted sweep left pending
         self._done = sum(size for language, size in sizes.items() if language in checkpoint.languages)
         left = {Language(language): size for language, size in sizes.items() if language not in checkpoint.languages}
-        fingerprints = await self._load(left)
+        fingerprints = await load_fingerprints(self._ledger, left, self._stop)
         for language, size in left.items():
             if not await self._sweep_language(language, fingerprints.pop(language)):
                 return False
@@ -151,27 +157,6 @@ class Sweep:
         await self._verify(verifier)
         return True
 
-    async def _load(self, sizes: Mapping[Language, int]) -> dict[Language, LanguageFingerprints]:
-        """The fingerprints of languages of these sizes; incomplete if `stop` is set meanwhile."""
-        for language, size in sizes.items():
-            if size > MAX_STORIES:
-                raise Fatal(f"{language} has {size:,} stories; a sweep takes at most {MAX_STORIES:,} of a language")
-        arrays = {language: LanguageFingerprints.zeros(size) for language, size in sizes.items()}
-        ends: dict[Language, int] = dict.fromkeys(sizes, 0)
-        number = 0
-        while not self._stop.is_set() and len(
-            page := await self._ledger.do(fingerprint_arrays.after, number, STORIES_PER_READ)
-        ):
-            number = int(page.numbers[-1])
-            for language, selected in page.by_language():
-                if (array := arrays.get(language)) is None:
-                    continue
-                read = slice(ends[language], ends[language] + len(selected))
-                for name in LanguageFingerprints.__slots__:
-                    getattr(array, name)[read] = getattr(selected, name)
-                ends[language] = read.stop
-        return arrays
-
     async def _sweep_language(self, language: Language, stories: LanguageFingerprints) -> bool:
         """Record the candidates of a language; False if `stop` was set before the end."""
         most = self._detection.of(language).max_matches
@@ -198,7 +183,9 @@ class Sweep:
     ) -> dict[str, int]:
         """Shortlist the pairs of a language until `stop` is set; returns the sizes of the buckets over max_bucket."""
         detection = self._detection
-        chunks = nominated_pairs(stories, detection.banding(language), detection.of(language).agreeing_rows)
+        chunks = nominated_pairs(
+            stories, detection.banding(language), detection.of(language).agreeing_rows, self._first_new
+        )
         capped: dict[str, int] = {}
 
         def shortlist_some() -> PairChunk | None:

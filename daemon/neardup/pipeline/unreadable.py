@@ -80,7 +80,8 @@ def keep_examples(counts: Counts, batch: Iterable[Outcome], location: Callable[[
     for outcome in batch:
         match outcome:
             case Skipped(story, reason) if reason not in READABLE and reason not in counts.examples:
-                counts.examples[reason.value] = f"story {story.id} at {location(story)}"
+                named = "" if story.title is None else f", “{story.title}”,"
+                counts.examples[reason.value] = f"story {story.id}{named} at {location(story)}"
             case DeadLettered(BadRow(), reason, error) if reason not in counts.examples:
                 counts.examples[reason.value] = error
             case DeadLettered(Story(story_id), reason, error) if reason not in counts.examples:

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from neardup.config import Thresholds
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
-from neardup.core.text.normalize import tokens
+from neardup.core.text.detect import detect_language
+from neardup.core.text.normalize import located, tokens
+from neardup.core.verify.alignment import copied
 from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
 from neardup.core.verify.tiers import COPIED_WORDS, kind_of
-from neardup.languages import SHIPPED
+from neardup.query.prepared_texts import DETECTION, CharacterSpans, character_spans, language_named
 from neardup.records import Fingerprint, Kind, Language
 
 
@@ -17,7 +18,8 @@ class Comparison:
 
     `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles; `containment_a` is the share of a's
     shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `copied_words` are the
-    words of passages that stand in both, edits and repetitions not counted.
+    words of passages that stand in both, edits and repetitions not counted.  `spans_a` and `spans_b` are these passages
+    with their edits: characters [start, end) of each text in NFC, the Unicode form of most texts.
     """
 
     language: Language
@@ -28,6 +30,8 @@ class Comparison:
     hamming: int
     longest_run_words: int
     copied_words: int
+    spans_a: CharacterSpans = ()
+    spans_b: CharacterSpans = ()
 
     def __str__(self) -> str:
         return (
@@ -37,44 +41,41 @@ class Comparison:
         )
 
 
-def fingerprint(text: str, language: str) -> Fingerprint:
-    """Fingerprint a text in a language, given as a name or an ISO 639-1 code.
+def fingerprint(text: str, language: str | None = None) -> Fingerprint:
+    """Fingerprint a text; it has the same fingerprint in every language.
 
-    Raises ValueError for an unknown language, or a text without words.
+    Raises ValueError for a text without words, and for a language that is given, as a name or an ISO 639-1 code, and is
+    not known.
     """
-    _language(language)
+    if language is not None:
+        language_named(language)
     return fingerprint_words(_words(text, "the text"))
 
 
-def compare(text_a: str, text_b: str, language: str) -> Comparison:
-    """Compare two texts in a language, given as a name or an ISO 639-1 code.
+def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison:
+    """Compare two texts in a language, given as a name or an ISO 639-1 code; without one, that of text_a is detected.
 
     Raises ValueError for an unknown language, or a text without words.
     """
-    known_language = _language(language)
+    spoken = detect_language(text_a) if language is None else language_named(language)
     words_a, words_b = _words(text_a, "text_a"), _words(text_b, "text_b")
     a, b = fingerprint_words(words_a), fingerprint_words(words_b)
+    shingled_a, shingled_b = shingled(words_a), shingled(words_b)
     [distance] = hamming(hash_rows([a.simhash]), hash_rows([b.simhash])).tolist()
-    same_text = a.text_hash == b.text_hash
-    signals = replace(measure(shingled(words_a), shingled(words_b), distance), same_text=same_text)
+    signals = replace(measure(shingled_a, shingled_b, distance), same_text=a.text_hash == b.text_hash)
+    found = copied(shingled_a.words, shingled_b.words)
     return Comparison(
-        language=known_language,
-        kind=kind_of(signals, Thresholds()),
+        language=spoken,
+        kind=kind_of(signals, DETECTION),
         jaccard=signals.jaccard or 0.0,
         containment_a=signals.containment_a or 0.0,
         containment_b=signals.containment_b or 0.0,
         hamming=distance,
         longest_run_words=signals.longest_run_words or 0,
         copied_words=int(signals.extra[COPIED_WORDS]),
+        spans_a=character_spans(located(text_a), found.spans_a),
+        spans_b=character_spans(located(text_b), found.spans_b),
     )
-
-
-def _language(name: str) -> Language:
-    try:
-        return SHIPPED.find(name)
-    except ValueError:
-        known = ", ".join(f"{language.title()} ({code})" for language, code in SHIPPED.codes.items())
-        raise ValueError(f"unknown language {name!r}; known are {known}") from None
 
 
 def _words(text: str, name: str) -> list[bytes]:

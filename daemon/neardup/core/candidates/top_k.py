@@ -19,6 +19,7 @@ ROWS_BITS = 7
 MAX_STORIES = 1 << POSITION_BITS
 MIN_UNSORTED = 1 << 22  # pairs collected before they are merged into the sorted ones
 
+Ids = npt.NDArray[np.int64]
 RankedPairs = npt.NDArray[np.uint64]
 
 
@@ -29,7 +30,7 @@ class LanguageFingerprints:
     `ids` (n,), `simhashes` (n, 2), `signatures` (n, 64); `signed` (n,) marks the stories that have a signature.
     """
 
-    ids: npt.NDArray[np.int64]
+    ids: Ids
     simhashes: HashRows
     signatures: SignatureRows
     signed: npt.NDArray[np.bool_]
@@ -45,8 +46,26 @@ class LanguageFingerprints:
         )
 
 
-def nominated_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_rows: int) -> Iterator[PairChunk]:
-    """The pairs within the Hamming distance, then those of similar signatures; `done` counts the latter's keys only."""
+def nominated_pairs(
+    stories: LanguageFingerprints, banding: Banding, agreeing_rows: int, first_new: int | None = None
+) -> Iterator[PairChunk]:
+    """The pairs within the Hamming distance, then those of similar signatures; `done` counts the latter's keys only.
+
+    Given `first_new`, only the pairs of a story with an id from `first_new` on and a story before it.
+    """
+    for chunk in _all_pairs(stories, banding, agreeing_rows):
+        if first_new is None:
+            yield chunk
+        else:
+            yield chunk.where(of_new_and_old(stories.ids[chunk.left], stories.ids[chunk.right], first_new))
+
+
+def of_new_and_old(left: Ids, right: Ids, first_new: int) -> npt.NDArray[np.bool_]:
+    """Which pairs of ids (n,) consist of one from `first_new` on and one before it."""
+    return np.not_equal(left >= first_new, right >= first_new)
+
+
+def _all_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_rows: int) -> Iterator[PairChunk]:
     complete = True
     for chunk in near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
         complete &= not chunk.capped

@@ -94,11 +94,11 @@ def _excerpt(side: Excerpt) -> Text:
     )
 
 
-def abridged(text: str) -> str:
+def abridged(text: str, first: int = FIRST_WORDS, last: int = LAST_WORDS) -> str:
     """A passage on one line; a long one without the words between its first and its last."""
     words = plain(text).split()
-    if len(words) > FIRST_WORDS + LAST_WORDS:
-        words = [*words[:FIRST_WORDS], "[…]", *words[-LAST_WORDS:]]
+    if len(words) > first + last:
+        words = [*words[:first], "[…]", *words[-last:]]
     return " ".join(words)
 
 

@@ -1,0 +1,100 @@
+"""The command `scan`."""
+
+import asyncio
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import click
+
+from neardup.app import open_readers
+from neardup.cli import console
+from neardup.cli.base import command, refuse_missing_folder
+from neardup.cli.event_loop import run_async
+from neardup.cli.found_copies import show_copies
+from neardup.config import Config
+from neardup.config.export import FORMATS, Format
+from neardup.errors import Misuse
+from neardup.languages import SHIPPED
+from neardup.moderation.export.write import ExportOptions
+from neardup.moderation.export.write import export as write_export
+from neardup.pipeline.summary import Counts
+from neardup.records import Language
+from neardup.scan import (
+    Request,
+    config_of,
+    endings_in_words,
+    list_documents,
+    new_ledger,
+    scan_documents,
+    unread_in_words,
+    write_config,
+)
+
+
+@partial(command, needs_config=False)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--language", metavar="L", help="The language of all texts.  [detected for each]")
+@click.option(
+    "--against", multiple=True, metavar="REFERENCE", help="Compare with these documents only; may be repeated."
+)
+@click.option("--format", "file_format", type=click.Choice(FORMATS), help="Write the pairs to stdout as `export` does.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="PATH", help="Also write the pairs as an HTML page.")
+@click.option("--keep", type=click.Path(path_type=Path), metavar="DB", help="Keep the ledger, for `show` and `review`.")
+@click.option("--fail", is_flag=True, help="Exit with 1 if there are copies.")
+def scan(
+    _: Config | None,
+    *,
+    paths: tuple[str, ...],
+    language: str | None,
+    against: tuple[str, ...],
+    file_format: Format | None,
+    html: Path | None,
+    keep: Path | None,
+    fail: bool,
+) -> None:
+    """Find the copies among files: folders, pages (.html) and plain texts (.txt, .md).
+
+    It needs no configuration.  Texts are compared within their language.  Nothing is kept, unless --keep names a new
+    ledger.
+    """
+    for option, path in (("--html", html), ("--keep", keep)):
+        if path is not None:
+            refuse_missing_folder(option, path)
+    listing = list_documents(Request(paths, against, None if language is None else _language(language)))
+    with new_ledger(keep) as ledger:
+        config = config_of(ledger, listing.url)
+
+        async def find_and_write(_: asyncio.Event) -> Counts:
+            readers = partial(open_readers, config)
+            counts = await scan_documents(config, listing.documents, console.show_progress)
+            if file_format is None:
+                await show_copies(config, readers)
+            else:
+                await write_export(config, readers, None, ExportOptions(file_format))
+            if html is not None:
+                await write_export(config, readers, html, ExportOptions("html"))
+            return counts
+
+        counts = run_async(find_and_write)
+    _show_outcomes(counts, listing.left_out)
+    if keep is not None:
+        click.echo(f"kept: neardup --config {write_config(config)} review", err=True)
+    if fail and counts.flagged:
+        raise SystemExit(1)
+
+
+def _language(name: str) -> Language:
+    try:
+        return SHIPPED.find(name)
+    except ValueError:
+        raise Misuse(f"--language: unknown language {name!r}") from None
+
+
+def _show_outcomes(counts: Counts, left_out: Counter[str]) -> None:
+    """Print how many documents were compared, and why the others were not."""
+    click.echo(f"{counts.fingerprinted:,} of {counts.listed:,} documents were compared", err=True)
+    if counts.unread():
+        click.echo(f"not compared: {unread_in_words(counts)}", err=True)
+    if left_out:
+        click.echo(f"left out, by ending: {endings_in_words(left_out)}", err=True)

@@ -1,0 +1,53 @@
+"""Pages that are parts of one file: the texts that `neardup scan` found in tables."""
+
+import re
+from pathlib import Path
+
+from neardup.errors import Fatal, Gone, TooLarge, Transient
+from neardup.pages.local import File
+
+RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+
+
+class TextFile:
+    """The counterpart of `neardup.pages.s3.Bucket` for the URL texts:FILE; a path is START-END, in bytes.
+
+    Raises Fatal where the file does not exist.
+    """
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        if not path.is_file():
+            raise Fatal(f"content.url: no file {path}")
+        self._path, self._max_bytes = path, max_bytes
+
+    def begin(self, path: str, _: str | None) -> "Part":
+        """A part of the file, read when its result is taken.  Raises Gone for a path that is not a range."""
+        if not (found := RANGE.fullmatch(path)):
+            raise Gone(f"content.url has nothing at {path!r}")
+        return Part(self._path, int(found[1]), int(found[2]), self._max_bytes)
+
+
+class Part(File):
+    """The bytes [start, end) of a file."""
+
+    def __init__(self, file: Path, start: int, end: int, max_bytes: int) -> None:
+        self._file, self._start, self._size, self._most = file, start, end - start, max_bytes
+
+    @property
+    def url(self) -> str:
+        """The path of the file, and the range."""
+        return f"{self._file}/{self._start}-{self._start + self._size}"
+
+    def result(self) -> tuple[bytes, dict[str, str]]:
+        """The bytes, without headers.  Raises TooLarge, Gone where the file has no such part, Transient."""
+        if self._size > self._most:
+            raise TooLarge("larger than content.max_bytes")
+        try:
+            with self._file.open("rb") as file:
+                file.seek(self._start)
+                body = file.read(max(self._size, 0))
+        except OSError as error:
+            raise Transient(f"{self.url}: {error.strerror}", "store_error") from error
+        if len(body) != self._size:
+            raise Gone(f"{self.url}: no such part")
+        return body, {}

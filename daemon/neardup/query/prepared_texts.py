@@ -1,0 +1,141 @@
+"""Texts in memory, fingerprinted, and the verification of two of them: what `find_copies` and `Index` share."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from neardup.config import Detection
+from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.page import MIN_WORDS
+from neardup.core.text.detect import UnknownScript, detect_language
+from neardup.core.text.normalize import Located, located, tokens
+from neardup.core.verify.scores import Shingled, assess, shingled
+from neardup.core.verify.tiers import COPIED_WORDS, tier_of
+from neardup.languages import SHIPPED
+from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
+
+DETECTION = Detection()
+CACHED_TEXTS = 1_000
+
+CharacterSpans = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Two texts of which one is a copy of the other; `a` and `b` are their keys.
+
+    `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles; `containment_a` is the share of a's
+    shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `spans_a` and `spans_b`
+    are the copied passages: characters [start, end) of each text in NFC, the Unicode form of most texts.
+    """
+
+    a: Hashable
+    b: Hashable
+    kind: Kind
+    language: Language
+    jaccard: float
+    containment_a: float
+    containment_b: float
+    hamming: int
+    copied_words: int
+    spans_a: CharacterSpans
+    spans_b: CharacterSpans
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedText:
+    """A text that is long enough to be compared, with its fingerprint."""
+
+    key: Hashable
+    text: str
+    language: Language
+    fingerprint: Fingerprint
+
+
+class NotComparable(ValueError):
+    """A text cannot be compared, for the reason in the message."""
+
+
+def prepare(key: Hashable, text: str, language: Language | None) -> PreparedText:
+    """Fingerprint a text, in a language or in the one that it is detected to have.  Raises NotComparable."""
+    if not isinstance(text, str):
+        raise NotComparable(f"a text is a str, not {type(text).__name__}")
+    fingerprint = fingerprint_text(text)
+    if fingerprint is None or fingerprint.words < MIN_WORDS:
+        raise NotComparable(f"fewer than {MIN_WORDS} words")
+    try:
+        return PreparedText(key, text, language or detect_language(text), fingerprint)
+    except UnknownScript as error:
+        raise NotComparable(f"{error}; the argument language compares it all the same") from None
+
+
+class PairVerifier:
+    """Verifies pairs; it caches the texts that it has split into words."""
+
+    def __init__(self) -> None:
+        self._shingled: Callable[[str], Shingled] = lru_cache(CACHED_TEXTS)(lambda text: shingled(tokens(text)))
+        self._located: Callable[[str], Located] = lru_cache(CACHED_TEXTS)(located)
+
+    def copy_of(self, a: PreparedText, b: PreparedText, common: PassageHashes) -> Copy | None:
+        """What two texts of a language have in common, None if neither is a copy.
+
+        `common` are the hashes of common passages, ascending.
+        """
+        pair = Candidate(a.language, _paired(1, a.fingerprint), _paired(2, b.fingerprint))
+        found = assess(pair, self._shingled(a.text), self._shingled(b.text), DETECTION, common)
+        return None if found is None or found.kind is None else self._copy(a, b, found.kind, found)
+
+    def _copy(self, a: PreparedText, b: PreparedText, kind: Kind, found: Assessment) -> Copy:
+        signals = found.signals
+        return Copy(
+            a=a.key,
+            b=b.key,
+            kind=kind,
+            language=a.language,
+            jaccard=signals.jaccard or 0.0,
+            containment_a=signals.containment_a or 0.0,
+            containment_b=signals.containment_b or 0.0,
+            hamming=signals.hamming,
+            copied_words=int(signals.extra[COPIED_WORDS]),
+            spans_a=character_spans(self._located(a.text), found.spans_a),
+            spans_b=character_spans(self._located(b.text), found.spans_b),
+        )
+
+
+def character_spans(text: Located, spans: Spans) -> CharacterSpans:
+    """Spans of words -> spans of characters."""
+    return tuple(text.span(first, end) for first, end in spans.tolist())
+
+
+def by_severity(copy: Copy) -> tuple[int, float]:
+    """The sort key of copies: the most severe kind first, and of a kind the copy with the largest containment."""
+    return tier_of(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
+
+
+def passages_of(text: PreparedText) -> PassageHashes:
+    """The passage hashes of a text, ascending."""
+    return np.frombuffer(text.fingerprint.passages, np.uint32)
+
+
+def language_named(name: str) -> Language:
+    """The shipped language with this name or ISO 639-1 code.  Raises ValueError, which names those that are known."""
+    try:
+        return SHIPPED.find(name)
+    except ValueError:
+        known = ", ".join(f"{language.title()} ({code})" for language, code in SHIPPED.codes.items())
+        raise ValueError(f"unknown language {name!r}; known are {known}") from None
+
+
+def _paired(number: int, fingerprint: Fingerprint) -> PairedStory:
+    return PairedStory(
+        number,
+        None,
+        fingerprint.text_hash,
+        fingerprint.simhash,
+        fingerprint.signature,
+        fingerprint.words,
+        fingerprint.shingles,
+    )

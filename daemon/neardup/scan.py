@@ -1,0 +1,138 @@
+"""`neardup scan`: finds the copies among documents by a backfill and a sweep over a ledger of its own.
+
+The configuration is made here: a scan reads no file of configuration and no environment variable.
+"""
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from neardup.app import open_app, run_once, sweep
+from neardup.config import Config, Content, Ledger, Run, Source
+from neardup.errors import Fatal, Misuse
+from neardup.pipeline.progress import Watch
+from neardup.pipeline.summary import Counts
+from neardup.records import Language
+from neardup.source.documents import Documents, file_documents
+from neardup.source.page_files import ENDINGS, find_files
+
+MAX_BYTES = 20_000_000  # of a document: longer than any novel
+NEVER = 1.0  # the circuit breaker opens for a share of failures above this
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to scan: paths, the paths of the reference to compare their documents with, and the language of all texts.
+
+    Without a reference the documents are compared with each other; without a language each one's is detected.
+    """
+
+    paths: Sequence[str]
+    reference: Sequence[str] = ()
+    language: Language | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The documents of a scan, the URL of their texts, and the files of folders that are left out, by ending."""
+
+    documents: Documents
+    url: str
+    left_out: Counter[str]
+
+
+def list_documents(request: Request) -> Listing:
+    """Find the documents of a request.  Raises Misuse for a path that names nothing, and if nothing is to be read."""
+    left_out, known = Counter[str](), set[str]()
+    reference = find_files(request.reference, left_out, known)
+    files = find_files(request.paths, left_out, known)
+    for paths, found in ((request.reference, reference), (request.paths, files)):
+        if paths and not found:
+            raise Misuse(_nothing_in(paths, left_out))
+    root = Path(os.path.commonpath([file.absolute().parent for file in (*reference, *files)]))
+    documents = Documents(
+        file_documents(root, files, request.language),
+        file_documents(root, reference, request.language) if request.reference else None,
+        len(reference) + len(files),
+    )
+    return Listing(documents, f"file:{root}", left_out)
+
+
+def _nothing_in(paths: Sequence[str], left_out: Counter[str]) -> str:
+    seen = f", only {endings_in_words(left_out)}" if left_out else ""
+    return f"{' '.join(paths)}: no {', '.join(ENDINGS)} file here that is not in the reference{seen}"
+
+
+def endings_in_words(left_out: Counter[str]) -> str:
+    """The endings of files, the most frequent first, such as ".pdf 3, .png 1"."""
+    return ", ".join(f"{ending} {n:,}" for ending, n in left_out.most_common())
+
+
+@contextmanager
+def new_ledger(keep: Path | None) -> Iterator[Path]:
+    """The path of a new ledger: the one to keep, or a temporary one.  Raises Misuse if the one to keep exists."""
+    if keep is not None:
+        if keep.exists():
+            raise Misuse(f"--keep: {keep} exists already: name a new file, or remove it")
+        yield keep
+        return
+    with TemporaryDirectory(prefix="neardup-scan-") as folder:
+        yield Path(folder) / "scan.db"
+
+
+def config_of(ledger: Path, url: str) -> Config:
+    """The configuration of a scan, by which the commands on flags work on its ledger."""
+    return Config.model_construct(
+        source=Source(kind="scan"),
+        content=Content(url=url, max_bytes=MAX_BYTES),
+        ledger=Ledger(path=ledger),
+        run=Run(breaker_share=NEVER),
+    )
+
+
+def write_config(config: Config) -> Path:
+    """Write the configuration beside the ledger; returns its path.  Raises Fatal if it cannot be written."""
+    path = config.ledger.path.with_name(f"{config.ledger.path.name}.toml")
+    lines = (
+        "# Written by `neardup scan`, for `neardup show`, `export` and `review`.",
+        f'[source]\nkind = "{config.source.kind}"',
+        f"[content]\nurl = {json.dumps(config.content.url, ensure_ascii=False)}\nmax_bytes = {MAX_BYTES}",
+        f"[ledger]\npath = {json.dumps(config.ledger.path.name, ensure_ascii=False)}",
+    )
+    try:
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Fatal(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+async def scan_documents(
+    config: Config, documents: Documents, show_progress: Callable[[str], AbstractContextManager[Watch]]
+) -> Counts:
+    """Read the documents and flag the copies in the ledger of `config`; returns the counts.
+
+    Raises Fatal if no document can be compared, and as `run_once` and `sweep` do.
+    """
+    stop = asyncio.Event()
+    async with open_app(config) as app:
+        with show_progress("scan") as watch:
+            run = await run_once(app, "scan", stop, watch, fresh=True, listing=documents)
+        if not run.counts.fingerprinted:
+            raise Fatal(f"none of {run.counts.listed:,} documents can be compared: {unread_in_words(run.counts)}")
+        with show_progress("compare") as watch:
+            swept = await sweep(config, app.ledger, stop, watch, documents.first_new)
+    run.counts.flagged.update(swept.flagged)
+    return run.counts
+
+
+def unread_in_words(counts: Counts) -> str:
+    """The documents that could not be compared, by reason, each with an example."""
+    return "; ".join(
+        f"{reason} {n:,}, for example {counts.examples[reason]}" for reason, n in sorted(counts.unread().items())
+    )

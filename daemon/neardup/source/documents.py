@@ -1,0 +1,129 @@
+"""Documents to scan, listed as stories: numbered in order, each with its language."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from neardup.core.text.detect import UnknownScript, detect_language, script_of
+from neardup.core.text.html import Extraction, NoStoryText, page_text
+from neardup.records import BadRow, Checkpoint, Dead, Language, ListedRow, Story
+from neardup.source.parse import UNPRINTABLE
+
+HEAD_BYTES = 65_536  # of a page, by which its language is detected; the rest is read only if they hold no letters
+DOCUMENTS_AT_A_TIME = 64  # whose languages are detected off the event loop
+WHOLE_PAGE = Extraction()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document: its name, and its path below content.url.
+
+    If its `language` is not known, it is detected by the bytes that `read` returns: so many, or all for -1.  `read`
+    raises OSError.
+    """
+
+    name: str
+    path: str
+    read: Callable[[int], bytes]
+    language: Language | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BadDocument:
+    """A document that cannot be read, and why."""
+
+    name: str
+    reason: Dead
+    error: str
+
+
+class Documents:
+    """A listing of documents: those of a reference, if there is one, and then the others.
+
+    Their ids count from 1 in this order, and their titles are their names.  `size` is the number of documents, 0 if it
+    is not known.  With a reference, `first_new` is the id of the first document after it, once that is listed.
+    """
+
+    name = "documents"
+
+    def __init__(
+        self, documents: Iterable[Document | BadDocument], reference: Iterable[Document | BadDocument] | None, size: int
+    ) -> None:
+        self.size = size
+        self.first_new: int | None = None
+        self._documents = documents
+        self._reference = reference
+
+    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
+        """All of them; `since` and `resume` are ignored."""
+        rows = self._rows()
+        while some := await asyncio.to_thread(lambda: list(islice(rows, DOCUMENTS_AT_A_TIME))):
+            for row in some:
+                yield row
+
+    def _rows(self) -> Iterator[ListedRow]:
+        number = 1
+        for document in self._reference or ():
+            yield _listed(document, number)
+            number += 1
+        if self._reference is not None:
+            self.first_new = number
+        for document in self._documents:
+            yield _listed(document, number)
+            number += 1
+
+
+def file_documents(root: Path, files: Iterable[Path], language: Language | None) -> Iterator[Document | BadDocument]:
+    """The files, which are below the folder `root`, named by their paths."""
+    for file in files:
+        try:
+            str(file).encode()
+        except UnicodeEncodeError:
+            yield BadDocument(os.fsencode(file).decode("utf-8", "replace"), Dead.BAD_PATH, "its name is not UTF-8")
+        else:
+            yield Document(str(file), os.path.relpath(file, root), partial(_read, file), language)
+
+
+def _read(file: Path, size: int) -> bytes:
+    """The first bytes of a file, or all for -1; none of what is not a regular file, which may never end."""
+    if not file.is_file():
+        return b""
+    with file.open("rb") as opened:
+        return opened.read(size)
+
+
+def _listed(document: Document | BadDocument, number: int) -> ListedRow:
+    if isinstance(document, Document) and document.language is None:
+        document = _with_language(document)
+    name = UNPRINTABLE.sub("\ufffd", document.name)
+    if isinstance(document, BadDocument):
+        return BadRow(f"document {number}", document.reason, f"{name}: {document.error}", number)
+    assert document.language is not None
+    return Story(number, document.language, document.path, title=name, position=number)
+
+
+def _with_language(document: Document) -> Document | BadDocument:
+    """The document in the language that its text is detected to have."""
+    try:
+        return replace(document, language=detect_language(_beginning(document)))
+    except UnknownScript as error:
+        return BadDocument(document.name, Dead.BAD_LANGUAGE, f"{error}; --language compares it all the same")
+
+
+def _beginning(document: Document) -> str:
+    """The text at the beginning of a document; an empty one if it has none or cannot be read."""
+    for size in (HEAD_BYTES, -1):
+        try:
+            head = document.read(size)
+            text = page_text(head, None, WHOLE_PAGE)
+        except OSError:
+            break  # its page is read again, for the reason
+        except NoStoryText:
+            text = ""
+        if len(head) < HEAD_BYTES or script_of(text):
+            return text
+    return ""

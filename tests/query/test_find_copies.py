@@ -1,0 +1,118 @@
+"""Laws of the library: `find_copies` and `Index` find the same copies, in any order, from any kind of column."""
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import neardup
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup import Copy
+from neardup.core.text.normalize import nfc, tokens
+from neardup.core.verify.alignment import MIN_BLOCK
+
+from tests.support.languages import ENGLISH, SAMPLED
+from tests.support.sample_texts import STORIES
+
+TEXTS = {f"{language} {n}": text for language in SAMPLED for n, text in enumerate(STORIES[language])}
+WORDS = STORIES[ENGLISH][0].split()
+
+
+def facts_of(copies: Iterable[Copy]) -> set[Hashable]:
+    """Each copy without the order of its two texts."""
+    return {
+        (
+            frozenset([(one.a, one.containment_a, one.spans_a), (one.b, one.containment_b, one.spans_b)]),
+            (one.kind, one.language, one.jaccard, one.hamming, one.copied_words),
+        )
+        for one in copies
+    }
+
+
+@pytest.fixture(scope="module")
+def found() -> set[Hashable]:
+    found = neardup.find_copies(TEXTS)
+    assert {one.language for one in found} == set(SAMPLED), "a language has no copies"
+    return facts_of(found)
+
+
+@settings(max_examples=3)
+@given(st.permutations(list(TEXTS)))
+def test_the_order_of_the_texts_makes_no_difference(found: set[Hashable], keys: list[str]) -> None:
+    assert facts_of(neardup.find_copies({key: TEXTS[key] for key in keys})) == found
+
+
+def test_an_index_finds_what_find_copies_finds(found: set[Hashable]) -> None:
+    index, looked_up = neardup.Index(), set[Hashable]()
+    for key, text in TEXTS.items():
+        for one in index.look_up(text):
+            looked_up |= facts_of([Copy(**{name: getattr(one, name) for name in Copy.__slots__} | {"b": key})])
+        index.add(key, text)
+    assert looked_up == found
+    assert len(index) == len(TEXTS)
+
+
+class Frame:
+    """A column as pandas has it: `items` are index and text."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self._texts = texts
+
+    def items(self) -> Any:
+        return iter(self._texts.items())
+
+
+def test_every_kind_of_column_gives_the_same(found: set[Hashable]) -> None:
+    keys, texts = list(TEXTS), list(TEXTS.values())
+    columns: dict[str, Any] = {
+        "a list": texts,
+        "an iterator": iter(texts),
+        "an array of Arrow": pa.array(texts),
+        "a chunked array of Arrow": pa.chunked_array([texts[:7], texts[7:]]),
+    }
+    for name, column in columns.items():
+        assert facts_of(neardup.find_copies(column, keys=keys)) == found, f"{name} gives other copies"
+    assert facts_of(neardup.find_copies(Frame(TEXTS))) == found, "a column of pandas gives other copies"
+    places = {(keys[int(str(one.a))], keys[int(str(one.b))]) for one in neardup.find_copies(texts)}
+    assert len(places) == len(found)
+
+
+def test_the_spans_are_the_copied_text() -> None:
+    for one in neardup.find_copies(TEXTS):
+        a, b = nfc(TEXTS[str(one.a)]), nfc(TEXTS[str(one.b)])
+        if one.kind == "exact":
+            assert one.spans_a, f"{one.a} has no spans"
+        for start, end in one.spans_a:
+            words = tokens(a[start:end])
+            assert len(words) >= MIN_BLOCK
+            assert {words[0], words[-1]} <= set(tokens(b)), f"{words[0]!r} or {words[-1]!r} was not copied"
+
+
+def test_what_is_not_compared_is_named_with_the_reason() -> None:
+    found = neardup.find_copies({"short": "नमस्ते", "greek": "Ελληνικά γράμματα " * 9, "none": None})
+    assert not found
+    assert found.not_compared["short"] == "fewer than 10 words"
+    assert "Greek" in found.not_compared["greek"]
+    assert found.not_compared["none"] == "a text is a str, not NoneType"
+
+
+@pytest.mark.parametrize(("count", "copies"), [(50, True), (51, False)])
+def test_a_common_passage_is_not_a_copy(count: int, copies: bool) -> None:
+    """What more than 50 texts have in common does not count as copied."""
+    common = " ".join(WORDS[:80])
+    texts = [f"{common} " + " ".join(f"{word}{n}" for word in WORDS[:120]) for n in range(count)]
+    assert bool(neardup.find_copies(texts, language="en")) == copies
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(ValueError, match="unknown language 'klingon'; known are Hindi"):
+        neardup.find_copies(["a"], language="klingon")
+    with pytest.raises(ValueError, match=r"zip\(\) argument"):
+        neardup.find_copies(["a", "b"], keys=["a"])
+    index = neardup.Index()
+    index.add("one", " ".join(WORDS))
+    with pytest.raises(ValueError, match="'one' was added before"):
+        index.add("one", " ".join(WORDS))
+    with pytest.raises(ValueError, match="fewer than 10 words"):
+        index.look_up("word")

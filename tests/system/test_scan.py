@@ -1,0 +1,193 @@
+"""`neardup scan` finds what a backfill of the same pages finds, and keeps nothing unless it is told to."""
+
+import csv
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neardup import find_copies
+from neardup.core.text.html import Extraction, page_text
+from neardup.ledger import read
+
+from tests.support.command import Ended, Neardup, assert_one_line, embedded
+from tests.support.paths import SAMPLES
+
+STORIES = SAMPLES / "stories"
+PAGES = sorted(STORIES.rglob("*.html"))
+WHOLE_PAGES = (
+    embedded()
+    .replace('body = "article .story, div.post-body"', 'body = ""')
+    .replace('strip = [".share", ".author-note"]', "")
+)
+PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था। "
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scans")
+
+
+@pytest.fixture(scope="module")
+def neardup(folder: Path) -> Neardup:
+    """The command in a folder whose configuration a scan must not need."""
+    neardup = Neardup(folder, {"TMPDIR": str(folder / "temporary")})
+    (folder / "temporary").mkdir()
+    neardup.configure(WHOLE_PAGES)
+    return neardup
+
+
+@pytest.fixture(scope="module")
+def kept(neardup: Neardup) -> Ended:
+    """A scan of the samples, whose ledger is kept in kept.db."""
+    return neardup("scan", str(STORIES), "--keep", "kept.db", "--html", "copies.html", "--format", "jsonl")
+
+
+def rows(ended: Ended) -> list[dict[str, Any]]:
+    assert ended.code == 0, ended.err
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def flags_of(ledger: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
+    """The flags by the paths of their stories, the lesser first: spans, language, kind and scores."""
+    paths = ", ".join(f"coalesce({side}.path, l.name || '/' || {side}.id || '.html')" for side in ("s", "t"))
+    query = (
+        f"SELECT {paths}, spans_a, spans_b, l.name, kind, hamming, jaccard, longest_run_words, status FROM flags"
+        " JOIN stories s ON s.id = a JOIN stories t ON t.id = b JOIN languages l ON l.number = flags.language"
+    )
+    flags = {}
+    with closing(read(ledger)) as db:
+        for path_a, path_b, spans_a, spans_b, *about in db.execute(query):
+            sides = sorted([(path_a, spans_a), (path_b, spans_b)])
+            flags[sides[0][0], sides[1][0]] = (sides[0][1], sides[1][1], *about)
+    return flags
+
+
+def test_a_scan_of_a_folder_finds_what_a_backfill_of_its_pages_finds(neardup: Neardup, kept: Ended) -> None:
+    assert kept.code == 0, kept.err
+    assert neardup("backfill").code == 0
+    expected, found = flags_of(neardup.ledger), flags_of(neardup.folder / "kept.db")
+    assert expected, "the samples have no copies"
+    assert found.keys() == expected.keys(), "the pairs differ"
+    assert found == expected, "kinds, scores or spans differ"
+
+
+def test_find_copies_finds_what_a_scan_finds(neardup: Neardup, kept: Ended) -> None:
+    texts = {page.relative_to(STORIES): page_text(page.read_bytes(), None, Extraction()) for page in PAGES}
+    found = {(*sorted((str(one.a), str(one.b))), one.language, one.kind) for one in find_copies(texts)}
+    flags = flags_of(neardup.folder / "kept.db")
+    assert found == {(*paths, language, kind) for paths, (_, _, language, kind, *_) in flags.items()}
+
+
+def test_the_rows_name_the_files(kept: Ended) -> None:
+    named = {(row["story_title"], row["matched_title"]) for row in rows(kept)}
+    assert named
+    assert all(Path(name).is_relative_to(STORIES) for pair in named for name in pair), named
+
+
+def test_a_kept_ledger_serves_the_commands_on_flags(neardup: Neardup, kept: Ended) -> None:
+    config = neardup.folder / "kept.db.toml"
+    assert f"neardup --config {config.name}" in kept.err
+    exported = neardup("export", "--format", "jsonl", config=config)
+    assert rows(exported) == rows(kept)
+    shown = neardup("show", str(rows(kept)[0]["story_id"]), config=config)
+    assert shown.code == 0, shown.err
+    assert "similarity" in shown.out
+    assert_one_line(neardup("daily", config=config), 2, "run `neardup scan`")
+
+
+def test_the_page_has_the_pairs(neardup: Neardup, kept: Ended) -> None:
+    page = (neardup.folder / "copies.html").read_text(encoding="utf-8")
+    assert all(row["story_title"] in page for row in rows(kept))
+
+
+def test_a_scan_prints_clusters_with_their_passages_and_keeps_nothing(neardup: Neardup) -> None:
+    ended = neardup("scan", str(STORIES / "TAMIL"), "--fail")
+    assert ended.code == 1, ended.err
+    for words in ("Cluster 1: 2 texts", "similar", "97%", "TAMIL/4104000.html", "«"):
+        assert words in ended.out, ended.out
+    assert not list((neardup.folder / "temporary").iterdir()), "the temporary ledger was left behind"
+
+
+def test_without_copies_a_scan_says_so_and_fails_not(neardup: Neardup) -> None:
+    ended = neardup("scan", str(STORIES / "TAMIL" / "4104000.html"), "--fail")
+    assert (ended.code, ended.out) == (0, "No copies.\n"), ended.err
+
+
+def test_a_reference_is_compared_with_the_new_only(neardup: Neardup, kept: Ended) -> None:
+    reference, *new = sorted((STORIES / "TAMIL").glob("*.html"))
+    found = rows(neardup("scan", *map(str, new), "--against", str(reference), "--format", "jsonl"))
+    expected = [row for row in rows(kept) if str(reference) in (row["story_title"], row["matched_title"])]
+    assert expected, "the first story was not copied"
+    assert {row["story_title"] for row in found} == {row["story_title"] for row in expected}
+    assert {row["matched_title"] for row in found} == {str(reference)}
+
+
+BAD = {
+    "empty.txt": b"",
+    "binary.txt": bytes(range(256)) * 40,
+    "word.txt": "शब्द".encode(),
+    "greek.txt": "Ελληνικά γράμματα ".encode() * 40,
+    "huge.txt": b"word " * 4_200_000,
+    "photo.jpg": b"\xff\xd8",
+}
+
+
+def test_what_cannot_be_compared_is_named_and_counted(neardup: Neardup, tmp_path: Path) -> None:
+    for name, body in BAD.items() | {("a.txt", (PROSE * 3).encode()), ("b.md", (PROSE * 3).encode("utf-16"))}:
+        (tmp_path / name).write_bytes(body)
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
+    (tmp_path / b"caf\xe9.txt".decode("utf-8", "surrogateescape")).write_bytes(b"")
+    ended = neardup("scan", str(tmp_path), "--format", "csv")
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
+    assert [row["kind"] for row in csv.DictReader(ended.out.splitlines())] == ["exact"]
+    assert "2 of 9 documents were compared" in ended.err
+    for reason, name in (
+        ("empty 1", "empty.txt"),
+        ("not_text 1", "binary.txt"),
+        ("too_short 1", "word.txt"),
+        ("bad_language 1", "greek.txt"),
+        ("too_large 1", "huge.txt"),
+        ("missing 1", "gone.txt"),
+        ("bad_path 1", "caf�.txt"),
+    ):
+        assert reason in ended.err, f"{reason}: {ended.err}"
+        assert name in ended.err, name
+    assert "left out, by ending: .jpg 1" in ended.err
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "empty").mkdir()
+    (folder / "pictures").mkdir()
+    (folder / "pictures" / "photo.jpg").write_bytes(b"\xff\xd8")
+    (folder / "a.txt").write_text(PROSE, encoding="utf-8")
+    (folder / "word.txt").write_text("word", encoding="utf-8")
+    (folder / "held.db").write_text("", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nowhere"], 2, ["nowhere: no such file or folder"]),
+        (["*.pdf"], 2, ["*.pdf: no such file or folder"]),
+        (["empty"], 2, ["empty: no .txt, .md, .html, .htm file"]),
+        (["pictures"], 2, ["pictures: no .txt, .md", "only .jpg 1"]),
+        (["a.txt", "--language", "klingon"], 2, ["--language: unknown language 'klingon'"]),
+        (["a.txt", "--html", "nowhere/page.html"], 2, ["--html: there is no folder nowhere"]),
+        (["a.txt", "--keep", "nowhere/kept.db"], 2, ["--keep: there is no folder nowhere"]),
+        (["a.txt", "--keep", "held.db"], 2, ["--keep: held.db exists already"]),
+        (["a.txt", "--against", "a.txt"], 2, ["a.txt: no .txt, .md", "not in the reference"]),
+        (["word.txt"], 1, ["none of 1 documents can be compared: too_short 1", "word.txt"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_a_wrong_argument_is_one_line_that_names_the_way_out(
+    pages: Path, neardup: Neardup, arguments: list[str], code: int, words: list[str]
+) -> None:
+    there = Neardup(pages, neardup.env)
+    assert_one_line(there("scan", *arguments, config=neardup.folder / "config.toml"), code, *words)
