@@ -26,7 +26,7 @@ from tests.support.faults.killed_command import STATEMENT
 
 KILLS = 6 * CHAOS
 INSIDE_A_BATCH = (18, 24, 60, 100, 150, 500)  # statements: of its stories, its candidates, and the index
-STATEMENTS = 10  # of a verdict
+STATEMENTS = range(1, 11, 1 if CHAOS > 1 else 3)  # of a verdict
 PAIR = f"/pair/{PLAGIARISM[0]}/{PLAGIARISM[1]}"
 
 
@@ -105,7 +105,7 @@ def test_a_verdict_at_a_killed_desk_is_stored_at_most_once(
     deployment, seconds, done = Deployment(driver, tmp_path, "sqlite"), list[float](), 0
     assert deployment.start("backfill").wait() == 0
     points = [{"point": "before judge", "nth": 1}, {"point": "after judge", "nth": 1}]
-    points += [{"point": STATEMENT, "nth": nth, "since": "before judge"} for nth in range(1, 1 + STATEMENTS, 1 if CHAOS > 1 else 3)]
+    points += [{"point": STATEMENT, "nth": nth, "since": "before judge"} for nth in STATEMENTS]
     for at in points:
         moderator = Moderator(deployment, at)
         with pytest.raises((HTTPException, URLError, ConnectionError)):

@@ -4,31 +4,22 @@ its pool.
 
 import asyncio
 import os
-import pickle
 import select
 import signal
-import socket
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 import stamina
 from neardup.config import Content
-from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import PageFingerprinted, PageShingled, Unreadable
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
-from neardup.errors import Fatal, NeardupError, Transient
 from neardup.languages import LANGUAGES
-from neardup.pages.reader_group import _reason_to_refuse
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
-from neardup.pages.reader_process import FINGERPRINT
-from neardup.pages.reader_rpc import connect_reader
 from neardup.pages.results import NotModified, ReadFailed
-from neardup.pages.watchdog import Record, new_record
 from neardup.records import Dead, Language, Skip, Story
 from neardup.retry import ATTEMPTS
 
@@ -38,7 +29,6 @@ from tests.support.s3_server import object_server
 from tests.support.servers import REGION
 
 GIVE_UP_SECONDS = 10.0
-NOWHERE = Content(url="file:/nowhere"), Extraction()
 
 
 def reader_pids(pool: ReaderPool) -> set[int]:
@@ -163,57 +153,6 @@ async def test_a_reader_process_that_dies_loses_no_page(tmp_path: Path) -> None:
         async with asyncio.timeout(120):  # one may be replaced while the other serves
             while len(reader_pids(pool) - killed) < PROCESSES:
                 assert isinstance(await pool.read(listed[0], None), PageFingerprinted)
-
-
-async def test_each_failure_of_a_process_has_its_own_error() -> None:
-    async def ask_process_that_sends(*messages: bytes) -> None:
-        pool_end, reader_end = socket.socketpair()
-        connection = await connect_reader(pool_end, Record(new_record()), _reason_to_refuse, NOWHERE)
-        answer = asyncio.create_task(connection.ask((FINGERPRINT, "HINDI/1.html", None)))
-        with Connection(reader_end.detach()) as reader:
-            for _ in ("settings", "requests"):
-                await asyncio.to_thread(reader.recv)
-            for message in messages:
-                reader.send_bytes(message)
-        try:
-            await answer
-        except NeardupError as error:
-            assert connection.ended, "the pool would send more pages to a useless process"
-            with pytest.raises(type(error)):
-                await connection.ask((FINGERPRINT, "HINDI/2.html", None))
-            raise
-
-    ready = pickle.dumps((os.getpid(), (fingerprint_version.version(), True)))
-    with pytest.raises(Transient, match="ended"):
-        await ask_process_that_sends(ready)
-    with pytest.raises(Transient, match="ended"):
-        await ask_process_that_sends(ready, b"no pickle")
-    with pytest.raises(Fatal, match="replaced"):
-        await ask_process_that_sends(pickle.dumps((os.getpid(), ("another version", True))))
-
-
-@pytest.mark.parametrize("greets", [False, True])
-async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
-    pool_end, reader_end = socket.socketpair()
-    connection = await connect_reader(pool_end, Record(new_record()), _reason_to_refuse, NOWHERE)
-    with Connection(reader_end.detach()) as reader:
-        if greets:
-            reader.send_bytes(pickle.dumps((os.getpid(), (fingerprint_version.version(), True))))
-            assert await connection.started()
-    if not greets:
-        assert not await connection.started(), "a process that sent no greeting is used"
-    connection.close()
-
-
-async def test_closing_a_process_that_starts_is_no_failure_of_it() -> None:
-    pool_end, reader_end = socket.socketpair()
-    with reader_end:
-        connection = await connect_reader(pool_end, Record(new_record()), _reason_to_refuse, NOWHERE)
-        answer = asyncio.create_task(connection.ask((FINGERPRINT, "HINDI/1.html", None)))
-        await asyncio.sleep(0)
-        connection.close()
-        with pytest.raises(Transient, match="the reader pool is closed"):
-            await answer
 
 
 async def test_readers_import_nothing_from_the_working_directory(
