@@ -17,13 +17,12 @@ from neardup.core.text.html import Extraction
 from neardup.errors import Misuse
 from neardup.index import backends
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, connect, dead_letters, languages, read
+from neardup.ledger import Ledger, connect, dead_letters, files, languages, read
 from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import open_store
-from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
@@ -31,7 +30,6 @@ from neardup.pipeline.progress import Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.run_options import Options
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
-from neardup.query.check import Checker
 from neardup.query.compare import Comparer
 from neardup.records import Checkpoint
 from neardup.source import Source
@@ -112,26 +110,12 @@ async def _open_dead_letters(ledger: Ledger, choice: DeadLetterFilter) -> Source
 def open_readers(config: Config) -> ReaderPool:
     """A pool of reader processes, which start when first needed.  Raises Fatal for a store that does not exist."""
     open_store(config.content)
-    return ReaderPool(config.content, extraction(config), config.run.workers)
+    submitted = files.submitted_folder(config.ledger.path)
+    return ReaderPool(config.content, extraction(config), config.run.workers, submitted)
 
 
 def extraction(config: Config) -> Extraction:
     return Extraction(config.extract.body, config.extract.strip)
-
-
-@asynccontextmanager
-async def open_checker(config: Config) -> AsyncIterator[Checker]:
-    """A checker of texts against the ledger and the index; its reader processes start when first needed.
-
-    Raises as `open_app` does, and Fatal for a store that does not exist.
-    """
-    async with open_app(config) as app:
-        pool = open_readers(config)
-        try:
-            texts = Texts(pool.shingled)
-            yield Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
-        finally:
-            await pool.aclose()
 
 
 def comparer(config: Config | None) -> Comparer:

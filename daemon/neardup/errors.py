@@ -54,6 +54,10 @@ class Conflict(NeardupError):
     """Another moderator decided the case first."""
 
 
+class Forgotten(NeardupError):
+    """The story was forgotten on request, and is not stored again unless that is asked for."""
+
+
 class ReaderDied(NeardupError):
     """The reader process of a request has ended, and the store is not the cause.
 

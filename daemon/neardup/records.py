@@ -19,6 +19,7 @@ class Skip(StrEnum):
 
     UNCHANGED = "unchanged"
     SUPERSEDED = "superseded"  # the ledger holds a later version of the story
+    FORGOTTEN = "forgotten"  # the story was forgotten on request
     MISSING = "missing"  # the object does not exist
     TOO_LARGE = "too_large"
     EMPTY = "empty"  # the object has no bytes, or the page has no words

@@ -12,7 +12,8 @@ Everything that the program repeats, and for how long:
 | an Athena API call | botocore, in `source.athena` | 6 attempts |
 | opening ledger and index in the daemon | `ops.service` | it works, every 5 seconds |
 | a daily run that failed | `ops.service` | it works, after 1 minute, doubling up to 1 hour |
-| taking the lock of the ledger | `ledger.lock` | 5 attempts in 0.3 seconds |
+| taking the lock of the ledger | `ledger.lock` | 0.3 seconds; 5 seconds where `serve` has it |
+| settling submitted stories | `pipeline.upkeep` | it works, every 10 seconds |
 """
 
 from collections.abc import Awaitable, Callable

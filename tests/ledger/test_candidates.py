@@ -7,7 +7,7 @@ import pytest
 from neardup.config import Detection
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import what_if
-from neardup.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts
+from neardup.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts, verified_pairs
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Signals, Story, Verdict
 
@@ -46,7 +46,7 @@ def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> 
     commit(db, ALIKE, LESS)
     verify_pending(db)
     assert (candidates.pending_count(db), candidates.near_miss_count(db)) == (0, 1)
-    [near_miss] = candidates.verified(db, 0, 2**62)
+    [near_miss] = verified_pairs.verified(db, 0, 2**62)
     assert near_miss.kind is None and 0.2 < (near_miss.signals.jaccard or 0) < 0.3
     commit(db, ALIKE, first=1)
     assert candidates.near_miss_count(db) == 0

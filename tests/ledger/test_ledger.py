@@ -180,7 +180,7 @@ def test_unchanged_metadata_is_not_written(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1))
     again = Skipped(fingerprinted(1, 1).story, Skip.UNCHANGED)
     before = db.total_changes
-    stories._touch(db, [again, replace(again, etag='"e"')])
+    stories.update(db, [again, replace(again, etag='"e"')])
     assert db.total_changes == before
-    stories._touch(db, [replace(again, etag='"f"')])
+    stories.update(db, [replace(again, etag='"f"')])
     assert db.total_changes == before + 1

@@ -1,132 +1,170 @@
-"""Laws of the checker: it finds what a run would flag, reads no page without need, and caches the texts it reads."""
+"""Laws of the checker: it finds what a run would flag, reads no page without need, and answers whatever fails."""
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-import stamina
 from neardup.config import Detection
-from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.page import PageText, shingle_story, split_story
-from neardup.core.text.normalize import tokens
-from neardup.core.verify.tiers import EXACT, SIMILAR
+from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.errors import Transient
-from neardup.index.passages.index import PassageIndex
-from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, stories
-from neardup.pages.results import ReadFailed, ShingledResult
-from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import catch_up, refuse_mismatch
-from neardup.pipeline.passage_sync import open_passages
-from neardup.query.check import CHECKED_ID, Checker
-from neardup.records import Dead, Fingerprinted, Language, Story
+from neardup.ledger import fingerprint_arrays, now_ms
+from neardup.query import lookups
+from neardup.query.check import CHECKED_ID
+from neardup.query.check_result import Submission
+from neardup.records import Language
 
-from tests.support.languages import HINDI, ODIA, TAMIL, TEXTS
+from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of, words_of
+from tests.support.languages import GUJARATI, HINDI, MARATHI, ODIA, TAMIL, TELUGU
 
 ORIGINAL = 7
-VERSION = fingerprint_version.version()
-
-
-def words_of(language: Language, name: str, n: int = 200) -> list[str]:
-    words = [word.decode() for word in tokens(TEXTS[language])]
-    return [f"{words[k % len(words)]}{name}{k}" for k in range(n)]
-
-
-def story(words: list[str]) -> PageText:
-    result = split_story(" ".join(words))
-    assert isinstance(result, PageText)
-    return result
-
-
-class Platform:
-    """A ledger, its index, and the texts of its stories; it counts the reads of each."""
-
-    def __init__(self, ledger: Ledger, passages: PassageIndex) -> None:
-        self.ledger = ledger
-        self.index = SqliteIndex(ledger.path, Detection().bandings(LANGUAGES))
-        self.texts: dict[int, str] = {}
-        self.reads: Counter[int] = Counter()
-        self.is_available = True
-        self.checker = Checker(self.index, passages, self.ledger, Texts(self._shingled), Detection(), VERSION)
-
-    async def _shingled(self, story: Story) -> ShingledResult:
-        self.reads[story.id] += 1
-        if not self.is_available:
-            return ReadFailed(Dead.STORE_ERROR, "no answer")
-        return shingle_story(self.texts[story.id])
-
-    async def add(self, language: Language, story_id: int, words: list[str]) -> None:
-        text = " ".join(words)
-        self.texts[story_id] = text
-        outcome = Fingerprinted(Story(story_id, language, title=f"title {story_id}"), fingerprint(tokens(text)), None)
-        await self.ledger.do(stories.commit, stories.Batch([outcome], [], 1, {}, None))
-
-    async def index_all(self) -> None:
-        await refuse_mismatch(self.index, self.ledger, VERSION)
-        await catch_up(self.index, self.ledger, VERSION)
 
 
 @pytest.fixture
-async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
-    with closing(Ledger(tmp_path / "neardup.db")) as ledger, closing(await open_passages(ledger)) as passages:
-        platform = Platform(ledger, passages)
-        yield platform
-        await platform.index.close()
+async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
+    async with checked_ledger(tmp_path) as made:
+        yield made
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_copies_are_found_most_severe_first(platform: Platform, language: Language) -> None:
+async def test_copies_are_found_most_severe_first(platform: CheckedLedger, language: Language) -> None:
     original = words_of(language, "a")
     await platform.add(language, 3, words_of(language, "c", 80) + original[:150])
     await platform.add(language, 5, original[:150] + words_of(language, "b", 50))
     await platform.add(language, ORIGINAL, original)
     await platform.add(language, 9, words_of(language, "unrelated"))
     await platform.index_all()
-    matches = await platform.checker.check(story(original), language)
-    assert [(match.story_id, match.kind) for match in matches] == [
-        (ORIGINAL, EXACT),
-        (5, SIMILAR),
-        (3, SIMILAR),
-    ]
-    assert (matches[0].title, matches[0].jaccard, matches[0].estimated) == (f"title {ORIGINAL}", 1.0, False)
-    assert all(match.story_id != CHECKED_ID for match in matches)
-    assert await platform.checker.check(story(words_of(language, "new")), language) == []
+    result = await platform.check(original, language)
+    assert [(match.story_id, match.kind) for match in result.matches] == [(ORIGINAL, EXACT), (5, SIMILAR), (3, SIMILAR)]
+    first, _, last = result.matches
+    assert (first.title, first.jaccard, first.estimated) == (f"title {ORIGINAL}", 1.0, False)
+    assert first.spans == ((0, 200, 0, 200),)
+    assert last.spans == ((0, 150, 80, 230),), "the span stands elsewhere in the match"
+    assert (result.verdict, result.similarity, result.words, result.estimated) == ("copy", 1.0, 200, False)
+    assert all(match.story_id != CHECKED_ID for match in result.matches)
+    nothing = await platform.check(words_of(language, "new"), language)
+    assert (nothing.verdict, nothing.similarity, nothing.matches) == ("clear", 0.0, [])
 
 
-async def test_an_exact_copy_is_found_without_a_read(platform: Platform) -> None:
+async def test_the_similarity_is_the_union_of_what_stands_in_earlier_stories_of_others(platform: CheckedLedger) -> None:
+    mine = words_of(GUJARATI, "a", 400)
+    await platform.add(GUJARATI, 1, mine[:100] + words_of(GUJARATI, "b", 40), author="x", published_at=10)
+    await platform.add(GUJARATI, 2, mine[50:150] + words_of(GUJARATI, "c", 40), author="y", published_at=20)
+    await platform.add(GUJARATI, 3, mine[200:300] + words_of(GUJARATI, "d", 40), author="me", published_at=10)
+    await platform.add(GUJARATI, 4, mine[300:400] + words_of(GUJARATI, "e", 40), author="z", published_at=40)
+    await platform.index_all()
+    result = await platform.check(mine, GUJARATI, author="me", published_at=30)
+    assert {match.story_id: match.kind for match in result.matches} == dict.fromkeys((1, 2, 4), PARTIAL)
+    assert result.similarity == 150 / 400, "own and later stories count for nothing, and words of two sources once"
+    assert result.verdict == "review"
+
+
+@pytest.mark.parametrize(
+    ("author", "published_at", "verdict"),
+    [("other", 10, "copy"), (None, 10, "copy"), ("other", None, "copy"), ("me", 10, "review"), ("other", 90, "review")],
+)
+async def test_an_exact_match_is_a_copy_unless_it_is_ones_own_or_later(
+    platform: CheckedLedger, author: str | None, published_at: int | None, verdict: str
+) -> None:
+    original = words_of(MARATHI, "a")
+    await platform.add(MARATHI, ORIGINAL, original, author=author, published_at=published_at)
+    result = await platform.check(original, MARATHI, author="me", published_at=50)
+    assert (result.verdict, [match.kind for match in result.matches]) == (verdict, [EXACT])
+
+
+async def test_ones_own_passages_count_only_if_same_author_keeps_them(tmp_path: Path) -> None:
+    for number, keeps in enumerate(("hide", "keep")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with checked_ledger(folder, Detection(same_author=keeps)) as platform:
+            mine = words_of(TELUGU, "a", 400)
+            await platform.add(TELUGU, 1, mine[:100] + words_of(TELUGU, "b", 40), author="me")
+            result = await platform.check(mine, TELUGU, author="me")
+            assert (result.verdict, result.similarity) == ("review" if keeps == "keep" else "clear", 0.0)
+
+
+async def test_an_exact_copy_is_found_without_a_read(platform: CheckedLedger) -> None:
     original = words_of(TAMIL, "a")
     await platform.add(TAMIL, ORIGINAL, original)
     await platform.index_all()
-    [match] = await platform.checker.check(story(original), TAMIL)
+    [match] = (await platform.check(original, TAMIL)).matches
     assert (match.kind, platform.reads) == (EXACT, Counter()), "it started a reader process without need"
 
 
-async def test_a_text_is_read_once_for_many_checks(platform: Platform) -> None:
+async def test_a_story_on_record_is_not_its_own_copy(platform: CheckedLedger) -> None:
+    original = words_of(TAMIL, "a")
+    await platform.add(TAMIL, ORIGINAL, original)
+    await platform.add(TAMIL, 8, original)
+    await platform.index_all()
+    result = await platform.checker.check(Submission(TAMIL, text_of(original), story_id=8))
+    assert [match.story_id for match in result.matches] == [ORIGINAL]
+
+
+async def test_a_text_is_read_once_for_many_checks(platform: CheckedLedger) -> None:
     original = words_of(HINDI, "a")
     await platform.add(HINDI, ORIGINAL, original)
     await platform.index_all()
-    excerpts = [story(original[:n]) for n in range(150, 160)]
-    await platform.checker.check(excerpts[0], HINDI)
-    found = await asyncio.gather(*(platform.checker.check(excerpt, HINDI) for excerpt in excerpts))
-    assert [[match.story_id for match in matches] for matches in found] == [[ORIGINAL]] * len(excerpts)
+    await platform.check(original[:150], HINDI)
+    found = await asyncio.gather(*(platform.check(original[:n], HINDI) for n in range(151, 160)))
+    assert [[match.story_id for match in result.matches] for result in found] == [[ORIGINAL]] * len(found)
     assert platform.reads == {ORIGINAL: 1}
 
 
-async def test_without_the_store_scores_are_estimated(platform: Platform) -> None:
+async def test_without_the_store_scores_are_estimated(platform: CheckedLedger) -> None:
     original = words_of(ODIA, "a")
     await platform.add(ODIA, ORIGINAL, original)
     await platform.index_all()
     platform.is_available = False
-    [match] = await platform.checker.check(story(original[:170]), ODIA)
-    assert match.estimated and match.longest_run_words is match.copied_words is None
+    result = await platform.check(original[:170], ODIA)
+    [match] = result.matches
+    assert match.estimated and match.longest_run_words is match.copied_words is None and match.spans == ()
+    assert result.estimated
+    assert result.reasons == ("1 of 1 texts to compare with could not be read, or not in time",)
 
 
-async def test_an_index_that_was_never_filled_is_refused(platform: Platform) -> None:
-    await platform.add(HINDI, ORIGINAL, words_of(HINDI, "a"))
-    with stamina.set_testing(True, attempts=1), pytest.raises(Transient, match="behind the ledger"):
-        await platform.checker.check(story(words_of(HINDI, "b")), HINDI)
+async def test_an_index_that_was_never_filled_is_replaced_by_the_ledger(platform: CheckedLedger) -> None:
+    original = words_of(HINDI, "a")
+    await platform.add(HINDI, ORIGINAL, original)
+    result = await platform.check(original, HINDI)
+    assert ([match.story_id for match in result.matches], result.reasons) == ([ORIGINAL], ())
+
+
+async def test_what_neither_index_nor_ledger_can_tell_is_said(
+    platform: CheckedLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> Any:
+        raise Transient("Redis does not answer")
+
+    monkeypatch.setattr(fingerprint_arrays, "MAX_UNINDEXED", 1)
+    monkeypatch.setattr(lookups, "MAX_UNINDEXED", 1)
+    monkeypatch.setattr(lookups, "retried", lambda _, call: call())
+    original = words_of(HINDI, "a")
+    await platform.add(HINDI, ORIGINAL, original)
+    await platform.add(HINDI, 8, words_of(HINDI, "b"))
+    await platform.index_all()
+    monkeypatch.setattr(platform.index, "lookup", fail)
+    result = await platform.check(original, HINDI)
+    assert result.estimated
+    assert result.reasons == ("Redis does not answer: only the latest 1 stories were compared as whole texts",)
+    assert [match.story_id for match in result.matches] == [ORIGINAL], "passages find it all the same"
+
+
+async def test_a_check_never_takes_much_longer_than_its_deadline(
+    platform: CheckedLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(*_: object) -> Any:
+        await asyncio.Event().wait()
+
+    original = words_of(HINDI, "a")
+    await platform.add(HINDI, ORIGINAL, original)
+    await platform.index_all()
+    monkeypatch.setattr(platform.index, "lookup", hang)
+    monkeypatch.setattr(platform, "read", hang)
+    began = now_ms()
+    result = await platform.check(original[:170], HINDI, deadline=0.2)
+    assert now_ms() - began < 5_000
+    assert [match.story_id for match in result.matches] == [ORIGINAL], "its signature is in the ledger"
+    assert result.estimated and "not in time" in " ".join(result.reasons)

@@ -86,7 +86,7 @@ def test_an_added_language_needs_no_new_fingerprints(
         page = tmp_path / "page.html"
         page.write_text(f"<p>{text(SINHALA_WORDS, 10)}</p>", encoding="utf-8")
         found = json.loads(neardup("check", str(page), "--language", "si", "--json").out)
-        assert {match["story_id"] for match in found} >= {20, 21}
+        assert {match["story_id"] for match in found["matches"]} >= {20, 21}
 
         neardup.configure(config)
         refused = neardup("daily")

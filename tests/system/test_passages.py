@@ -71,4 +71,6 @@ def test_check_finds_what_a_run_flags(backfilled: Neardup, planted: Planted) -> 
     done = backfilled("check", str(page), "--language", works[host]["language"], "--json")
     assert done.code == 0, done.err
     expected = {sum(pair) - host: kind for pair, kind in pairs.items() if host in pair}
-    assert {match["story_id"]: match["kind"] for match in done.rows if match["story_id"] != host} == expected
+    assert {
+        match["story_id"]: match["kind"] for match in done.facts["matches"] if match["story_id"] != host
+    } == expected

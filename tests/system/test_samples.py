@@ -142,7 +142,10 @@ def test_check_lists_the_matches_and_stores_nothing(neardup: Neardup) -> None:
     before = neardup.ledger.read_bytes()
     page = SAMPLES / "stories" / "TAMIL" / "4104000.html"
     found = neardup("check", str(page), "--language", "ta", "--json")
-    assert {(match["story_id"], match["kind"]) for match in found.rows} == {(4104000, "exact"), (4104006, "exact")}
+    assert {(match["story_id"], match["kind"]) for match in found.facts["matches"]} == {
+        (4104000, "exact"),
+        (4104006, "exact"),
+    }
     assert neardup.ledger.read_bytes() == before
     assert "No match" in neardup("check", str(page), "--language", "HINDI").out
 
@@ -153,7 +156,7 @@ def test_check_finds_a_story_of_any_id(make_neardup: Callable[[str], Neardup], t
     neardup = make_neardup(with_rows(tmp_path, [dict(row, id="0", path=page)]))
     assert neardup("backfill").code == 0
     found = neardup("check", str(SAMPLES / "stories" / page), "--language", row["language"], "--json")
-    assert [match["story_id"] for match in found.rows] == [0]
+    assert [match["story_id"] for match in found.facts["matches"]] == [0]
 
 
 def test_reindex_and_forget(neardup: Neardup) -> None:
@@ -166,13 +169,18 @@ def test_reindex_and_forget(neardup: Neardup) -> None:
     assert sum(status["stories"].values()) == status["index"]["stories"] == len(ROWS) - 1
     assert status["index"]["lag"] == 0
     assert json.loads(neardup("forget", str(gone), "--json").out) == {"forgotten": False}
+    assert neardup("backfill", "--json").facts["skipped"]["forgotten"] == 1, "the listing brought it back"
+    assert json.loads(neardup("forget", str(gone), "--undo", "--json").out) == {"undone": True}
+    assert neardup("backfill", "--json").facts["fingerprinted"] == 1
 
 
 def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
     probed = neardup("doctor")
     assert probed.code == 0, probed.out
-    parts = ("config", "ledger", "index", "passages", "source", "object store", "clock", "fingerprints")
-    assert [line.split(":")[0] for line in probed.out.splitlines()] == [f"ok   {part}" for part in parts]
+    parts = ("config", "ledger", "index", "passages", "submitted pages", "source", "object store", "clock")
+    assert [line.split(":")[0] for line in probed.out.splitlines()] == [
+        f"ok   {part}" for part in (*parts, "fingerprints")
+    ]
 
 
 def test_new_flags_are_exported_once(neardup: Neardup) -> None:

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import click
 
-from neardup.app import open_app
+from neardup.app import open_app, open_ledger
 from neardup.cli import console
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
 from neardup.cli.status_sections import show_status
 from neardup.config import Config
 from neardup.errors import Misuse
-from neardup.ledger import stories
+from neardup.ledger import forgotten, stories
 from neardup.ledger.lock import only_one
 from neardup.ops.backup import back_up
 from neardup.ops.status import status as read_status
+from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import catch_up
 from neardup.source.parse import id_of
 
@@ -103,13 +104,23 @@ def reindex(config: Config, as_json: bool) -> None:
 
 @command
 @click.argument("listed_id", metavar="ID")
+@click.option("--undo", is_flag=True, help="Let listings bring the forgotten story back.")
 @json_option
-def forget(config: Config, listed_id: str, as_json: bool) -> None:
-    """Remove a story from ledger, index, flags and dead letters."""
+def forget(config: Config, listed_id: str, *, undo: bool, as_json: bool) -> None:
+    """Remove a story from ledger, index, flags and dead letters.
+
+    Listings do not bring it back, unless that is undone.
+    """
     try:
         story_id = id_of(listed_id)
     except ValueError as error:
         raise Misuse(str(error)) from None
+    if undo:
+        with open_ledger(config) as ledger:
+            was_forgotten = run_async(lambda _: ledger.do(forgotten.undo, story_id))
+        listed = "is listed again by the next run" if was_forgotten else "was not forgotten"
+        click.echo(json.dumps({"undone": was_forgotten}) if as_json else f"story {story_id} {listed}")
+        return
 
     from neardup.pipeline.passage_sync import PassageSync  # noqa: PLC0415 - loads numba
 
@@ -118,13 +129,14 @@ def forget(config: Config, listed_id: str, as_json: bool) -> None:
             async with open_app(config) as app:
                 await catch_up(app.index, app.ledger, app.version)
                 await PassageSync(app.passages, app.ledger).start()
-                forgotten = await app.ledger.do(stories.forget, story_id)
+                known = await app.ledger.do(stories.forget, story_id)
+                submitted_pages.remove_story(config.ledger.path, story_id)
                 await catch_up(app.index, app.ledger, app.version)
-                return forgotten
+                return known
 
-    forgotten = run_async(forget_story)
+    known = run_async(forget_story)
     click.echo(
-        json.dumps({"forgotten": forgotten})
+        json.dumps({"forgotten": known})
         if as_json
-        else f"story {story_id} {'is forgotten' if forgotten else 'was not known'}"
+        else f"story {story_id} {'is forgotten' if known else 'was not known; listings leave it out from now on'}"
     )

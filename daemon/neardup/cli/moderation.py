@@ -10,7 +10,8 @@ from typing import IO, Literal
 
 import click
 
-from neardup.app import comparer, extraction, open_checker, open_readers
+from neardup.app import comparer, extraction, open_readers
+from neardup.checking import open_checker
 from neardup.cli import printing
 from neardup.cli.base import command, json_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
@@ -30,7 +31,7 @@ from neardup.moderation.evidence.similarity_bars import similarity_bars
 from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
 from neardup.pages.results import explain
-from neardup.query.check import Match
+from neardup.query.check_result import CheckResult, Submission
 from neardup.query.compare import compare as compare_texts
 from neardup.query.similarity import similarity_of
 
@@ -50,15 +51,15 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
     if isinstance(page, Unreadable):
         raise Fatal(f"{file.name}: {explain(page)}")
 
-    async def find_matches(_: asyncio.Event) -> list[Match]:
+    async def check_page(_: asyncio.Event) -> CheckResult:
         async with open_checker(config) as checker:
-            return await checker.check(page, text_language)
+            return await checker.check(Submission(text_language, page))
 
-    matches = run_async(find_matches)
+    result = run_async(check_page)
     if as_json:
-        click.echo(json.dumps([match.as_dict() for match in matches], ensure_ascii=False))
+        click.echo(json.dumps(result.as_dict(), ensure_ascii=False))
     else:
-        printing.show_matches(matches)
+        printing.show_check(result)
 
 
 @partial(command, needs_config=False)

@@ -15,7 +15,7 @@ from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.timestamps import readable, rfc3339
 
 if TYPE_CHECKING:
-    from neardup.query.check import Match
+    from neardup.query.check_result import CheckResult
 
 SHOWN_FLAGS = 25
 
@@ -114,15 +114,18 @@ def larger_containment(pair: dict[str, Any]) -> str:
     return f"{'~' if pair['estimated'] else ''}{max(pair['containment'], pair['matched_containment']):.0%}"
 
 
-def show_matches(matches: "list[Match]") -> None:
-    """Print the stories that a checked text would be flagged against."""
-    if not matches:
+def show_check(result: "CheckResult") -> None:
+    """Print the verdict on a checked text, and the stories that it would be flagged against."""
+    for reason in result.reasons:
+        out.print(f"[yellow]warning[/]: {escape(reason)}", soft_wrap=True)
+    if not result.matches:
         out.print("No match.")
         return
+    out.print(f"verdict [bold]{result.verdict}[/]: {result.similarity:.0%} of {result.words:,} words are copied")
     table = Table(header_style="bold")
     for column in ("kind", "bits", "alike", "story", "title", "author", "published"):
         table.add_column(column, overflow="fold")
-    for match in matches:
+    for match in result.matches:
         containment = larger_containment(match.as_dict())
         published = readable(rfc3339(match.published_at)) or "not known"
         cells = (match.kind, match.hamming, containment, match.story_id, match.title, match.author_id, published)

@@ -58,6 +58,11 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     if status.sweep_owed:
         yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
+    pages, unsettled, forgotten = asdict(status.submissions).values()
+    yield (
+        "submitted stories",
+        [f"{pages:,} pages kept, {unsettled:,} to look up once more, {forgotten:,} forgotten"],
+    )
     yield "watermark", [readable(status.watermark) or "none yet"]
     index = asdict(status.index)
     largest_buckets = index.pop("hottest_buckets", {})

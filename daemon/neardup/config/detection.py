@@ -11,7 +11,7 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.alignment import MIN_BLOCK
 from neardup.records import Language
 
-GLOBAL = ("common_passage", "same_author")  # keys of [detection] that no language has of its own
+GLOBAL = ("common_passage", "same_author", "copy_similarity")  # keys of [detection] that no language has of its own
 
 
 class Thresholds(Section):
@@ -82,6 +82,13 @@ class Detection(Thresholds):
         default="hide",
         description="`hide` keeps `partial` and `passage` flags between stories of one author out of queue, export and "
         "counts; they are recorded all the same.",
+    )
+    copy_similarity: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="The verdict of a check is `copy` when at least this share of the words stands in earlier stories "
+        "of others. An `exact`, `near` or `similar` match with another author's story is a `copy` whatever the share.",
     )
     languages: dict[Language, Thresholds] = Field(
         default_factory=dict, description="Thresholds by language; a key that is left out has the value of [detection]."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from neardup.core.fingerprint.compute import fingerprint_text, text_hash
-from neardup.core.text.html import Extraction, NoStoryText, file_text, page_text
+from neardup.core.text.html import Extraction, NoStoryText, decode, file_text, page_text
 from neardup.core.text.normalize import tokens
 from neardup.core.text.title import opening, page_title
 from neardup.core.verify.scores import Shingled, shingled
@@ -18,11 +18,15 @@ MIN_WORDS = 10  # shorter pages are headings and notices, which are alike withou
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: its body, and the headers that its store sent with it."""
+    """A page: its body, and the headers that its store sent with it.
+
+    `is_text` says that the body is known to be the story's text, not markup.
+    """
 
     body: bytes
     content_type: str | None = None
     etag: str | None = None
+    is_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | 
 def text_of(page: Page, extraction: Extraction) -> str | Unreadable:
     """A page -> the text of its story."""
     try:
-        return page_text(page.body, page.content_type, extraction)
+        return decode(page.body, None) if page.is_text else page_text(page.body, page.content_type, extraction)
     except NoStoryText as error:
         return Unreadable(error.reason)
 
@@ -86,7 +90,7 @@ def fingerprint_story(page: Page, text: str) -> PageFingerprinted | Unreadable:
     words = 0 if fingerprint is None else fingerprint.words
     if fingerprint is None or words < MIN_WORDS:
         return _too_short(words)
-    title = page_title(page.body, page.content_type)
+    title = None if page.is_text else page_title(page.body, page.content_type)
     return PageFingerprinted(fingerprint, page.etag, len(page.body), title, opening(text) if title is None else None)
 
 

@@ -6,7 +6,7 @@ caller's transaction.
 
 import sqlite3
 
-from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, most_severe
+from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, Ruling, most_severe, rule
 from neardup.ledger import languages
 from neardup.records import Kind, Language, Verdict
 
@@ -44,6 +44,15 @@ def decisions_on(db: sqlite3.Connection, story_id: int) -> Decisions:
         earlier: Kind = found[decision].kind if decision in found else kind
         found[decision] = ActiveVerdict(verdict_id, Verdict(verdict), most_severe(earlier, kind))
     return found
+
+
+def ruling_on(db: sqlite3.Connection, pair: tuple[int, int], kind: Kind) -> Ruling:
+    """What the verdicts on record mean for a pair, a < b, that was verified to be of this kind."""
+    flagged_as = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", pair).fetchone()
+    own = of_pair(db, pair)
+    undecided = own is None and flagged_as is None  # decisions count only for an undecided pair
+    one, other = (decisions_on(db, story_id) if undecided else {} for story_id in pair)
+    return rule(kind, flagged_as[0] if flagged_as else None, own, (one, other))
 
 
 def suppress(db: sqlite3.Connection, pair: tuple[int, int], verdict_id: int, now: int) -> None:

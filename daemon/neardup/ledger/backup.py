@@ -9,7 +9,7 @@ import fcntl
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -39,7 +39,7 @@ class Companion(Protocol):
         ...
 
 
-def back_up(ledger: Path, to: Path, companion: Companion) -> int:
+def back_up(ledger: Path, to: Path, companions: Sequence[Companion]) -> int:
     """Copy the ledger to a path, completely or not at all, replacing a file there.  Returns the copy's size in bytes.
 
     Raises Misuse for a path that is no file name, Transient where another copy to it is in progress, Fatal where it
@@ -50,13 +50,15 @@ def back_up(ledger: Path, to: Path, companion: Companion) -> int:
         try:
             with _part_of(to) as (part, handle):
                 os.fchmod(handle, stat.S_IMODE(ledger.stat().st_mode) & files.SHARED_MODE)
-                _copy(source, part, companion)
+                _copy(source, part, companions)
                 _refuse_damage(part)
                 os.fsync(handle)
-                companion.write()
+                for companion in companions:
+                    companion.write()
                 part.replace(to)
                 sync_folder(to.parent)
-                companion.finish()
+                for companion in companions:
+                    companion.finish()
         except OSError as error:
             raise Fatal(f"cannot write {to}: {error.strerror}") from error
         except FAILURES as error:
@@ -96,11 +98,12 @@ def _part_of(to: Path) -> Iterator[tuple[Path, int]]:
         os.close(handle)
 
 
-def _copy(source: sqlite3.Connection, part: Path, companion: Companion) -> None:
+def _copy(source: sqlite3.Connection, part: Path, companions: Sequence[Companion]) -> None:
     """Copy the pages of one snapshot.  Raises Fatal."""
     with closing(sqlite3.connect(part, isolation_level=None)) as copy, snapshot(source):
         last = changes.last_seq(source)  # the first read starts the snapshot
-        companion.begin()
+        for companion in companions:
+            companion.begin()
         source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # signals interrupt it between steps
         copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
         if changes.last_seq(copy) != last:

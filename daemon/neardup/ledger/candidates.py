@@ -2,29 +2,17 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import kinds_of_passages
 from neardup.ledger import active_verdicts, languages, now_ms, transaction
-from neardup.ledger.signals import SIGNAL_COLUMNS, columns_of, signals_of
-from neardup.records import Candidate, Kind, Language, PairedStory, Signals, Verdict
+from neardup.ledger.signals import columns_of
+from neardup.records import Candidate, PairedStory, Signals, Verdict
 
 SIDE = "{0}.id, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 7
-MEASURED = ", ".join(SIGNAL_COLUMNS)
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedPair:
-    """A verified pair on record; `kind` is None for a near miss, `verdict` where no moderator has given one."""
-
-    language: Language
-    kind: Kind | None
-    signals: Signals
-    verdict: Verdict | None
 
 
 class Matches(NamedTuple):
@@ -96,6 +84,20 @@ def nominate_all(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None:
     with transaction(db):
         for one in nominated:
             nominate(db, one)
+
+
+def without_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> list[int]:
+    """The matches of a story that `nominate` would record if no story had too many: one copy of a template at most."""
+    on_record, kept = _on_record(db, story_id, ids), list[int]()
+    template_matched = any(status is not None and template is not None for status, template in on_record.values())
+    for match in ids:
+        status, template = on_record[match]
+        if not template_suppresses(
+            is_template=template is not None, has_status=status is not None, template_matched=template_matched
+        ):
+            template_matched |= template is not None
+            kept.append(match)
+    return kept
 
 
 def _open_matches(db: sqlite3.Connection, story_id: int, most: int, *, by_passages: bool) -> int:
@@ -177,11 +179,24 @@ def has_flags_by_passages(db: sqlite3.Connection) -> bool:
 
 def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[Candidate]:
     """The next candidates to verify after a pair, in order."""
+    return _candidates(
+        db, "INDEXED BY candidates_pending", "(c.a, c.b) > (?, ?) ORDER BY c.a, c.b LIMIT ?", (*after, limit)
+    )
+
+
+def pending_of(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Candidate]:
+    """The candidates to verify of some stories."""
+    among = "IN (SELECT value FROM json_each(?1))"
+    either = f"SELECT a, b FROM candidates WHERE a {among} UNION SELECT a, b FROM candidates WHERE b {among}"
+    return _candidates(db, "", f"(c.a, c.b) IN ({either})", (json.dumps(list(story_ids)),))
+
+
+def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tuple[int | str, ...]) -> list[Candidate]:
     rows = db.execute(
-        f"SELECT a.language, {SIDE.format('a')}, {SIDE.format('b')} FROM candidates c INDEXED BY candidates_pending"
+        f"SELECT a.language, {SIDE.format('a')}, {SIDE.format('b')} FROM candidates c {index}"
         " JOIN stories a ON a.id = c.a JOIN stories b ON b.id = c.b"
-        " WHERE c.verified_at IS NULL AND (c.a, c.b) > (?, ?) ORDER BY c.a, c.b LIMIT ?",
-        (*after, limit),
+        f" WHERE c.verified_at IS NULL AND {condition}",
+        values,
     )
     name_of = languages.names(db)
     return [
@@ -226,18 +241,3 @@ def put_near_miss(
     db.execute(
         f"INSERT INTO candidates ({', '.join(values)}) VALUES ({', '.join(f':{column}' for column in values)})", values
     )
-
-
-def verified(db: sqlite3.Connection, since: int, until: int) -> Iterator[VerifiedPair]:
-    """The flags that are not withdrawn and the near misses of [since, until) (milliseconds)."""
-    rows = db.execute(
-        f"SELECT language, kind, nullif(status, 'open'), {MEASURED} FROM flags"
-        " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
-        f" UNION ALL SELECT s.language, NULL, NULL, {MEASURED} FROM candidates JOIN stories s ON s.id = a"
-        " WHERE verified_at >= ?1 AND verified_at < ?2",
-        (since, until),
-    )
-    name_of = languages.names(db)
-    for language, kind, verdict, *columns in rows:
-        signals = signals_of(kind, columns)
-        yield VerifiedPair(name_of[language], kind, signals, Verdict(verdict) if verdict else None)

@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from neardup.core.verify import clusters as core
 from neardup.core.verify.clusters import Cluster, Edge
 from neardup.ledger import flags
+from neardup.ledger.selection import JOINING
+
+
+def edges(db: sqlite3.Connection) -> list[Edge]:
+    """The flags that join stories into clusters, as edges of a graph: a, b and the largest of the pair's scores."""
+    joins_clusters = f"joins_clusters AND status IN {JOINING}"
+    return db.execute(f"SELECT a, b, score FROM flags WHERE {joins_clusters} ORDER BY a, b").fetchall()
 
 
 def of_flags(db: sqlite3.Connection) -> list[Cluster]:
     """All clusters, the largest first."""
-    return _of(db, flags.edges(db))
+    return _of(db, edges(db))
 
 
 def around(db: sqlite3.Connection, story_id: int) -> Cluster | None:
@@ -22,16 +29,16 @@ def around(db: sqlite3.Connection, story_id: int) -> Cluster | None:
 
 def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     """Each story of a cluster -> the cluster's first story, which names the cluster, and its size."""
-    edges = flags.edges(db)
-    return core.by_story(edges, _published(db, edges))
+    joining = edges(db)
+    return core.by_story(joining, _published(db, joining))
 
 
-def _of(db: sqlite3.Connection, edges: Sequence[Edge]) -> list[Cluster]:
-    return core.clusters(edges, _published(db, edges))
+def _of(db: sqlite3.Connection, joining: Sequence[Edge]) -> list[Cluster]:
+    return core.clusters(joining, _published(db, joining))
 
 
-def _published(db: sqlite3.Connection, edges: Sequence[Edge]) -> dict[int, int | None]:
-    stories = {story for a, b, _ in edges for story in (a, b)}
+def _published(db: sqlite3.Connection, joining: Sequence[Edge]) -> dict[int, int | None]:
+    stories = {story for a, b, _ in joining for story in (a, b)}
     rows = db.execute(
         "SELECT id, published_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(stories)),),

@@ -66,6 +66,16 @@ def of_language(db: sqlite3.Connection, language: Language) -> Hashes:
     return np.fromiter((row[0] for row in rows), np.uint32)
 
 
+def stamp(db: sqlite3.Connection, language: Language) -> tuple[int, int]:
+    """What changes whenever `of_language` does: the number of common passages, and when the last became common."""
+    count, latest = db.execute(
+        "SELECT count(*), coalesce(max(first_at), 0) FROM common_passages"
+        " WHERE language = (SELECT number FROM languages WHERE name = ?)",
+        (language,),
+    ).fetchone()
+    return count, latest
+
+
 def holders(db: sqlite3.Connection, language: Language) -> dict[int, int]:
     """The common passages of a language: hash -> how many stories hold it."""
     rows = db.execute(

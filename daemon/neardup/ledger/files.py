@@ -49,3 +49,8 @@ def is_read_only(path: Path) -> bool:
 def passages_folder(ledger: Path) -> Path:
     """The folder of the passage index of a ledger."""
     return ledger.with_name(f"{ledger.name}.passages")
+
+
+def submitted_folder(ledger: Path) -> Path:
+    """The folder of the submitted pages of a ledger."""
+    return ledger.with_name(f"{ledger.name}.submitted")

@@ -40,3 +40,17 @@ def for_nomination(
     if not 0 <= last_seq(db) - applied <= MAX_UNINDEXED:
         return None
     return existing(db, *merge_found(found)), after(db, applied, MAX_UNINDEXED)
+
+
+def for_one_text(
+    db: sqlite3.Connection, found: Found, applied: int | None
+) -> tuple[FingerprintArrays, FingerprintArrays, int]:
+    """The stories that a lookup found, and the latest stories, up to MAX_UNINDEXED, that the index lacks.
+
+    `applied` is the last change that the index has; None if nothing was looked up.  Returns as well how many changes
+    neither of the two covers.
+    """
+    last = last_seq(db)
+    first = 0 if applied is None or applied > last else applied
+    latest = max(first, last - MAX_UNINDEXED)
+    return existing(db, *merge_found([found])), after(db, latest, MAX_UNINDEXED), latest - first

@@ -28,7 +28,6 @@ SIMILARITY_ORDER = (
     "ORDER BY (SELECT max(similarity) FROM similarities WHERE similarities.story_id IN (a, b)) DESC,"
     " severity, strength DESC, a, b"
 )
-JOINS_CLUSTERS = f"joins_clusters AND status IN {JOINING}"
 OPEN = Selection()
 
 
@@ -40,22 +39,30 @@ def record(
     Returns the number of new flags.  If a story of a candidate was edited since the candidate was read, the candidate
     stays pending.
     """
+    with transaction(db):
+        new = put(db, assessed, version)
+        similarities.refresh(db)
+    return new
+
+
+def put(
+    db: sqlite3.Connection, assessed: Sequence[tuple[Candidate, Assessment | None]], version: str
+) -> Counter[tuple[Language, Kind]]:
+    """As `record`, within the caller's transaction, which refreshes the similarities."""
     new: Counter[tuple[Language, Kind]] = Counter()
     now = now_ms()
-    with transaction(db):
-        for candidate, assessment in assessed:
-            if (by_passages := candidates.take(db, candidate)) is None:
-                continue
-            if assessment is not None and assessment.kind is not None:
-                new[candidate.language, assessment.kind] += _flag(
-                    db, candidate, assessment, assessment.kind, version, now, by_passages=by_passages
-                )
-                continue
-            # a flagged pair is verified again only if its flag was estimated: this estimate was too high
-            db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
-            if assessment is not None:
-                candidates.put_near_miss(db, candidate, assessment.signals, now, by_passages=by_passages)
-        similarities.refresh(db)
+    for candidate, assessment in assessed:
+        if (by_passages := candidates.take(db, candidate)) is None:
+            continue
+        if assessment is not None and assessment.kind is not None:
+            new[candidate.language, assessment.kind] += _flag(
+                db, candidate, assessment, assessment.kind, version, now, by_passages=by_passages
+            )
+            continue
+        # a flagged pair is verified again only if its flag was estimated: this estimate was too high
+        db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
+        if assessment is not None:
+            candidates.put_near_miss(db, candidate, assessment.signals, now, by_passages=by_passages)
     return +new
 
 
@@ -71,11 +78,7 @@ def _flag(  # noqa: PLR0917 - what `record` has at hand
 ) -> bool:
     """Write the flag of a pair, unless a verdict suppresses it; returns whether it is new."""
     pair = candidate.a.id, candidate.b.id
-    flagged_as = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", pair).fetchone()
-    own = active_verdicts.of_pair(db, pair)
-    undecided = own is None and flagged_as is None  # decisions count only for an undecided pair
-    one, other = (active_verdicts.decisions_on(db, story_id) if undecided else {} for story_id in pair)
-    ruling = suppression.rule(kind, flagged_as[0] if flagged_as else None, own, (one, other))
+    ruling = active_verdicts.ruling_on(db, pair, kind)
     if ruling.suppressed_by is not None:
         active_verdicts.suppress(db, pair, ruling.suppressed_by, now)
     if ruling.status is None:
@@ -209,13 +212,8 @@ def of_cluster(db: sqlite3.Connection, story_id: int) -> list[sqlite3.Row]:
     return list(select(db, _joining(story_id)))
 
 
-def edges(db: sqlite3.Connection) -> list[Edge]:
-    """The flags that join stories into clusters, as edges of a graph: a, b and the largest of the pair's scores."""
-    return db.execute(f"SELECT a, b, score FROM flags WHERE {JOINS_CLUSTERS} ORDER BY a, b").fetchall()
-
-
 def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
-    """The edges within the cluster of a story."""
+    """The edges within the cluster of a story, as `clusters.edges` returns them."""
     holding, values = conditions(db, _joining(story_id))
     return db.execute(
         f"SELECT a, b, score FROM flags WHERE joins_clusters AND {holding} ORDER BY a, b", values

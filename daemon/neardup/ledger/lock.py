@@ -16,6 +16,9 @@ from neardup.ledger import files
 
 PIPELINE = ".lock"
 DAEMON = ".run.lock"
+INSTANT_SECONDS = 0.3
+SERVE = "serve"  # a holder that ends within seconds
+SERVE_SECONDS = 5.0
 
 
 @contextmanager
@@ -35,7 +38,7 @@ def only_daemon(ledger: Path) -> Iterator[None]:
 @contextmanager
 def _held(path: Path, command: str, refusal: str) -> Iterator[None]:
     with _opened(path) as file:
-        if not _take(file):
+        if not _take(file) and not ((_holder(path) or {}).get("command") == SERVE and _take(file, SERVE_SECONDS)):
             raise Transient(f"{refusal}: {_in_words(_holder(path))}", "locked")
         since = datetime.now().astimezone().isoformat(" ", "seconds")
         try:
@@ -67,11 +70,11 @@ def _unlocked(path: Path, error: OSError) -> Fatal:
     return Fatal(f"cannot lock the ledger: {path}: {error.strerror}")
 
 
-def _take(file: IO[str]) -> bool:
+def _take(file: IO[str], seconds: float = INSTANT_SECONDS) -> bool:
     try:
         # `holder` takes the lock for an instant, so one refusal proves nothing.
         for attempt in stamina.retry_context(
-            BlockingIOError, attempts=5, wait_initial=0.02, wait_max=0.1, wait_jitter=0
+            BlockingIOError, attempts=None, timeout=seconds, wait_initial=0.02, wait_max=0.1, wait_jitter=0
         ):
             with attempt:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

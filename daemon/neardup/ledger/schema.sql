@@ -47,6 +47,12 @@ CREATE TABLE common_passages (
 ) WITHOUT ROWID;
 CREATE INDEX common_passages_example ON common_passages (example) WHERE example IS NOT NULL;
 
+-- Stories that were forgotten on request.  No listing brings them back.
+CREATE TABLE forgotten (story_id INTEGER PRIMARY KEY, forgotten_at INTEGER NOT NULL);
+
+-- The submitted stories, by number, that the process with the lock is to look up once more, by these passage hashes.
+CREATE TABLE unsettled (number INTEGER PRIMARY KEY, hashes BLOB NOT NULL);
+
 -- Pairs to be verified (no `verified_at`), and near misses with their signals.  `signals` is a JSON object of the
 -- signals that have no column, NULL where there are none.  `by_passages` marks a pair that passages alone nominated.
 CREATE TABLE candidates (

@@ -12,6 +12,7 @@ from neardup.ledger import (
     changes,
     common_passages,
     dead_letters,
+    forgotten,
     languages,
     passage_hashes,
     similarities,
@@ -37,6 +38,7 @@ OF_FINGERPRINTS = (
     "common_passages",
     "similarities",
     "due_similarities",
+    "unsettled",
 )
 
 # Each step of a statement releases the interpreter lock, and beside a busy event loop waits to get it back.
@@ -86,8 +88,8 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     skipped = [outcome for outcome in batch.outcomes if isinstance(outcome, Skipped)]
     with transaction(db):
         _remove(db, [one.story.id for one in skipped if one.reason in TEXT_IS_GONE])
-        _touch(db, [one for one in skipped if one.reason is Skip.UNCHANGED])
-        _put(db, [outcome for outcome in batch.outcomes if isinstance(outcome, Fingerprinted)])
+        update(db, [one for one in skipped if one.reason is Skip.UNCHANGED])
+        put_versions(db, _remembered(db, [one for one in batch.outcomes if isinstance(one, Fingerprinted)]))
         dead_letters.settle(db, batch.outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
         common_passages.put(db, batch.common_passages)
@@ -98,7 +100,14 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     return left_out
 
 
-def _put(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
+def _remembered(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> list[Fingerprinted]:
+    """Without the stories that were forgotten while their pages were read."""
+    gone = forgotten.among(db, (one.story.id for one in made))
+    return [one for one in made if one.story.id not in gone]
+
+
+def put_versions(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
+    """Write new versions of distinct stories, within the caller's transaction."""
     gone = _leave(db, [outcome.story.id for outcome in made])
     numbers = changes.take(db, len(made))
     numbered = dict(zip((outcome.story.id for outcome in made), numbers, strict=True))
@@ -135,8 +144,8 @@ def _row(number: int, language: int, outcome: Fingerprinted) -> tuple[object, ..
     )
 
 
-def _touch(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
-    """Update the metadata of stories with unchanged texts, where it differs."""
+def update(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
+    """Update the metadata of stories with unchanged texts where it differs, within the caller's transaction."""
     db.executemany(
         "UPDATE stories SET path = ?2, author_id = ?3, title = ?4, published_at = ?5, updated_at = ?6,"
         " etag = coalesce(?7, etag) WHERE id = ?1 AND"
@@ -158,11 +167,12 @@ def _touch(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> bool:
-    """Remove a story from the ledger; returns whether it held anything of it.
+    """Remove a story from the ledger, and keep listings from bringing it back; returns whether it held anything of it.
 
     Its id and SimHash remain in the changes, by which indexes learn of the removal, until these are pruned.
     """
     with transaction(db):
+        forgotten.put(db, story_id)
         removed = _remove(db, [story_id])
         flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)

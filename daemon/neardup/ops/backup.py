@@ -1,4 +1,4 @@
-"""`neardup backup`: a copy of the ledger, and in a folder beside it one of the segments of its passage index.
+"""`neardup backup`: a copy of the ledger, and in folders beside it of its passage index and its submitted pages.
 
 Segments never change, so those that the previous copy has are kept.  New ones are added before the ledger's copy gets
 its name, and those that are gone are removed after that: a backup that is killed leaves a ledger with all its segments.
@@ -7,7 +7,7 @@ its name, and those that are gone are removed after that: a backup that is kille
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -19,6 +19,7 @@ from neardup.index.passages.folder import listed
 from neardup.index.passages.layout import HeaderDamaged
 from neardup.index.passages.segment import Segment
 from neardup.ledger import backup, files
+from neardup.pipeline import submitted_pages
 
 COPY_BYTES = 1 << 20  # at a time
 
@@ -26,12 +27,14 @@ log = structlog.get_logger()
 
 
 def back_up(ledger: Path, to: Path) -> tuple[int, int]:
-    """Copy the ledger to a path, and its segments to the folder beside it; returns the bytes of both copies.
+    """Copy the ledger to a path, its segments and its submitted pages to folders beside it.
+
+    Returns the bytes of the copies of ledger and segments.
 
     Raises Misuse, Transient and Fatal as `neardup.ledger.backup.back_up` does.
     """
     with _segments(files.passages_folder(ledger), files.passages_folder(to)) as segments:
-        size = backup.back_up(ledger, to, segments)
+        size = backup.back_up(ledger, to, (segments, SubmittedCopies(ledger, to)))
         return size, segments.size()
 
 
@@ -87,6 +90,44 @@ class SegmentCopies:
     def close(self) -> None:
         for descriptor in self._descriptors.values():
             os.close(descriptor)
+
+
+class SubmittedCopies:
+    """The copies of a ledger's submitted pages, whose files never change.
+
+    A page that is removed while the copy is made belongs to a story that has another page, or is forgotten.
+    """
+
+    def __init__(self, ledger: Path, to: Path) -> None:
+        self._ledger = ledger
+        self._target = files.submitted_folder(to)
+        self._pages: list[Path] = []
+
+    def begin(self) -> None:
+        """Note the pages, all of which were written before the stories of the ledger's snapshot."""
+        self._pages = submitted_pages.kept(self._ledger)
+
+    def write(self) -> None:
+        """Copy the pages that the folder of copies lacks."""
+        if not self._pages:
+            return
+        files.make_folder(self._target)
+        for page in self._pages:
+            copy = self._target / page.name
+            with suppress(FileNotFoundError):
+                if not copy.exists():
+                    part = copy.with_name(f".{page.name}.part")
+                    with page.open("rb") as source:
+                        _copy(source.fileno(), part)
+                    part.replace(copy)
+        sync_folder(self._target)
+
+    def finish(self) -> None:
+        """Remove what is no copy of these pages."""
+        names = {page.name for page in self._pages}
+        for copy in self._target.iterdir() if self._target.is_dir() else ():
+            if copy.name not in names:
+                copy.unlink()
 
 
 @contextmanager

@@ -32,10 +32,9 @@ from neardup.ledger import (
     transaction,
     translate_errors,
 )
-from neardup.ops import index_contents, passage_contents
+from neardup.ops import index_contents, passage_contents, submission_contents
 from neardup.ops.check_result import CheckResult, Level, NeedsRepair
 from neardup.pages.results import NotModified, ReadFailed
-from neardup.pages.store import path_of
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.records import BandedFingerprint, Change, Checkpoint, Language, Skip, Story
@@ -50,11 +49,12 @@ UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few sh
 
 
 async def examine(config: Config) -> AsyncIterator[CheckResult]:
-    """Check config, ledger, index, passages, source, object store, clock and fingerprints, in this order."""
+    """Check config, ledger, index, passages, submitted pages, source, object store, clock and fingerprints."""
     checks = {
         "ledger": _ledger,
         "index": _index,
         "passages": _passages,
+        "submitted pages": _submitted_pages,
         "source": _source,
         "object store": _store,
         "clock": _clock,
@@ -153,6 +153,11 @@ async def _passages(config: Config) -> str:
         return await passage_contents.summary(passages)
 
 
+async def _submitted_pages(config: Config) -> str:
+    with closing(connect(config.ledger.path)) as db:
+        return submission_contents.summary(db, config.ledger.path)
+
+
 async def _source(config: Config) -> str:
     source = open_source(config, _ignore_checkpoint)
     if isinstance(source, Athena):
@@ -168,8 +173,8 @@ async def _source(config: Config) -> str:
 async def _store(config: Config) -> str:
     known_story = await _first_listed(config) if config.source.kind == "manifest" else _first_on_record(config)
     story = known_story or Story(0, LANGUAGES[0])
-    path = f"{config.content.url}/{path_of(config.content, story)}"
     async with aclosing(open_readers(config)) as pool:
+        path = pool.location_of(story)
         result = await pool.read(story, None)
     match result:
         case PageFingerprinted(fingerprint, _, size):

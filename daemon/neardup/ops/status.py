@@ -26,8 +26,9 @@ from neardup.ledger import (
     translate_errors,
     verdicts,
 )
-from neardup.ops import passage_contents
+from neardup.ops import passage_contents, submission_contents
 from neardup.ops.passage_contents import PassageStatus
+from neardup.ops.submission_contents import SubmissionStatus
 from neardup.pipeline.gauges import SAMPLE
 from neardup.records import Verdict
 from neardup.timestamps import rfc3339
@@ -131,6 +132,7 @@ class Status:
     candidates_pending: int
     near_misses: int
     dead_letters: dict[str, int]
+    submissions: SubmissionStatus
     sweep_owed: bool
     watermark: str | None
     fingerprint_version: str | None
@@ -153,6 +155,7 @@ async def status(config: Config) -> Status:
             candidates_pending=candidates.pending_count(db),
             near_misses=candidates.near_miss_count(db),
             dead_letters=runs.dead_letters(db),
+            submissions=submission_contents.status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,

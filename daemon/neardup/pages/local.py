@@ -44,6 +44,7 @@ class File:
 
     curl = None
     body_bytes = 0
+    is_text = False  # a plain text, not markup
 
     def __init__(self, root: _Root, path: str, etag: str | None, max_bytes: int) -> None:
         self._root, self._path, self._etag, self._max_bytes = root, path, etag, max_bytes

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
@@ -62,10 +63,13 @@ class ReaderGroup:
         self.first.wait()
 
 
-async def start_group(content: Content, extraction: Extraction, size: int) -> ReaderGroup:
+async def start_group(
+    content: Content, extraction: Extraction, size: int, submitted: Path | None = None
+) -> ReaderGroup:
     """Start `size` processes, and wait until each is ready or has ended; at least one is ready.
 
-    Raises Transient if none can be started, Fatal if the program was replaced.
+    `submitted` is the folder of the submitted pages.  Raises Transient if none can be started, Fatal if the program was
+    replaced.
     """
     with ExitStack() as stack, ExitStack() as unless_started:
         sockets = [socket.socketpair() for _ in range(size)]
@@ -81,7 +85,7 @@ async def start_group(content: Content, extraction: Extraction, size: int) -> Re
     group = ReaderGroup(first, [])
     try:
         for (pool_end, _), record in zip(sockets, records, strict=True):
-            connection = await connect_reader(pool_end, record, _reason_to_refuse, (content, extraction))
+            connection = await connect_reader(pool_end, record, _reason_to_refuse, (content, extraction, submitted))
             group.connections.append(connection)
         await _wait_until_started(group)
         if not group.running:

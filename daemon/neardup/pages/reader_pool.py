@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
 import structlog
@@ -35,16 +36,19 @@ log = structlog.get_logger()
 class ReaderPool:
     """Reads up to `most` pages at a time; `concurrency` adapts the number to the store.
 
+    `submitted` is the folder of the submitted pages.
+
     The reader processes start with the first page.  An error that concerns one page becomes a result; an error that
     is raised ends the whole run: Fatal if processes fail to start STARTS times in a row, or if the store cannot be used
     at all.
     """
 
-    def __init__(self, content: Content, extraction: Extraction, most: int) -> None:
+    def __init__(self, content: Content, extraction: Extraction, most: int, submitted: Path | None = None) -> None:
         self.concurrency = AdaptiveLimit(most)
         self.computing_seconds = 0.0  # spent on extracting and fingerprinting, for all pages together
         self._content = content
         self._extraction = extraction
+        self._submitted = submitted
         self._processes = min(PROCESSES, most)
         self._groups: list[ReaderGroup] = []
         self._starting: asyncio.Task[None] | None = None
@@ -77,7 +81,9 @@ class ReaderPool:
             self._groups.remove(group)
         missing = self._processes - len(self._connections)
         try:
-            group = await tried("start", lambda: start_group(self._content, self._extraction, missing), STARTS)
+            group = await tried(
+                "start", lambda: start_group(self._content, self._extraction, missing, self._submitted), STARTS
+            )
         except Transient as error:
             raise Fatal(f"reader processes failed to start three times in a row: {error}") from error
         self._groups.append(group)
@@ -95,7 +101,11 @@ class ReaderPool:
 
     def location_of(self, story: Story) -> str:
         """Where a story's page is looked for: the path of a file, or the s3:// URL of an object."""
-        return location_of(self._content, story)
+        return location_of(self._content, story, self._submitted)
+
+    async def start(self) -> None:
+        """Start the processes now, not with the first page.  Raises Fatal."""
+        await self._least_busy()
 
     async def read(self, story: Story, etag: str | None, *, alone: bool = False) -> PageResult:
         """Fingerprint a story's page; NotModified where it still has this ETag.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
@@ -60,10 +61,17 @@ OPERATIONS: dict[str, Callable[[Page, str], object]] = {
 class _ReaderProcess:
     """Answers the requests of its owner: it fetches many pages at a time, and computes one."""
 
-    def __init__(self, owner: Connection, record: Record, content: Content, extraction: Extraction) -> None:
+    def __init__(
+        self,
+        owner: Connection,
+        record: Record,
+        content: Content,
+        extraction: Extraction,
+        submitted: Path | None = None,
+    ) -> None:
         self._owner = owner
         self._record = record
-        self._pages = Pages(content)
+        self._pages = Pages(content, submitted)
         self._extraction = extraction
         self._transfers = Transfers(owner.fileno())
         self._requests: dict[Get | File, PageRequest] = {}

@@ -1,4 +1,7 @@
-"""The pages of stories, in S3 or in a folder: found by their paths, and decompressed."""
+"""The pages of stories, in S3 or in a folder: found by their paths, and decompressed.
+
+The page of a submitted story is in a folder beside the ledger until a listing says where the story's page is.
+"""
 
 import zlib
 from pathlib import Path
@@ -12,6 +15,8 @@ from neardup.pages.text_file import TextFile
 from neardup.records import Story
 from neardup.s3_errors import document_error
 
+SUBMITTED = "submitted://"  # before the file name of a submitted page; no listed path has an empty segment
+TEXT_ENDING = ".txt"  # of a submitted page that is a plain text, not markup
 DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
 
@@ -31,16 +36,22 @@ def path_of(content: Content, story: Story) -> str:
     return story.path or content.key.format(language=story.language, id=story.id)
 
 
-def location_of(content: Content, story: Story) -> str:
-    """Where a story's page is: the path of a file, or the s3:// URL of an object."""
+def location_of(content: Content, story: Story, submitted: Path | None = None) -> str:
+    """Where a story's page is: the path of a file, or the s3:// URL of an object; `submitted` as for `Pages`."""
+    if submitted is not None and story.path is not None and story.path.startswith(SUBMITTED):
+        return f"{submitted}/{story.path.removeprefix(SUBMITTED)}"
     return f"{content.url.removeprefix('file://').removeprefix('file:').rstrip('/')}/{path_of(content, story)}"
 
 
 class Pages:
-    """The pages below content.url; `begin` makes a GET, `curl_multi` performs it, `page_of` returns its page."""
+    """The pages below content.url; `begin` makes a GET, `curl_multi` performs it, `page_of` returns its page.
 
-    def __init__(self, content: Content) -> None:
+    `submitted` is the folder of the submitted pages, which need not exist yet.
+    """
+
+    def __init__(self, content: Content, submitted: Path | None = None) -> None:
         self._store = open_store(content)
+        self._submitted = submitted
         self._max_bytes = content.max_bytes
 
     def begin(self, path: str, etag: str | None = None) -> Get | File:
@@ -50,7 +61,16 @@ class Pages:
         """
         if not DOT_SEGMENTS.isdisjoint(path.split("/")):
             raise Gone(f"content.url has nothing at {path!r}")
+        if path.startswith(SUBMITTED):
+            return self._begin_submitted(path.removeprefix(SUBMITTED), etag)
         return self._store.begin(path, etag)
+
+    def _begin_submitted(self, name: str, etag: str | None) -> File:
+        if self._submitted is None or not self._submitted.is_dir():
+            raise Gone(f"no submitted page {name}")
+        file = Folder(self._submitted, self._max_bytes).begin(name, etag)
+        file.is_text = name.endswith(TEXT_ENDING)
+        return file
 
     def page_of(self, get: Get | File) -> Page | None:
         """The page that a finished GET returned; None where it still has the ETag.
@@ -65,7 +85,7 @@ class Pages:
             body = _gunzip(body, self._max_bytes)
             if error := document_error(get.url, body):
                 raise error
-        return Page(body, headers.get("content-type"), headers.get("etag"))
+        return Page(body, headers.get("content-type"), headers.get("etag"), isinstance(get, File) and get.is_text)
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:

@@ -39,25 +39,39 @@ class Texts:
         self._read_slots = asyncio.Semaphore(MOST_READS)
         self._cache: LRUCache[bytes, Shingled] = LRUCache(CACHE_BYTES, _size)
 
-    async def read(self, sides: Iterable[tuple[Language, PairedStory]]) -> dict[bytes, Text]:
+    def keep(self, text_hash: bytes, text: Shingled) -> None:
+        """Keep a text that was read elsewhere in the cache."""
+        if _size(text) <= CACHE_BYTES:
+            self._cache[text_hash] = text
+
+    async def read(
+        self, sides: Iterable[tuple[Language, PairedStory]], until: float | None = None
+    ) -> dict[bytes, Text]:
         """Text hash -> text, for each of these stories.  Raises Fatal.
 
         Stories with the same text hash are read until one of them yields the text.  A text is gone, too, if its page
-        now contains another.
+        now contains another.  A text that is not read at `until`, a time of the event loop, is unanswered.
         """
         wanted: dict[bytes, dict[int, Story]] = {}
         for language, side in sides:
             wanted.setdefault(side.text_hash, {})[side.id] = Story(side.id, language, side.path)
         texts: dict[bytes, Text] = {key: self._cache[key] for key in wanted if key in self._cache}
         missing = [key for key in wanted if key not in texts]
-        read = await asyncio.gather(*(self._first_of(key, list(wanted[key].values())) for key in missing))
+        read = await asyncio.gather(*(self._first_in_time(key, list(wanted[key].values()), until) for key in missing))
         for key, text in zip(missing, read, strict=True):
-            if isinstance(text, Shingled) and _size(text) <= CACHE_BYTES:
-                self._cache[key] = text
+            if isinstance(text, Shingled):
+                self.keep(key, text)
         gone, answered = read.count(NoText.GONE), len(read) - read.count(NoText.UNANSWERED)
         if answered >= MIN_TEXTS_TO_WARN and 2 * gone > answered:
             log.warning("most texts are gone, so signatures decide: is [content] right?", gone=gone, read=answered)
         return texts | dict(zip(missing, read, strict=True))
+
+    async def _first_in_time(self, key: bytes, stories: Sequence[Story], until: float | None) -> Text:
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._first_of(key, stories)
+        except TimeoutError:
+            return NoText.UNANSWERED
 
     async def _first_of(self, key: bytes, stories: Sequence[Story]) -> Text:
         """The text with this hash, from the first of these stories whose page still contains it."""

@@ -6,7 +6,6 @@ the index is rebuilt.  Stories that were looked up since the index was last know
 that no pair is lost.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,15 +13,15 @@ from dataclasses import dataclass
 import structlog
 
 from neardup.config import Detection
-from neardup.core.candidates.select import Nominee, StoryGroup, nominate
 from neardup.errors import IndexDamaged, Transient
 from neardup.index.completeness import Completeness
 from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics
-from neardup.ledger import Ledger, fingerprint_arrays, inserts, lookup_proof, runs
+from neardup.ledger import Ledger, inserts, lookup_proof, runs
 from neardup.ledger.candidates import Matches, nominate_all
 from neardup.pipeline.index_sync import catch_up, rebuild
-from neardup.records import BandedFingerprint, Change
+from neardup.pipeline.second_lookup import nominees_of
+from neardup.records import Change
 from neardup.telemetry.metrics import INDEX_MISSING, INDEX_REPAIRS
 
 SAMPLE = 1_000  # stories, whose 37 or more buckets show a loss of one bucket in ten thousand
@@ -127,20 +126,12 @@ class IndexCheck:
             log.info("stories were looked up again", stories=self.faults.looked_up_again)
 
     async def _nominees(self, page: Sequence[Change]) -> list[Matches]:
-        ids_of: dict[BandedFingerprint, list[int]] = {}
-        for story in page:
-            assert story.new is not None
-            ids_of.setdefault(story.new, []).append(story.story_id)
-        groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
-        applied, found = await self._index.lookup(list(ids_of))
-        arrays = None if applied is None else await self._ledger.do(fingerprint_arrays.for_nomination, found, applied)
-        if arrays is None:
+        stories = {story.story_id: story.new for story in page if story.new is not None}
+        nominees = await nominees_of(self._index, self._ledger, self._detection, list(stories.items()))
+        if nominees is None:
             await catch_up(self._index, self._ledger, self._version)
             raise Transient("the index has lost data meanwhile", "index_lost")
-        held, unindexed = arrays
-        thresholds = {banded.language: self._detection.of(banded.language) for banded in ids_of}
-        nominees: list[Nominee] = await asyncio.to_thread(nominate, groups, found, held, thresholds, unindexed)
-        most = {story_id: thresholds[banded.language].max_matches for ids, banded in groups for story_id in ids}
+        most = {story_id: self._detection.of(banded.language).max_matches for story_id, banded in stories.items()}
         return [Matches(one.story_id, one.matches, most[one.story_id]) for one in nominees]
 
 

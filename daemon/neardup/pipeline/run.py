@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.warm_up import load_for_run
 from neardup.errors import Misuse
-from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs, stories
+from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
@@ -23,14 +23,16 @@ from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.run_options import FreshProposal, Options
 from neardup.pipeline.run_parts import Parts
+from neardup.pipeline.second_lookup import settle_all
 from neardup.pipeline.stages import Pipeline
+from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.throughput import flow_gauges, limited_by
 from neardup.pipeline.unreadable import keep_examples, nearly_nothing_read, refuse_unreadable
 from neardup.pipeline.verifier import NewFlags, Verifier
-from neardup.pipeline.worker import Worker
+from neardup.pipeline.worker import Worker, known_stories
 from neardup.pipeline.writer import BatchLookup, Writer
-from neardup.records import Checkpoint, ListedRow, Outcome, StoredVersion, Story
+from neardup.records import Checkpoint, ListedRow, Outcome, Skip, StoredVersion, Story
 from neardup.source import Source
 from neardup.telemetry.metrics import latencies, stage_seconds
 from neardup.timestamps import rfc3339
@@ -180,12 +182,16 @@ class Run:
                 if ended:
                     await writer.finish_insert()
                     await parts.index_wait.until_answered("check", self._index_check.run)
+                    await parts.index_wait.until_answered(
+                        "settle", lambda: settle_all(parts.index, self._passages, parts.ledger, parts.detection)
+                    )
                 await writer.recheck_passages()
                 await self._passages.settle(self._stop)
                 self._enter("verifying", await parts.ledger.do(candidates.pending_count))
                 verifier.finish()
                 gauges.cancel()
         await parts.ledger.do(changes.prune, KEEP_CHANGES)
+        await parts.ledger.do(remove_unused, parts.ledger.path)
         return ended
 
     async def _build_index(self) -> None:
@@ -221,8 +227,8 @@ class Run:
                 self._newest = max(self._newest or 0, story.updated_at)
             yield story
 
-    async def _known(self, ids: Sequence[int]) -> dict[int, StoredVersion]:
-        return await self._parts.reader.do(stories.known_many, ids)
+    async def _known(self, ids: Sequence[int]) -> dict[int, StoredVersion | Skip]:
+        return await self._parts.reader.do(known_stories, ids)
 
     @property
     def _is_backfill(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from neardup.pipeline.index_check import IndexFaults
 from neardup.records import DeadLettered, Fingerprinted, Kind, Language, Outcome, Skip, Skipped
 
-READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED}  # skipped although their pages can be read
+READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
 
 
 @dataclass(slots=True)

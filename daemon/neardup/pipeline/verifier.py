@@ -71,16 +71,17 @@ class Verifier:
         """Make one pass: verify every pending candidate once."""
         after = BEFORE_ALL
         while pending := await self._ledger.do(candidates.pending, after, BATCH):
-            pending = _fitting(pending)
+            pending = fitting(pending)
             after = pending[-1].a.id, pending[-1].b.id
-            with STAGE_SECONDS.labels("verify").time():
-                assessed = await self._assess(pending)
-                new_flags = await self._ledger.do(flags.record, assessed, self._version)
-            for pair, assessment in assessed:
-                _count(pair, assessment)
-            for (language, kind), n in new_flags.items():
-                FLAGS.labels(language, kind).inc(n)
-            self._flagged(new_flags, len(pending))
+            await self.verify(pending)
+
+    async def verify(self, pending: Sequence[Candidate]) -> None:
+        """Verify these candidates; their texts are held at the same time."""
+        with STAGE_SECONDS.labels("verify").time():
+            assessed = await self._assess(pending)
+            new_flags = await self._ledger.do(flags.record, assessed, self._version)
+        count_assessed(assessed, new_flags)
+        self._flagged(new_flags, len(pending))
 
     async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
         """Assess the pairs, except those with a text for which the store did not answer."""
@@ -116,7 +117,7 @@ class Verifier:
         return await asyncio.to_thread(assess_all)
 
 
-def _fitting(pairs: list[Candidate]) -> list[Candidate]:
+def fitting(pairs: list[Candidate]) -> list[Candidate]:
     """The first pairs, as many as can be verified with MAX_TEXT_BYTES of texts; at least one."""
     size, text_hashes = 0, set[bytes]()
     for n, pair in enumerate(pairs):
@@ -129,8 +130,12 @@ def _fitting(pairs: list[Candidate]) -> list[Candidate]:
     return pairs
 
 
-def _count(pair: Candidate, assessment: Assessment | None) -> None:
-    if assessment is not None and assessment.kind is None:
-        NEAR_MISSES.labels(pair.language).inc()
-    if assessment is not None and assessment.signals.estimated:
-        ESTIMATED.labels(pair.language).inc()
+def count_assessed(assessed: Sequence[tuple[Candidate, Assessment | None]], new_flags: NewFlags) -> None:
+    """Count verified pairs, and the new flags among them, in the metrics."""
+    for pair, assessment in assessed:
+        if assessment is not None and assessment.kind is None:
+            NEAR_MISSES.labels(pair.language).inc()
+        if assessment is not None and assessment.signals.estimated:
+            ESTIMATED.labels(pair.language).inc()
+    for (language, kind), n in new_flags.items():
+        FLAGS.labels(language, kind).inc(n)

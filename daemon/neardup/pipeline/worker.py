@@ -1,11 +1,13 @@
 """The processing of one story: skip it if it is known to be unchanged, else read its page; one outcome."""
 
-from collections.abc import Awaitable, Callable
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import NeardupError
+from neardup.ledger import forgotten, stories
 from neardup.pages.results import NotModified, PageResult, ReadFailed, ReadPage, crash_of
 from neardup.records import (
     BadRow,
@@ -26,10 +28,11 @@ log = structlog.get_logger()
 class Worker:
     """Turns listed stories into outcomes.
 
-    `known` loads what the ledger holds for a story id; `read` reads a story's page unless it still has the given ETag.
+    `known` loads what the ledger holds for a story id, Skip.FORGOTTEN for a forgotten story; `read` reads a story's
+    page unless it still has the given ETag.
     """
 
-    def __init__(self, known: Callable[[int], Awaitable[StoredVersion | None]], read: ReadPage) -> None:
+    def __init__(self, known: Callable[[int], Awaitable[StoredVersion | Skip | None]], read: ReadPage) -> None:
         self._known = known
         self._read = read
 
@@ -38,6 +41,8 @@ class Worker:
         if isinstance(job, BadRow):
             return job, DeadLettered(job, job.reason, job.error)
         known = await self._known(job.id)
+        if isinstance(known, Skip):
+            return job, Skipped(job, known, was_asked=False)
         skipped = skipped_without_reading(job, known)
         if skipped is not None:
             return job, skipped
@@ -62,6 +67,12 @@ class Worker:
         except Exception as error:
             log.exception("a story could not be processed", story=story.id)
             return crash_of(error)
+
+
+def known_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion | Skip]:
+    """What the ledger holds for these ids, for `Worker`."""
+    wanted = list(ids)
+    return {**stories.known_many(db, wanted), **dict.fromkeys(forgotten.among(db, wanted), Skip.FORGOTTEN)}
 
 
 def skipped_without_reading(story: Story, known: StoredVersion | None) -> Skipped | None:

@@ -1,61 +1,49 @@
 """Check a text against the stories of a ledger, without storing anything."""
 
 import asyncio
-from dataclasses import asdict, dataclass
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.candidates.select import nominate
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.page import PageText
+from neardup.core.verify.alignment import NO_HASHES, paired
 from neardup.core.verify.scores import Shingled, assess, shingled
-from neardup.core.verify.tiers import COPIED_WORDS, tier_of
-from neardup.errors import Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, common_passages, fingerprint_arrays, runs, stories
-from neardup.pages.text_cache import Text, Texts
-from neardup.pipeline.common_passages import Probe
-from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
-from neardup.pipeline.passage_nomination import PassageNomination
-from neardup.pipeline.passage_sync import PassageSync
-from neardup.records import BandedFingerprint, Candidate, Fingerprint, Kind, Language, PairedStory, Signals
-from neardup.retry import retried
-from neardup.timestamps import rfc3339
+from neardup.ledger import Ledger, active_verdicts, candidates, changes, common_passages, stories
+from neardup.pages.text_cache import NoText, Text, Texts
+from neardup.query import lookups
+from neardup.query.check_result import CheckResult, CopiedSpan, Submission, Verified, result_of
+from neardup.query.lookups import Lookups, Nominated
+from neardup.records import Assessment, BandedFingerprint, Candidate, Fingerprint, Kind, Language, PairedStory
 
-CHECKED_ID = -(2**63)  # the id of the checked text in a candidate; no story has it
+CHECKED_ID = -(2**63)  # the id of a text that has none; no story has it
+COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`
 
-Verified = tuple[int, Kind, Signals]  # the id of a matching story, the kind of the match and its signals
+Assessed = tuple[Candidate, Assessment | None]  # the text is side a of both
+Rows = Mapping[int, Mapping[str, Any]]  # of the ledger's view `described`, by id
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """A story that a text would be flagged against.
+class Examined:
+    """A text that was checked, with what it takes to store its story.
 
-    `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
-    story's shingles that occur in the text.  If the story's text could not be read, they and `jaccard` are `estimated`
-    from the signatures, or None without signatures, and `copied_words` is None.  `published_at` is in milliseconds.
+    `probe` is what was looked up, and `seen` the ledger's last change that the lookups are sure to have seen.
+    `assessed` leaves out the pairs of which the other text could not be read for now.
     """
 
-    kind: Kind
-    story_id: int
-    hamming: int
-    jaccard: float | None
-    containment: float | None
-    matched_containment: float | None
-    longest_run_words: int | None
-    copied_words: int | None
-    estimated: bool
-    title: str | None
-    author_id: str | None
-    published_at: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The match as JSON-serialisable values, its time in RFC 3339."""
-        return asdict(self) | {"published_at": rfc3339(self.published_at)}
+    fingerprint: Fingerprint
+    text: Shingled
+    probe: lookups.Text
+    seen: int
+    nominated: Nominated
+    assessed: Sequence[Assessed]
+    result: CheckResult
 
 
 class Checker:
@@ -67,90 +55,120 @@ class Checker:
     def __init__(  # noqa: PLR0917 - each is a part of its own
         self, index: Index, passages: PassageIndex, ledger: Ledger, texts: Texts, detection: Detection, version: str
     ) -> None:
-        self._index = index
-        self._passages = PassageSync(passages, ledger)
-        self._nomination = PassageNomination(self._passages, ledger, detection)
+        self._lookups = Lookups(index, passages, ledger, detection, version)
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
         self._version = version
+        self._common: dict[Language, tuple[tuple[int, int], PassageHashes]] = {}  # with their stamp
 
-    async def check(self, text: PageText, language: Language) -> list[Match]:
-        """The matches of a text, as `core.page.split_file` or `split_story` returns it, the most severe first.
+    async def check(self, submission: Submission, *, deadline: float | None = None) -> CheckResult:
+        """What a run would flag the story of a text for, if it were listed now.
 
-        Raises Fatal for the index of another ledger or of another version of the fingerprints, Transient for an index
-        that is behind the ledger.
+        A story that is on record under the id of the submission does not count.  After `deadline` seconds the answer is
+        made of what is there.  Raises Fatal for the index of another ledger or of another version of the fingerprints.
         """
-        own, shingles = await asyncio.to_thread(_fingerprinted, text.words)
-        ids = await retried(
-            "look_up", lambda: self._candidate_ids(BandedFingerprint(language, own.simhash, own.signature))
-        )
-        ids |= await self._ids_by_passages(Probe(CHECKED_ID, language, np.frombuffer(own.passages, np.uint32)))
-        rows = await self._ledger.do(stories.describe, ids)
-        checked = PairedStory(CHECKED_ID, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
-        pairs = [
-            Candidate(language, checked, PairedStory(**{name: row[name] for name in PairedStory.__slots__}))
-            for row in rows.values()
+        return (await self.examine(submission, deadline=deadline)).result
+
+    async def examine(self, submission: Submission, *, deadline: float | None = None) -> Examined:
+        """As `check`, with what it takes to store the story."""
+        until = None if deadline is None else asyncio.get_running_loop().time() + deadline
+        language, own_id = submission.language, submission.story_id
+        own_id = CHECKED_ID if own_id is None else own_id
+        own, text = await asyncio.to_thread(_fingerprinted, submission.text.words)
+        seen, is_held = await self._ledger.do(_position, own_id)
+        banded = BandedFingerprint(language, own.simhash, own.signature)
+        probe = lookups.Text(own_id, banded, np.frombuffer(own.passages, np.uint32), is_held)
+        nominated = await self._lookups.nominate(probe, until)
+        rows = await self._ledger.do(_rows, own_id, nominated)
+        checked = PairedStory(own_id, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
+        pairs = [Candidate(language, checked, _paired_story(row)) for row in rows.values()]
+        texts = await self._texts.read(((language, one.b) for one in pairs if one.b.text_hash != own.text_hash), until)
+        common = np.union1d(nominated.common, await self._common_passages(language))
+        assessed = await asyncio.to_thread(self._assess, pairs, text, texts, common)
+        flagged = await self._ledger.do(_flagged, assessed)
+        verified = await asyncio.to_thread(_verified, flagged, rows, text, texts)
+        reasons = (*nominated.reasons, *_reasons(texts, verified))
+        known = [(pair, one) for pair, one in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED]
+        result = result_of(submission, verified, self._detection, self._version, reasons)
+        return Examined(own, text, probe, seen, nominated, known, result)
+
+    async def _common_passages(self, language: Language) -> PassageHashes:
+        """The common passages of a language, read again only after a change."""
+        stamp = await self._ledger.do(common_passages.stamp, language)
+        known, hashes = self._common.get(language, (None, NO_HASHES))
+        if known != stamp:
+            hashes = await self._ledger.do(common_passages.of_language, language)
+            self._common[language] = stamp, hashes
+        return hashes
+
+    def _assess(
+        self, pairs: Sequence[Candidate], text: Shingled, texts: Mapping[bytes, Text], common: PassageHashes
+    ) -> list[Assessed]:
+        return [
+            (pair, assess(pair, text, _shingled(texts, pair), self._detection.of(pair.language), common))
+            for pair in pairs
         ]
-        texts = await self._texts.read((language, pair.b) for pair in pairs if pair.b.text_hash != own.text_hash)
-        common = await self._ledger.do(common_passages.of_language, language)
-        verified = await asyncio.to_thread(self._verify, pairs, shingles, texts, common)
-        return [_match(kind, signals, dict(rows[story_id])) for story_id, kind, signals in sorted(verified, key=_rank)]
-
-    async def _ids_by_passages(self, probe: Probe) -> set[int]:
-        await self._passages.catch_up()
-        matches = await self._nomination.nominate(await self._nomination.look_up_probes([probe]))
-        return set(matches[CHECKED_ID].ids)
-
-    async def _candidate_ids(self, probe: BandedFingerprint) -> set[int]:
-        languages = await self._ledger.do(runs.stories_by_language)
-        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
-        applied, [lookup] = await self._index.lookup([probe])
-        state = None if applied is None else await self._ledger.do(fingerprint_arrays.for_nomination, [lookup], applied)
-        if state is None:
-            raise Transient("the index is behind the ledger: a run, or `neardup reindex`, brings it up to date")
-        arrays, unindexed = state
-        thresholds = {probe.language: self._detection.of(probe.language)}
-        [nominee] = nominate([([CHECKED_ID], probe)], [lookup], arrays, thresholds, unindexed)
-        return set(nominee.matches)
-
-    def _verify(
-        self, pairs: list[Candidate], shingles: Shingled, texts: dict[bytes, Text], common: PassageHashes
-    ) -> list[Verified]:
-        """Verify candidates, and return those that match."""
-        verified = []
-        for pair in pairs:
-            text = texts.get(pair.b.text_hash)
-            other = text if isinstance(text, Shingled) else None
-            assessment = assess(pair, shingles, other, self._detection.of(pair.language), common)
-            if assessment is not None and assessment.kind is not None:
-                verified.append((pair.b.id, assessment.kind, assessment.signals))
-        return verified
 
 
 def _fingerprinted(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
     return fingerprint(words), shingled(words)
 
 
-def _rank(verified: Verified) -> tuple[int, float, int]:
-    """The sort key, in the order of an export: the most severe kind first, and within a kind the strongest match."""
-    story_id, kind, signals = verified
-    tier = tier_of(kind)
-    return tier.severity, -tier.strength(signals), story_id
+def _position(db: sqlite3.Connection, story_id: int) -> tuple[int, bool]:
+    """The ledger's last change, and whether it has a story with this id."""
+    return changes.last_seq(db), story_id in stories.fingerprints(db, [story_id])
 
 
-def _match(kind: Kind, signals: Signals, row: dict[str, Any]) -> Match:
-    return Match(
-        kind=kind,
-        story_id=row["id"],
-        hamming=signals.hamming,
-        jaccard=signals.jaccard,
-        containment=signals.containment_a,
-        matched_containment=signals.containment_b,
-        longest_run_words=signals.longest_run_words,
-        copied_words=None if signals.estimated else int(signals.extra[COPIED_WORDS]),
-        estimated=signals.estimated,
-        title=row["title"],
-        author_id=row["author_id"],
-        published_at=row["published_at"],
-    )
+def _rows(db: sqlite3.Connection, story_id: int, nominated: Nominated) -> Rows:
+    ids = (story for some in nominated[:2] for story in candidates.without_templates(db, story_id, some))
+    return {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
+
+
+def _paired_story(row: Mapping[str, Any]) -> PairedStory:
+    return PairedStory(**{name: row[name] for name in PairedStory.__slots__})
+
+
+def _shingled(texts: Mapping[bytes, Text], pair: Candidate) -> Shingled | None:
+    text = texts.get(pair.b.text_hash)
+    return text if isinstance(text, Shingled) else None
+
+
+def _flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[tuple[Candidate, Kind, Assessment]]:
+    """The pairs that are copies, and that no verdict says to be something else."""
+    found = []
+    for pair, assessment in assessed:
+        if assessment is not None and assessment.kind is not None:
+            ids = min(pair.a.id, pair.b.id), max(pair.a.id, pair.b.id)
+            if active_verdicts.ruling_on(db, ids, assessment.kind).status in COPIED:
+                found.append((pair, assessment.kind, assessment))
+    return found
+
+
+def _verified(
+    flagged: Iterable[tuple[Candidate, Kind, Assessment]], rows: Rows, text: Shingled, texts: Mapping[bytes, Text]
+) -> list[Verified]:
+    return [
+        Verified(rows[pair.b.id], kind, assessment, _spans(pair, assessment, text, _shingled(texts, pair)))
+        for pair, kind, assessment in flagged
+    ]
+
+
+def _spans(pair: Candidate, assessment: Assessment, text: Shingled, other: Shingled | None) -> tuple[CopiedSpan, ...]:
+    if pair.a.text_hash == pair.b.text_hash:
+        return ((0, pair.a.words, 0, pair.b.words),)
+    if other is None:
+        return ()
+    spans = paired(text.words, other.words, assessment.spans_a, assessment.spans_b)
+    return tuple((start, end, match_start, match_end) for start, end, match_start, match_end in spans.tolist())
+
+
+def _reasons(texts: Mapping[bytes, Text], verified: Sequence[Verified]) -> list[str]:
+    unanswered = sum(text is NoText.UNANSWERED for text in texts.values())
+    gone = sum(texts.get(one.row["text_hash"]) is NoText.GONE for one in verified)
+    reasons = []
+    if unanswered:
+        reasons.append(f"{unanswered:,} of {len(texts):,} texts to compare with could not be read, or not in time")
+    if gone:
+        reasons.append(f"{gone:,} matches are estimated, because their pages no longer have the text that was matched")
+    return reasons

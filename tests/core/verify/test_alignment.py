@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.passage_hashes import WINDOW, passage_hashes
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.alignment import MIN_BLOCK, aligned, copied
+from neardup.core.verify.alignment import MIN_BLOCK, NO_HASHES, aligned, copied, paired
 from neardup.core.verify.alignment_kernel import MAX_GAP
 from neardup.core.verify.longest_run import longest_run
 from neardup.records import Language, Spans
@@ -162,6 +162,22 @@ def test_common_passage_is_left_out(prayer_words: int, n: int, prayer_first: boo
     assert covered(found.spans_a) == covered(found.spans_b) == found.words
     alone = copied(story([*prose("a", 90), *prayer]), story([*prayer, *prose("b", 90)]), common)
     assert (alone.words, alone.common_words, len(alone.spans_a)) == (0, prayer_words, 0)
+
+
+@unhurried
+@given(st.permutations(range(4)), st.integers(2 * WINDOW, 90), st.booleans())
+def test_each_span_is_paired_with_the_one_that_copies_it(order: list[int], n: int, has_prayer: bool) -> None:
+    parts = [prose(f"part{k}", n) for k in range(4)]
+    a = story([word for k in range(4) for word in [*prose(f"own{k}", 20), *parts[k]]])
+    b = story([word for k in order for word in [*prose(f"other{k}", 20), *parts[k]]])
+    common = passage_hashes(story(parts[0])) if has_prayer else NO_HASHES
+    found = copied(a, b, common)
+    pairs = paired(a, b, found.spans_a, found.spans_b)
+    assert [row[:2] for row in pairs.tolist()] == found.spans_a.tolist()
+    assert sorted(row[2:] for row in pairs.tolist()) == found.spans_b.tolist()
+    for start, end, match_start, match_end in pairs.tolist():
+        assert a[start:end].tolist() == b[match_start:match_end].tolist()
+    assert len(pairs) == (3 if has_prayer else 4)
 
 
 def test_novel_of_refrains_takes_no_quadratic_time() -> None:

@@ -7,6 +7,7 @@ has imported all modules, so they start in a few milliseconds.  In each process 
 and SQL statements and messages to Redis are counted; the point is one of these, or some seconds after one.
 """
 
+import asyncio
 import inspect
 import json
 import os
@@ -26,13 +27,15 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
-from neardup.ledger import changes, connect, flags, passage_hashes, runs, stories, verdicts
+from neardup.ledger import changes, connect, flags, passage_hashes, runs, stories, submissions, unsettled, verdicts
 from neardup.moderation.export import write
 from neardup.ops import reindex
-from neardup.pipeline import prepare, run, sweep, writer
+from neardup.pipeline import prepare, run, submitted_pages, sweep, writer
 from neardup.pipeline.passage_reading import PassageReading
-from neardup.records import Verdict
+from neardup.records import Language, Verdict
 from redis.asyncio.connection import AbstractConnection
+
+from tests.support.checked_ledger import checked_ledger
 
 STEPS: dict[str, list[tuple[Any, str]]] = {
     "begin a run": [(runs, "begin")],
@@ -58,6 +61,9 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "merge passages": [(PassageIndex, "merge")],
     "read passages again": [(PassageReading, "_read_all")],
     "export": [(write, "export")],
+    "keep a page": [(submitted_pages, "write")],
+    "store a submission": [(submissions, "commit")],
+    "settle": [(unsettled, "settle")],
     "finish a run": [(runs, "finish")],
     "prune": [(changes, "prune")],
 }
@@ -162,6 +168,17 @@ def judge(ledger: str, a: str, b: str, verdict: str) -> None:
     db.close()
 
 
+def submit(folder: str, story_id: str, language: str, words: str) -> None:
+    """Store a submitted story, and settle it."""
+
+    async def put() -> None:
+        async with checked_ledger(Path(folder)) as platform:
+            await platform.put(Language(language), int(story_id), words.split())
+            await platform.upkeep.once()
+
+    asyncio.run(put())
+
+
 def run_command(request: dict[str, Any]) -> int:
     """Run the command in this process; returns its exit code."""
     folder = Path(request["folder"])
@@ -177,9 +194,9 @@ def run_command(request: dict[str, Any]) -> int:
     wrap_messages(trigger)
     trigger.reach(START)
     arguments = request["arguments"]
-    command: Callable[..., object] = (
-        partial(judge, *arguments[1:]) if arguments[0] == "judge" else partial(main, arguments)
-    )
+    others: dict[str, Callable[..., object]] = {"judge": judge, "submit": submit}
+    other = others.get(arguments[0])
+    command: Callable[[], object] = partial(other, *arguments[1:]) if other else partial(main, arguments)
     try:
         command()
     except SystemExit as ended:

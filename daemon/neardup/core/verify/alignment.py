@@ -20,6 +20,7 @@ MIN_BLOCK = 12
 
 Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run
 Mask = npt.NDArray[np.bool_]  # (words,)
+PairedSpans = npt.NDArray[np.int32]  # (n, 4): words [start, end) of a, and the words [start, end) of b that copy them
 
 NO_HASHES: PassageHashes = np.empty(0, np.uint32)
 
@@ -69,6 +70,23 @@ def copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES) -> Copied:
         _without(_ascending(in_b), common_b),
         longest_run,
     )
+
+
+def paired(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
+    """The spans that `copied(a, b)` found -> which of them are copies of each other, in the order of a.
+
+    A span without equal words, which lies between common passages, has no partner.
+    """
+    at_a, at_b, _ = _each_word(aligned(a, b))
+    in_a, in_b = _span_of(at_a, spans_a), _span_of(at_b, spans_b)
+    partners = np.unique(np.stack((in_a, in_b), axis=1)[(in_a >= 0) & (in_b >= 0)], axis=0)
+    return np.concatenate((spans_a[partners[:, 0]], spans_b[partners[:, 1]]), axis=1)
+
+
+def _span_of(places: Places, spans: Spans) -> Places:
+    """The number of the span, ascending and disjoint, that each place is in; -1 for a place that is in none."""
+    nth = np.searchsorted(spans[:, 0], places, side="right") - 1
+    return np.where((nth >= 0) & (places < spans[nth, 1]), nth, -1) if len(spans) else np.full(len(places), -1)
 
 
 def aligned(a: Hashes, b: Hashes) -> Blocks:

@@ -1,0 +1,45 @@
+"""Composes the checker of texts, and what stores submitted stories."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+from neardup.app import extraction, open_app, open_readers
+from neardup.config import Config
+from neardup.core.warm_up import load_for_run
+from neardup.pages.text_cache import Texts
+from neardup.pipeline.index_sync import refuse_mismatch
+from neardup.pipeline.upkeep import Upkeep
+from neardup.query.check import Checker
+from neardup.query.submissions import Submissions
+
+
+@asynccontextmanager
+async def open_checker(config: Config) -> AsyncIterator[Checker]:
+    """A checker of texts against the ledger and the index; its reader processes start when first needed.
+
+    Raises as `open_app` does, and Fatal for a store that does not exist.
+    """
+    async with open_app(config) as app, aclosing(open_readers(config)) as pool:
+        texts = Texts(pool.shingled)
+        yield Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
+
+
+@asynccontextmanager
+async def open_submissions(config: Config) -> AsyncIterator[Submissions]:
+    """What checks, stores and forgets stories; ready at once, and it keeps the indexes in step while it is open.
+
+    Raises as `open_checker` does, and Fatal for a ledger or an index with fingerprints of another version.
+    """
+    async with open_app(config) as app, aclosing(open_readers(config)) as pool:
+        await refuse_mismatch(app.index, app.ledger, app.version)
+        await asyncio.gather(asyncio.to_thread(load_for_run), pool.start())
+        texts = Texts(pool.shingled)
+        checker = Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
+        upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
+        keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
+        try:
+            yield Submissions(checker, app.ledger, texts, config.detection, extraction(config))
+        finally:
+            keeping_up.cancel()
+            await asyncio.gather(keeping_up, return_exceptions=True)

@@ -1,0 +1,115 @@
+"""The files of submitted pages, in a folder beside the ledger.
+
+A file is written durably before its story is committed, and is never changed: its name has a digest of its content.  It
+is removed when its story is forgotten, or has another path.
+"""
+
+import json
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import mkstemp
+
+from neardup.core.page import Page, text_of
+from neardup.core.text.html import Extraction
+from neardup.core.text.normalize import tokens
+from neardup.durability import sync_folder
+from neardup.errors import Fatal, Misuse
+from neardup.ledger import files
+from neardup.pages.store import SUBMITTED, TEXT_ENDING
+
+DIGEST_BYTES = 8
+UNUSED_SECONDS = 3600.0  # after which a file that no story needs was left by a process that was killed
+IDS_A_QUERY = 1000
+
+
+def page_of(page: bytes, text: str, extraction: Extraction) -> Page:
+    """What to keep of a submitted page, so that it reads as its text: the page, or else the text.
+
+    Raises Misuse for a text that reads as another one.
+    """
+    words = tokens(text)
+    for kept in (Page(page), Page(text.encode("utf-8", "replace"), is_text=True)):
+        found = text_of(kept, extraction)
+        if isinstance(found, str) and tokens(found) == words:
+            return kept
+    raise Misuse("the text has so many unprintable characters that it is no text")
+
+
+def write(ledger: Path, story_id: int, page: Page) -> str:
+    """Keep a page durably; returns its path.  Raises Fatal if the file cannot be written."""
+    folder = files.submitted_folder(ledger)
+    ending = TEXT_ENDING if page.is_text else ".html"
+    target = folder / f"{story_id}-{blake2b(page.body, digest_size=DIGEST_BYTES).hexdigest()}{ending}"
+    try:
+        files.make_folder(folder)
+        if not target.exists():
+            _write(target, page.body)
+    except OSError as error:
+        raise Fatal(f"cannot keep the page of story {story_id}: {target}: {error.strerror}") from error
+    return f"{SUBMITTED}{target.name}"
+
+
+def _write(target: Path, body: bytes) -> None:
+    handle, name = mkstemp(prefix=".", suffix=".part", dir=target.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(body)
+            shared = target.parent.stat().st_mode & stat.S_ISGID
+            os.fchmod(file.fileno(), files.SHARED_MODE if shared else files.PRIVATE_MODE)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+        sync_folder(target.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def remove(ledger: Path, path: str | None) -> None:
+    """Remove the file of a path that no story has any more; paths elsewhere are left alone."""
+    if path is not None and path.startswith(SUBMITTED):
+        (files.submitted_folder(ledger) / path.removeprefix(SUBMITTED)).unlink(missing_ok=True)
+
+
+def remove_story(ledger: Path, story_id: int) -> None:
+    """Remove all pages of a story."""
+    for file in files.submitted_folder(ledger).glob(f"{story_id}-*"):
+        file.unlink(missing_ok=True)
+
+
+def kept(ledger: Path) -> list[Path]:
+    """The files of all pages."""
+    return [file for file in _files(ledger) if not file.name.startswith(".")]
+
+
+def _files(ledger: Path) -> list[Path]:
+    """The files of all pages, and what processes that were killed left of others."""
+    folder = files.submitted_folder(ledger)
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def remove_unused(db: sqlite3.Connection, ledger: Path) -> None:
+    """Remove the files that no story needs, and that are not about to be needed."""
+    before = time.time() - UNUSED_SECONDS
+    for file in list(unused(db, ledger)):
+        try:
+            if file.stat().st_mtime < before:
+                file.unlink()
+        except FileNotFoundError:  # its story was forgotten meanwhile
+            continue
+
+
+def unused(db: sqlite3.Connection, ledger: Path) -> Iterator[Path]:
+    """The files that are not the page of a story."""
+    found = _files(ledger)
+    for at in range(0, len(found), IDS_A_QUERY):
+        some = found[at : at + IDS_A_QUERY]
+        ids = [int(first) for file in some if (first := file.name.partition("-")[0]).isdecimal()]
+        rows = db.execute("SELECT path FROM stories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
+        paths = {path for (path,) in rows}
+        yield from (file for file in some if f"{SUBMITTED}{file.name}" not in paths)

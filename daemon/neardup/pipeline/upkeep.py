@@ -1,0 +1,71 @@
+"""Upkeep of the indexes by a process that stores submitted stories, while no other command has the ledger's lock."""
+
+import asyncio
+
+import structlog
+
+from neardup.config import Detection
+from neardup.core.fingerprint.version import algorithm
+from neardup.errors import NeardupError, Transient
+from neardup.index.passages.index import PassageIndex
+from neardup.index.protocol import Index
+from neardup.ledger import Ledger, candidates, changes, lock, unsettled
+from neardup.pages.text_cache import Texts
+from neardup.pipeline import submitted_pages
+from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
+from neardup.pipeline.passage_sync import PassageSync
+from neardup.pipeline.second_lookup import settle
+from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, fitting
+
+EVERY_SECONDS = 10.0
+
+log = structlog.get_logger()
+
+
+class Upkeep:
+    """Brings the indexes in step with the ledger, and looks up submitted stories once more."""
+
+    def __init__(  # noqa: PLR0917 - each is a part of its own
+        self, index: Index, passages: PassageIndex, ledger: Ledger, texts: Texts, detection: Detection, version: str
+    ) -> None:
+        self._index = index
+        self._passages = PassageSync(passages, ledger)
+        self._ledger = ledger
+        self._texts = texts
+        self._detection = detection
+        self._version = version
+
+    async def run(self) -> None:
+        """Do what is due every EVERY_SECONDS until cancelled; what fails is tried again."""
+        failed: str | None = None
+        while True:
+            await asyncio.sleep(EVERY_SECONDS)
+            try:
+                await self.once()
+                failed = None
+            except NeardupError as error:
+                if str(error) != failed:
+                    log.warning("submitted stories are not settled yet", why=str(error))
+                failed = str(error)
+
+    async def once(self) -> bool:
+        """Do what is due now; False if there is nothing to do, or another command is running, which does it."""
+        if lock.holder(self._ledger.path) is not None or not await self._ledger.do(unsettled.count):
+            return False
+        try:
+            with lock.only_one(self._ledger.path, lock.SERVE):
+                await self._settle()
+        except Transient as error:
+            if error.reason != "locked":
+                raise
+            return False
+        return True
+
+    async def _settle(self) -> None:
+        await catch_up(self._index, self._ledger, self._version)
+        await self._passages.keep_up()
+        verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
+        await settle(self._index, self._passages, self._ledger, self._detection)
+        await verifier.verify(fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
+        await self._ledger.do(changes.prune, KEEP_CHANGES)
+        await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)

@@ -1,0 +1,147 @@
+"""The lookups of one text: which stories of the ledger it is to be compared with.
+
+Both indexes may lack the latest stories; the ledger has them.  An index that does not answer, or not in time, is done
+without: the answer then says so.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from neardup.config import Detection
+from neardup.core.candidates.select import MAX_UNINDEXED, NO_NUMBERS, nominate
+from neardup.core.candidates.shared_passages import MIN_SHARED
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.verify.alignment import NO_HASHES
+from neardup.errors import Transient
+from neardup.index.passages.index import PassageIndex
+from neardup.index.protocol import Index, LookupResult
+from neardup.ledger import Ledger, fingerprint_arrays, passage_hashes, runs
+from neardup.ledger.candidates import Matches
+from neardup.pipeline.common_passages import Probe
+from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
+from neardup.pipeline.passage_nomination import PassageLookup, PassageNomination
+from neardup.pipeline.passage_sync import PassageSync
+from neardup.records import BandedFingerprint
+from neardup.retry import retried
+
+T = TypeVar("T")
+HASH_BYTES = 4  # of a passage hash
+NOTHING_FOUND = LookupResult(set(), NO_NUMBERS, {})
+
+
+class Text(NamedTuple):
+    """A text to look up; `is_held` says whether the ledger has the story with this id already."""
+
+    story_id: int
+    banded: BandedFingerprint
+    passages: PassageHashes
+    is_held: bool
+
+
+class Nominated(NamedTuple):
+    """The ids of the stories to compare a text with, the best first: by its whole text, and by passages alone.
+
+    `common` are the passage hashes of the text, ascending, that were found to be common.  `reasons` say what was done
+    without.
+    """
+
+    whole: tuple[int, ...]
+    by_passages: tuple[int, ...]
+    common: PassageHashes
+    reasons: tuple[str, ...]
+
+
+class Lookups:
+    """Looks up single texts in the indexes of a ledger; safe for concurrent calls."""
+
+    def __init__(
+        self, index: Index, passages: PassageIndex, ledger: Ledger, detection: Detection, version: str
+    ) -> None:
+        self._index = index
+        self._passages = PassageSync(passages, ledger)
+        self._nomination = PassageNomination(self._passages, ledger, detection)
+        self._ledger = ledger
+        self._detection = detection
+        self._version = version
+
+    async def nominate(self, text: Text, until: float | None) -> Nominated:
+        """Look a text up in both indexes, each until a time of the event loop.
+
+        Raises Fatal for the index of another ledger or of another version of the fingerprints.
+        """
+        (whole, whole_reasons), (by_passages, common, reasons) = await asyncio.gather(
+            self._by_whole_text(text, until), self._by_passages(text, until)
+        )
+        only_by_passages = tuple(story_id for story_id in by_passages if story_id not in whole)
+        return Nominated(whole, only_by_passages, common, whole_reasons + reasons)
+
+    async def _by_whole_text(self, text: Text, until: float | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        why, applied, found = "the index is behind the ledger", None, NOTHING_FOUND
+        try:
+            applied, found = await in_time(
+                retried("look_up", lambda: self._look_up(text.banded)), until, "the index did not answer in time"
+            )
+        except Transient as error:
+            why = str(error)
+        held, latest, uncovered = await self._ledger.do(fingerprint_arrays.for_one_text, found, applied)
+        thresholds = {text.banded.language: self._detection.of(text.banded.language)}
+        [nominee] = await asyncio.to_thread(
+            nominate, [([text.story_id], text.banded)], [found], held, thresholds, latest
+        )
+        lacks = f"{why}: only the latest {MAX_UNINDEXED:,} stories were compared as whole texts"
+        return nominee.matches, (lacks,) if uncovered else ()
+
+    async def _look_up(self, banded: BandedFingerprint) -> tuple[int | None, LookupResult]:
+        languages = await self._ledger.do(runs.stories_by_language)
+        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
+        applied, [found] = await self._index.lookup([banded])
+        return applied, found
+
+    async def _by_passages(
+        self, text: Text, until: float | None
+    ) -> tuple[tuple[int, ...], PassageHashes, tuple[str, ...]]:
+        late = "the passage index did not answer in time"
+        try:
+            ids, common = await in_time(self._look_up_passages(text), until, late)
+        except Transient as error:
+            return (), NO_HASHES, (f"{error}: passages inside other stories were not looked for",)
+        return ids, common, ()
+
+    async def _look_up_passages(self, text: Text) -> tuple[tuple[int, ...], PassageHashes]:
+        probe = Probe(text.story_id, text.banded.language, text.passages)
+        most_holders = self._detection.common_passage - (not text.is_held)  # the text would be one more
+        await self._passages.catch_up()
+        [found] = await self._passages.ask(lambda: self._passages.index.lookup([probe.hashes], most_holders))
+        matches = await self._nomination.nominate(PassageLookup([probe], [found], 0))
+        return matches[text.story_id].ids, np.sort(found.common)
+
+
+def unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detection) -> Matches:
+    """The matches of a text among the stories that were written after a change, which its lookups may have missed."""
+    language, most = text.banded.language, detection.of(text.banded.language).max_matches
+    late = fingerprint_arrays.after(db, seen, MAX_UNINDEXED)
+    held = fingerprint_arrays.existing(db, (), ())
+    group = [text.story_id], text.banded
+    [nominee] = nominate([group], [NOTHING_FOUND], held, {language: detection.of(language)}, late)
+    rows = passage_hashes.after(db, seen, MAX_UNINDEXED)
+    hashes = np.concatenate([NO_HASHES, *(np.frombuffer(packed, np.uint32) for _, packed in rows)])
+    owners = np.repeat(np.arange(len(rows)), [len(packed) // HASH_BYTES for _, packed in rows])
+    shared = np.bincount(owners[np.isin(hashes, text.passages)], minlength=len(rows))
+    numbers = [rows[nth][0] for nth in np.flatnonzero(shared >= MIN_SHARED).tolist()]
+    sharing = passage_hashes.stories_of(db, numbers).values()
+    ids = [story_id for story_id, spoken in sharing if spoken == language and story_id != text.story_id]
+    by_passages = [story_id for story_id in ids[:most] if story_id not in nominee.matches]
+    return Matches(text.story_id, nominee.matches, most, by_passages)
+
+
+async def in_time(work: Awaitable[T], until: float | None, late: str) -> T:
+    """The result of `work`.  Raises Transient, with the message `late`, if it is not there at a time of the loop."""
+    try:
+        async with asyncio.timeout_at(until):
+            return await work
+    except TimeoutError:
+        raise Transient(late, "timeout") from None

@@ -1,0 +1,130 @@
+"""Stores submitted stories as a listing would, beside any run, and forgets stories.
+
+Only the ledger is written.  The process that holds its lock brings the indexes in step; until then lookups find the
+latest stories in the ledger.
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from neardup.config import Detection
+from neardup.core.fingerprint.version import algorithm
+from neardup.core.text.html import Extraction
+from neardup.core.text.title import opening, page_title
+from neardup.errors import Misuse
+from neardup.ledger import Ledger, candidates, forgotten, stories, submissions
+from neardup.ledger.candidates import Matches
+from neardup.ledger.submissions import Stored, Submitted
+from neardup.pages.text_cache import Texts
+from neardup.pipeline import submitted_pages
+from neardup.pipeline.batch_metrics import count_outcomes
+from neardup.pipeline.verifier import Verifier, count_assessed
+from neardup.query import lookups
+from neardup.query.check import Assessed, Checker, Examined
+from neardup.query.check_result import CheckResult, Submission
+from neardup.records import Assessment, Candidate, Fingerprinted, Story
+
+
+class Submissions:
+    """Checks, stores and forgets stories one at a time; long-lived, and safe for concurrent calls.
+
+    `checker` and `texts` are those of the same ledger, which `ledger` writes.
+    """
+
+    def __init__(
+        self, checker: Checker, ledger: Ledger, texts: Texts, detection: Detection, extraction: Extraction
+    ) -> None:
+        self.checker = checker
+        self._ledger = ledger
+        self._texts = texts
+        self._detection = detection
+        self._extraction = extraction
+
+    async def put(
+        self,
+        submission: Submission,
+        page: bytes,
+        path: str | None = None,
+        *,
+        again: bool = False,
+        deadline: float | None = None,
+    ) -> CheckResult:
+        """Check a story and store it; a second call with the same story changes nothing.
+
+        `page` is kept until a listing says where the page is, unless `path`, below content.url, says it already.  A
+        forgotten story is only stored `again`.  After `deadline` seconds the check answers with what is there, and what
+        is missing is looked up later.  Raises Misuse for a story without an id, or a text that cannot be kept,
+        Forgotten, and as `Checker.check`.
+        """
+        story_id = submission.story_id
+        if story_id is None:
+            raise Misuse("a story to be stored needs an id")
+        if not again:
+            await self._ledger.do(forgotten.refuse, story_id)
+        examined = await self.checker.examine(submission, deadline=deadline)
+        text = submission.text.text
+        kept = await asyncio.to_thread(submitted_pages.page_of, page, text, self._extraction)
+        kept_path = ""
+        if path is None:
+            kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story_id, kept)
+        title = page_title(kept.body, None) if not kept.is_text else None
+        story = Story(
+            story_id,
+            submission.language,
+            path,
+            author_id=submission.author_id,
+            title=submission.title,
+            published_at=submission.published_at,
+        )
+        outcome = Fingerprinted(story, examined.fingerprint, None, title or opening(text))
+        stored = await self._store(outcome, kept_path, examined, again=again)
+        if not stored.unseen.ids and not stored.unseen.by_passages:
+            return examined.result
+        await self._verify_rest(story_id, deadline)
+        return await self.checker.check(submission, deadline=deadline)
+
+    async def _store(self, outcome: Fingerprinted, page: str, examined: Examined, *, again: bool) -> Stored:
+        most = self._detection.of(outcome.story.language).max_matches
+        nominated = examined.nominated
+        submitted = Submitted(
+            outcome,
+            page,
+            Matches(outcome.story.id, nominated.whole, most, nominated.by_passages),
+            [_ordered(*one) for one in examined.assessed],
+            partial(lookups.unseen, text=examined.probe, seen=examined.seen, detection=self._detection),
+        )
+        stored = await self._ledger.do(submissions.commit, submitted, algorithm(), again=again)
+        self._texts.keep(examined.fingerprint.text_hash, examined.text)
+        count_outcomes([stored.outcome])
+        count_assessed(examined.assessed, stored.flagged)
+        assert isinstance(stored.outcome.story, Story)
+        for unused in {page, stored.path_before} - {stored.outcome.story.path}:
+            await asyncio.to_thread(submitted_pages.remove, self._ledger.path, unused)
+        return stored
+
+    async def _verify_rest(self, story_id: int, seconds: float | None) -> None:
+        """Verify the pairs of a story that its check did not see; those that take too long are verified by a run."""
+        verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await verifier.verify(await self._ledger.do(candidates.pending_of, [story_id]))
+
+    async def forget(self, story_id: int) -> bool:
+        """Remove a story, and keep listings from bringing it back; returns whether the ledger held anything of it."""
+        known = await self._ledger.do(stories.forget, story_id)
+        await asyncio.to_thread(submitted_pages.remove_story, self._ledger.path, story_id)
+        return known
+
+
+def _ordered(pair: Candidate, assessment: Assessment | None) -> Assessed:
+    """The pair with the lower id first, and its assessment accordingly."""
+    if pair.a.id < pair.b.id:
+        return pair, assessment
+    exchanged = replace(pair, a=pair.b, b=pair.a)
+    if assessment is None:
+        return exchanged, None
+    signals = assessment.signals
+    turned = replace(signals, containment_a=signals.containment_b, containment_b=signals.containment_a)
+    return exchanged, replace(assessment, signals=turned, spans_a=assessment.spans_b, spans_b=assessment.spans_a)

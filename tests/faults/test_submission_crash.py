@@ -1,0 +1,57 @@
+"""A process that is killed while it stores a submitted story loses nothing and flags nothing twice."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+from neardup.core.verify.tiers import SIMILAR
+from neardup.ledger import files
+
+from tests.support.checked_ledger import checked_ledger, words_of
+from tests.support.faults.command_driver import Driver
+from tests.support.faults.killed_command import STATEMENT
+from tests.support.languages import TAMIL
+
+POINTS = [
+    ("before keep a page", 1),
+    ("after keep a page", 1),
+    *((STATEMENT, nth) for nth in (1, 4, 12, 20, 30)),
+    ("after store a submission", 1),
+    ("before settle", 1),
+    ("after settle", 1),
+]
+
+
+def test_killed_anywhere_and_submitted_again_ends_equal(driver: Driver, tmp_path: Path) -> None:
+    original = words_of(TAMIL, "a")
+    texts = {1: original, 2: original[:180]}
+
+    def submit(folder: Path, story_id: int, at: dict[str, Any] | None = None) -> int | None:
+        return driver.start(
+            folder, "submit", str(folder), str(story_id), TAMIL, " ".join(texts[story_id]), at=at
+        ).wait()
+
+    async def state(folder: Path) -> tuple[dict[tuple[int, int], str], set[str], int]:
+        async with checked_ledger(folder) as platform:
+            flagged = await platform.flagged()
+            paths = {path for (path,) in await platform.ledger.do(lambda db: db.execute("SELECT path FROM stories"))}
+            [[rows]] = await platform.ledger.do(lambda db: db.execute("SELECT count(*) FROM flags").fetchall())
+            again = await platform.check(original[:150], TAMIL)
+            assert [match.estimated for match in again.matches] == [False, False], "a page was lost"
+            return flagged, paths, rows
+
+    ended = []
+    for number, (point, nth) in enumerate(POINTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert submit(folder, 1) == 0
+        since = {"since": "before store a submission"} if point == STATEMENT else {}
+        ended.append(submit(folder, 2, {"point": point, "nth": nth, **since}))
+        assert submit(folder, 2) == 0
+        flagged, paths, rows = asyncio.run(state(folder))
+        assert flagged == {(1, 2): SIMILAR}, f"killed at {point}, number {nth}"
+        assert rows == 1
+        kept = {path.name for path in files.submitted_folder(folder / "neardup.db").iterdir()}
+        assert kept == {path.removeprefix("submitted://") for path in paths}
+    assert ended == [-signal.SIGKILL] * len(POINTS), f"points were not reached: {ended}"

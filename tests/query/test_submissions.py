@@ -1,0 +1,176 @@
+"""Laws of submitted stories: stored as a listing would store them, compared with each other, forgotten for good."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
+from neardup.errors import Forgotten, Misuse
+from neardup.languages import LANGUAGES
+from neardup.ledger import candidates, changes, files, forgotten, lock, stories, unsettled
+from neardup.query.check_result import Submission
+from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
+
+from tests.support.builders import fingerprint_of
+from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of, words_of
+from tests.support.languages import BENGALI, ENGLISH, HINDI, MALAYALAM, MARATHI, PUNJABI, TAMIL
+
+
+@pytest.fixture
+async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
+    async with checked_ledger(tmp_path) as made:
+        yield made
+
+
+def pages(platform: CheckedLedger) -> list[str]:
+    folder = files.submitted_folder(platform.ledger.path)
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+async def path_of(platform: CheckedLedger, story_id: int) -> str | None:
+    row = (await platform.ledger.do(stories.describe, [story_id]))[story_id]
+    path: str | None = row["path"]
+    return path
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_stories_submitted_one_after_the_other_see_each_other(
+    platform: CheckedLedger, language: Language
+) -> None:
+    original = words_of(language, "a")
+    assert (await platform.put(language, 9, original)).verdict == "clear"
+    similar = await platform.put(language, 5, original[:150] + words_of(language, "b", 50))
+    passage = await platform.put(language, 3, original[:90] + words_of(language, "c", 150))
+    await platform.put(language, 7, words_of(language, "unrelated"))
+    assert [(match.story_id, match.kind) for match in similar.matches] == [(9, SIMILAR)]
+    assert {match.story_id: match.kind for match in passage.matches} == {9: PASSAGE, 5: PASSAGE}
+    assert await platform.flagged() == {(5, 9): SIMILAR, (3, 9): PASSAGE, (3, 5): PASSAGE}
+    assert await platform.ledger.do(candidates.pending_count) == 0
+
+
+async def test_the_flag_has_the_spans_and_the_scores_of_the_answer(platform: CheckedLedger) -> None:
+    original = words_of(MALAYALAM, "a")
+    await platform.put(MALAYALAM, 9, original)
+    [match] = (await platform.put(MALAYALAM, 5, words_of(MALAYALAM, "b", 50) + original[:150])).matches
+    again = await platform.checker.check(
+        Submission(MALAYALAM, text_of(words_of(MALAYALAM, "b", 50) + original[:150]), story_id=5)
+    )
+    assert again.matches == [match]
+    query = "SELECT containment_a, containment_b, jaccard FROM flags"
+    rows = await platform.ledger.do(lambda db: db.execute(query).fetchall())
+    assert rows == [(match.containment, match.matched_containment, match.jaccard)]
+    assert match.spans == ((50, 200, 0, 150),)
+
+
+async def test_a_second_call_changes_nothing(platform: CheckedLedger) -> None:
+    original = words_of(TAMIL, "a")
+    await platform.put(TAMIL, 1, original)
+    first = await platform.put(TAMIL, 2, original[:180], author="x")
+    last, kept = await platform.ledger.do(changes.last_seq), pages(platform)
+    assert await platform.put(TAMIL, 2, original[:180]) == first
+    assert await platform.ledger.do(changes.last_seq) == last, "the story was written again"
+    assert pages(platform) == kept
+    row = (await platform.ledger.do(stories.describe, [2]))[2]
+    assert (row["author_id"], row["title"]) == ("x", "title 2"), "what a call leaves out stays as it is"
+
+
+async def test_a_changed_text_replaces_page_and_flags(platform: CheckedLedger) -> None:
+    original = words_of(TAMIL, "a")
+    await platform.put(TAMIL, 1, original)
+    await platform.put(TAMIL, 2, original[:180])
+    before = await path_of(platform, 2)
+    assert (await platform.put(TAMIL, 2, words_of(TAMIL, "new"))).verdict == "clear"
+    assert await platform.flagged() == {}
+    assert before is not None and before.rpartition("/")[2] not in pages(platform)
+    assert len(pages(platform)) == 2
+
+
+async def test_stories_submitted_at_once_flag_each_pair_once(tmp_path: Path, platform: CheckedLedger) -> None:
+    original = words_of(BENGALI, "a")
+    async with checked_ledger(tmp_path) as other:  # as another process
+        await asyncio.gather(
+            *(
+                maker.put(BENGALI, n, [*original[:-n], *words_of(BENGALI, f"b{n}", n)])
+                for n in range(1, 7)
+                for maker in [(platform, other)[n % 2]]
+            )
+        )
+    assert set(await platform.flagged()) == set(combinations(range(1, 7), 2))
+
+
+async def test_a_listing_takes_over_a_submitted_story(platform: CheckedLedger) -> None:
+    original = words_of(MARATHI, "a")
+    await platform.put(MARATHI, 1, original)
+    listed = Skipped(Story(1, MARATHI, "MARATHI/1.html", title="listed", updated_at=5), Skip.UNCHANGED)
+    last = await platform.ledger.do(changes.last_seq)
+    await platform.ledger.do(stories.commit, stories.Batch([listed], [], 1, {}, None))
+    assert await path_of(platform, 1) == "MARATHI/1.html"
+    await platform.put(MARATHI, 1, original)
+    assert await path_of(platform, 1) == "MARATHI/1.html", "the page that was listed is the page of the story"
+    assert await platform.ledger.do(changes.last_seq) == last
+    assert pages(platform) == []
+
+
+async def test_a_page_that_is_below_content_url_already_is_not_kept(platform: CheckedLedger) -> None:
+    submission = Submission(ENGLISH, text_of(words_of(ENGLISH, "a")), 1)
+    await platform.submissions.put(submission, b"", "pages/1.html")
+    assert (await path_of(platform, 1), pages(platform)) == ("pages/1.html", [])
+
+
+async def test_a_plain_text_is_kept_as_it_is(platform: CheckedLedger) -> None:
+    text = text_of(["<p>x", *words_of(PUNJABI, "a"), "a<b"])
+    await platform.submissions.put(Submission(PUNJABI, text, 1), text.text.encode())
+    path = await path_of(platform, 1)
+    assert path is not None and path.endswith(".txt"), "as a page it would read as another text"
+    result = await platform.put(PUNJABI, 2, words_of(PUNJABI, "a")[:150])
+    assert [(match.story_id, match.estimated) for match in result.matches] == [(1, False)]
+
+
+async def test_a_forgotten_story_comes_back_only_on_request(platform: CheckedLedger) -> None:
+    original = words_of(HINDI, "a")
+    await platform.put(HINDI, 1, original)
+    await platform.put(HINDI, 2, original)
+    assert await platform.submissions.forget(2)
+    assert not await platform.submissions.forget(2)
+    assert (await platform.flagged(), len(pages(platform))) == ({}, 1)
+    listed = Fingerprinted(Story(2, HINDI), fingerprint_of(bytes(16)), None)
+    await platform.ledger.do(stories.commit, stories.Batch([listed], [], 1, {}, None))
+    assert await platform.ledger.do(stories.known_many, [2]) == {}, "a batch on its way brought it back"
+    with pytest.raises(Forgotten, match="story 2 was forgotten on request"):
+        await platform.put(HINDI, 2, original)
+    assert (await platform.put(HINDI, 2, original, again=True)).verdict == "copy"
+    assert await platform.flagged() == {(1, 2): EXACT}
+    assert await platform.ledger.do(forgotten.count) == 0
+
+
+async def test_a_story_without_an_id_is_not_stored(platform: CheckedLedger) -> None:
+    with pytest.raises(Misuse, match="needs an id"):
+        await platform.submissions.put(Submission(HINDI, text_of(words_of(HINDI, "a"))), b"")
+
+
+async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(platform: CheckedLedger) -> None:
+    original = words_of(HINDI, "a")
+    await platform.put(HINDI, 1, original)
+    await platform.add(HINDI, 2, original[:190])  # by a run that looked it up before
+    assert await platform.flagged() == {}
+    with lock.only_one(platform.ledger.path, "daily"):
+        assert not await platform.upkeep.once(), "the run does it"
+    assert await platform.upkeep.once()
+    assert await platform.flagged() == {(1, 2): SIMILAR}
+    assert (await platform.index.position()).applied == await platform.ledger.do(changes.last_seq)
+    assert await platform.ledger.do(unsettled.count) == 0
+    assert not await platform.upkeep.once(), "there is nothing left to do"
+
+
+async def test_what_the_store_did_not_answer_is_verified_later(platform: CheckedLedger) -> None:
+    original = words_of(HINDI, "a")
+    await platform.add(HINDI, 1, original)
+    platform.is_available = False
+    result = await platform.put(HINDI, 2, original[:190])
+    assert result.estimated and [match.estimated for match in result.matches] == [True]
+    assert await platform.flagged() == {}, "an estimate is no flag"
+    platform.is_available = True
+    await platform.upkeep.once()
+    assert await platform.flagged() == {(1, 2): SIMILAR}
