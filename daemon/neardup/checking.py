@@ -39,7 +39,9 @@ async def open_submissions(config: Config) -> AsyncIterator[Submissions]:
         upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
         keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
         try:
-            yield Submissions(checker, app.ledger, texts, config.detection, extraction(config))
+            yield Submissions(
+                checker, app.ledger, texts, config.detection, extraction(config), config.content.max_bytes
+            )
         finally:
             keeping_up.cancel()
             await asyncio.gather(keeping_up, return_exceptions=True)

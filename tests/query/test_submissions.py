@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
-from neardup.errors import Forgotten, Misuse
+from neardup.errors import Forgotten, Misuse, TooLarge
 from neardup.languages import LANGUAGES
 from neardup.ledger import candidates, changes, files, forgotten, lock, stories, unsettled
 from neardup.query.check_result import Submission
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support.builders import fingerprint_of
-from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of, words_of
+from tests.support.checked_ledger import MAX_BYTES, CheckedLedger, checked_ledger, text_of, words_of
 from tests.support.languages import BENGALI, ENGLISH, HINDI, MALAYALAM, MARATHI, PUNJABI, TAMIL
 
 
@@ -145,9 +145,29 @@ async def test_a_forgotten_story_comes_back_only_on_request(platform: CheckedLed
     assert await platform.ledger.do(forgotten.count) == 0
 
 
-async def test_a_story_without_an_id_is_not_stored(platform: CheckedLedger) -> None:
-    with pytest.raises(Misuse, match="needs an id"):
-        await platform.submissions.put(Submission(HINDI, text_of(words_of(HINDI, "a"))), b"")
+@pytest.mark.parametrize(
+    ("story_id", "path", "why"),
+    [
+        (None, None, "needs an id"),
+        (-5, None, "not an integer from 0"),
+        (2**63, None, "not an integer from 0"),
+        (1, "../1.html", "not a path below content.url"),
+        (1, "submitted://1.html", "not a path below content.url"),
+    ],
+)
+async def test_a_story_that_no_listing_could_name_is_refused(
+    platform: CheckedLedger, story_id: int | None, path: str | None, why: str
+) -> None:
+    with pytest.raises(Misuse, match=why):
+        await platform.submissions.put(Submission(HINDI, text_of(words_of(HINDI, "a")), story_id), b"", path)
+    assert pages(platform) == []
+
+
+async def test_a_text_that_is_too_large_to_be_read_again_is_refused(platform: CheckedLedger) -> None:
+    text = text_of(words_of(HINDI, "a", MAX_BYTES // 10))
+    with pytest.raises(TooLarge):
+        await platform.submissions.put(Submission(HINDI, text, 1), b"")
+    assert pages(platform) == []
 
 
 async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(platform: CheckedLedger) -> None:

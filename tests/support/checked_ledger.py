@@ -31,6 +31,7 @@ from tests.support.builders import fetch_page
 from tests.support.languages import TEXTS
 
 VERSION = fingerprint_version.version()
+MAX_BYTES = 100_000  # of a submitted page
 
 
 def words_of(language: Language, name: str, n: int = 200) -> list[str]:
@@ -63,7 +64,7 @@ class CheckedLedger:
         parts = self.index, passages, ledger, texts, detection, VERSION
         self.checker = Checker(*parts)
         self.upkeep = Upkeep(*parts)
-        self.submissions = Submissions(self.checker, ledger, texts, detection, Extraction())
+        self.submissions = Submissions(self.checker, ledger, texts, detection, Extraction(), MAX_BYTES)
 
     async def _shingled(self, story: Story) -> ShingledResult:
         return await self.read(story)

@@ -18,7 +18,7 @@ from neardup.core.page import Page, text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.durability import sync_folder
-from neardup.errors import Fatal, Misuse
+from neardup.errors import Fatal, Misuse, TooLarge
 from neardup.ledger import files
 from neardup.pages.store import SUBMITTED, TEXT_ENDING
 
@@ -27,14 +27,17 @@ UNUSED_SECONDS = 3600.0  # after which a file that no story needs was left by a 
 IDS_A_QUERY = 1000
 
 
-def page_of(page: bytes, text: str, extraction: Extraction) -> Page:
+def page_of(page: bytes, text: str, extraction: Extraction, max_bytes: int) -> Page:
     """What to keep of a submitted page, so that it reads as its text: the page, or else the text.
 
-    Raises Misuse for a text that reads as another one.
+    Raises TooLarge for a text of more bytes, Misuse for a text that reads as another one.
     """
     words = tokens(text)
-    for kept in (Page(page), Page(text.encode("utf-8", "replace"), is_text=True)):
-        found = text_of(kept, extraction)
+    plain = text.encode("utf-8", "replace")
+    if len(plain) > max_bytes:
+        raise TooLarge("larger than content.max_bytes")
+    for kept in (Page(page), Page(plain, is_text=True)):
+        found = text_of(kept, extraction) if len(kept.body) <= max_bytes else None
         if isinstance(found, str) and tokens(found) == words:
             return kept
     raise Misuse("the text has so many unprintable characters that it is no text")

@@ -25,22 +25,31 @@ from neardup.query import lookups
 from neardup.query.check import Assessed, Checker, Examined
 from neardup.query.check_result import CheckResult, Submission
 from neardup.records import Assessment, Candidate, Fingerprinted, Story
+from neardup.source.parse import id_of, path_of, printable
 
 
 class Submissions:
     """Checks, stores and forgets stories one at a time; long-lived, and safe for concurrent calls.
 
-    `checker` and `texts` are those of the same ledger, which `ledger` writes.
+    `checker` and `texts` are those of the same ledger, which `ledger` writes.  A page of more than `max_bytes` is not
+    kept.
     """
 
-    def __init__(
-        self, checker: Checker, ledger: Ledger, texts: Texts, detection: Detection, extraction: Extraction
+    def __init__(  # noqa: PLR0917 - each is a part of its own
+        self,
+        checker: Checker,
+        ledger: Ledger,
+        texts: Texts,
+        detection: Detection,
+        extraction: Extraction,
+        max_bytes: int,
     ) -> None:
         self.checker = checker
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
         self._extraction = extraction
+        self._max_bytes = max_bytes
 
     async def put(
         self,
@@ -55,34 +64,24 @@ class Submissions:
 
         `page` is kept until a listing says where the page is, unless `path`, below content.url, says it already.  A
         forgotten story is only stored `again`.  After `deadline` seconds the check answers with what is there, and what
-        is missing is looked up later.  Raises Misuse for a story without an id, or a text that cannot be kept,
-        Forgotten, and as `Checker.check`.
+        is missing is looked up later.  Raises Misuse for a story without an id, for a path that is not below
+        content.url, or for a text that cannot be kept, TooLarge, Forgotten, and as `Checker.check`.
         """
-        story_id = submission.story_id
-        if story_id is None:
-            raise Misuse("a story to be stored needs an id")
+        story = _story(submission, path)
         if not again:
-            await self._ledger.do(forgotten.refuse, story_id)
-        examined = await self.checker.examine(submission, deadline=deadline)
+            await self._ledger.do(forgotten.refuse, story.id)
         text = submission.text.text
-        kept = await asyncio.to_thread(submitted_pages.page_of, page, text, self._extraction)
+        kept = await asyncio.to_thread(submitted_pages.page_of, page, text, self._extraction, self._max_bytes)
+        examined = await self.checker.examine(submission, deadline=deadline)
         kept_path = ""
         if path is None:
-            kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story_id, kept)
+            kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story.id, kept)
         title = page_title(kept.body, None) if not kept.is_text else None
-        story = Story(
-            story_id,
-            submission.language,
-            path,
-            author_id=submission.author_id,
-            title=submission.title,
-            published_at=submission.published_at,
-        )
         outcome = Fingerprinted(story, examined.fingerprint, None, title or opening(text))
         stored = await self._store(outcome, kept_path, examined, again=again)
         if not stored.unseen.ids and not stored.unseen.by_passages:
             return examined.result
-        await self._verify_rest(story_id, deadline)
+        await self._verify_rest(story.id, deadline)
         return await self.checker.check(submission, deadline=deadline)
 
     async def _store(self, outcome: Fingerprinted, page: str, examined: Examined, *, again: bool) -> Stored:
@@ -116,6 +115,23 @@ class Submissions:
         known = await self._ledger.do(stories.forget, story_id)
         await asyncio.to_thread(submitted_pages.remove_story, self._ledger.path, story_id)
         return known
+
+
+def _story(submission: Submission, path: str | None) -> Story:
+    """The story as a listing would give it.  Raises Misuse."""
+    if submission.story_id is None:
+        raise Misuse("a story to be stored needs an id")
+    try:
+        return Story(
+            id_of(str(submission.story_id)),
+            submission.language,
+            None if path is None else path_of(path),
+            author_id=printable(submission.author_id),
+            title=printable(submission.title),
+            published_at=submission.published_at,
+        )
+    except ValueError as error:
+        raise Misuse(str(error)) from None
 
 
 def _ordered(pair: Candidate, assessment: Assessment | None) -> Assessed:

@@ -36,8 +36,8 @@ def parse_row(row: Row, languages: Languages) -> ListedRow:
             id=_id(texts.get("id")),
             language=_language(texts.get("language"), languages),
             path=_path(texts.get("path")),
-            author_id=_printable(texts.get("author_id")),
-            title=_printable(texts.get("title")),
+            author_id=printable(texts.get("author_id")),
+            title=printable(texts.get("title")),
             published_at=_time(texts.get("published_at"), "published_at"),
             updated_at=_time(texts.get("updated_at"), "updated_at"),
             position=row.position,
@@ -55,8 +55,9 @@ def _text(value: object) -> str | None:
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()).strip() or None
 
 
-def _printable(text: str | None) -> str | None:
-    """Text that every terminal and file format can show: unprintable characters become U+FFFD."""
+def printable(value: object) -> str | None:
+    """Text that every terminal and file format can show, stripped: unprintable characters become U+FFFD."""
+    text = _text(value)
     return text and UNPRINTABLE.sub("\ufffd", text)
 
 
@@ -84,8 +85,16 @@ def _language(value: str | None, languages: Languages) -> Language:
 
 
 def _path(value: str | None) -> str | None:
-    if value is not None and (set(value.split("/")) & {"", ".", ".."} or CONTROL.search(value)):
-        raise _BadValue(Dead.BAD_PATH, f"the path {value!r} is not a path below content.url")
+    try:
+        return value and path_of(value)
+    except ValueError as error:
+        raise _BadValue(Dead.BAD_PATH, str(error)) from None
+
+
+def path_of(value: str) -> str:
+    """A path below content.url, as it is.  Raises ValueError for one that leads elsewhere."""
+    if set(value.split("/")) & {"", ".", ".."} or CONTROL.search(value):
+        raise ValueError(f"the path {value!r} is not a path below content.url")
     return value
 
 
