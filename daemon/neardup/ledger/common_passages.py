@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.ledger import languages, now_ms, transaction
+from neardup.ledger.runs import get as get_meta
+from neardup.ledger.runs import put as put_meta
 from neardup.records import Language
 
 Hashes = npt.NDArray[np.uint32]
 GROWTH = 1.1  # a count is written again once it has grown by a tenth: each new copy of a prayer would cost a write
+REVISION = "common_passages_revision"
 
 
 class CommonPassage(NamedTuple):
@@ -48,13 +51,15 @@ def record_new(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> set[int
 
 def put(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
     """Record common passages, within the caller's transaction."""
-    number_of, now = languages.numbers(db), now_ms()
+    number_of, now, before = languages.numbers(db), now_ms(), db.total_changes
     db.executemany(
         "INSERT INTO common_passages VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE"
         " SET holders = max(holders, excluded.holders), example = coalesce(example, excluded.example)"
         f" WHERE excluded.holders > {GROWTH} * holders OR (example IS NULL AND excluded.example IS NOT NULL)",
         ((number_of[row.language], int(row.hash), int(row.holders), row.example, now) for row in rows),
     )
+    if db.total_changes > before:
+        note_change(db)
 
 
 def of_language(db: sqlite3.Connection, language: Language) -> Hashes:
@@ -66,14 +71,14 @@ def of_language(db: sqlite3.Connection, language: Language) -> Hashes:
     return np.fromiter((row[0] for row in rows), np.uint32)
 
 
-def stamp(db: sqlite3.Connection, language: Language) -> tuple[int, int]:
-    """What changes whenever `of_language` does: the number of common passages, and when the last became common."""
-    count, latest = db.execute(
-        "SELECT count(*), coalesce(max(first_at), 0) FROM common_passages"
-        " WHERE language = (SELECT number FROM languages WHERE name = ?)",
-        (language,),
-    ).fetchone()
-    return count, latest
+def revision(db: sqlite3.Connection) -> int:
+    """A number that grows with each change of the common passages."""
+    return int(get_meta(db, REVISION) or 0)
+
+
+def note_change(db: sqlite3.Connection) -> None:
+    """Let `revision` grow, within the caller's transaction."""
+    put_meta(db, REVISION, str(revision(db) + 1))
 
 
 def holders(db: sqlite3.Connection, language: Language) -> dict[int, int]:

@@ -229,6 +229,7 @@ def restart(db: sqlite3.Connection, version: str, extraction: str) -> None:
         db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
         for table in OF_FINGERPRINTS:
             db.execute(f"DELETE FROM {table}")
+        common_passages.note_change(db)
         db.execute("UPDATE languages SET stories = 0")
         db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
         put(db, "fingerprint_version", version)

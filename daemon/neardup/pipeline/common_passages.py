@@ -30,6 +30,24 @@ class Probe:
     hashes: PassageHashes
 
 
+class CommonHashes:
+    """The hashes of the common passages on record, by language; read again only after a change."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._revision = 0
+        self._held: dict[Language, PassageHashes] = {}  # of this revision
+
+    async def of(self, language: Language) -> PassageHashes:
+        """The hashes of a language, ascending."""
+        revision = await self._ledger.do(common_passages.revision)
+        if revision != self._revision:
+            self._revision, self._held = revision, {}
+        if language not in self._held:
+            self._held[language] = await self._ledger.do(common_passages.of_language, language)
+        return self._held[language]
+
+
 class CommonPassages:
     """The common passages that one process has found."""
 

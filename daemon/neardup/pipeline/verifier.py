@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
 from neardup.core.verify.scores import Shingled, assess
-from neardup.ledger import Ledger, candidates, common_passages, flags
+from neardup.ledger import Ledger, candidates, flags
 from neardup.pages.text_cache import NoText, Texts
+from neardup.pipeline.common_passages import CommonHashes
 from neardup.records import Assessment, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 
@@ -41,6 +42,7 @@ class Verifier:
         self._flagged = flagged
         self._awake = asyncio.Event()
         self._finishing = False
+        self._common = CommonHashes(ledger)
         self._unanswered: set[bytes] = set()  # hashes of the texts for which the store did not answer
 
     def wake(self) -> None:
@@ -98,10 +100,7 @@ class Verifier:
             for text_hash, text in read.items()
             if text is not NoText.UNANSWERED
         }
-        common = {
-            language: await self._ledger.do(common_passages.of_language, language)
-            for language in {pair.language for pair in pairs}
-        }
+        common = {language: await self._common.of(language) for language in {pair.language for pair in pairs}}
 
         def assess_all() -> list[tuple[Candidate, Assessment | None]]:
             return [

@@ -11,16 +11,17 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.verify.alignment import NO_HASHES, paired
+from neardup.core.verify.alignment import paired
 from neardup.core.verify.scores import Shingled, assess, shingled
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, active_verdicts, candidates, changes, common_passages, stories
+from neardup.ledger import Ledger, active_verdicts, candidates, changes, stories
 from neardup.pages.text_cache import NoText, Text, Texts
+from neardup.pipeline.common_passages import CommonHashes
 from neardup.query import lookups
 from neardup.query.check_result import CheckResult, CopiedSpan, Submission, Verified, result_of
 from neardup.query.lookups import Lookups, Nominated
-from neardup.records import Assessment, BandedFingerprint, Candidate, Fingerprint, Kind, Language, PairedStory
+from neardup.records import Assessment, BandedFingerprint, Candidate, Fingerprint, Kind, PairedStory
 
 CHECKED_ID = -(2**63)  # the id of a text that has none; no story has it
 COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`
@@ -60,7 +61,7 @@ class Checker:
         self._texts = texts
         self._detection = detection
         self._version = version
-        self._common: dict[Language, tuple[tuple[int, int], PassageHashes]] = {}  # with their stamp
+        self._common = CommonHashes(ledger)
 
     async def check(self, submission: Submission, *, deadline: float | None = None) -> CheckResult:
         """What a run would flag the story of a text for, if it were listed now.
@@ -84,7 +85,7 @@ class Checker:
         checked = PairedStory(own_id, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
         pairs = [Candidate(language, checked, _paired_story(row)) for row in rows.values()]
         texts = await self._texts.read(((language, one.b) for one in pairs if one.b.text_hash != own.text_hash), until)
-        common = np.union1d(nominated.common, await self._common_passages(language))
+        common = np.union1d(nominated.common, await self._common.of(language))
         assessed = await asyncio.to_thread(self._assess, pairs, text, texts, common)
         flagged = await self._ledger.do(_flagged, assessed)
         verified = await asyncio.to_thread(_verified, flagged, rows, text, texts)
@@ -92,15 +93,6 @@ class Checker:
         known = [(pair, one) for pair, one in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED]
         result = result_of(submission, verified, self._detection, self._version, reasons)
         return Examined(own, text, probe, seen, nominated, known, result)
-
-    async def _common_passages(self, language: Language) -> PassageHashes:
-        """The common passages of a language, read again only after a change."""
-        stamp = await self._ledger.do(common_passages.stamp, language)
-        known, hashes = self._common.get(language, (None, NO_HASHES))
-        if known != stamp:
-            hashes = await self._ledger.do(common_passages.of_language, language)
-            self._common[language] = stamp, hashes
-        return hashes
 
     def _assess(
         self, pairs: Sequence[Candidate], text: Shingled, texts: Mapping[bytes, Text], common: PassageHashes
