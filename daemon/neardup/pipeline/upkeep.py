@@ -39,7 +39,6 @@ class Upkeep:
         """Do what is due every EVERY_SECONDS until cancelled; what fails is tried again."""
         failed: str | None = None
         while True:
-            await asyncio.sleep(EVERY_SECONDS)
             try:
                 await self.once()
                 failed = None
@@ -47,10 +46,11 @@ class Upkeep:
                 if str(error) != failed:
                     log.warning("submitted stories are not settled yet", why=str(error))
                 failed = str(error)
+            await asyncio.sleep(EVERY_SECONDS)
 
     async def once(self) -> bool:
         """Do what is due now; False if there is nothing to do, or another command is running, which does it."""
-        if lock.holder(self._ledger.path) is not None or not await self._ledger.do(unsettled.count):
+        if lock.holder(self._ledger.path) is not None or not await self._is_due():
             return False
         try:
             with lock.only_one(self._ledger.path, lock.SERVE):
@@ -60,6 +60,11 @@ class Upkeep:
                 raise
             return False
         return True
+
+    async def _is_due(self) -> bool:
+        if await self._ledger.do(unsettled.count):
+            return True
+        return (await self._index.position()).applied != await self._ledger.do(changes.last_seq)
 
     async def _settle(self) -> None:
         await catch_up(self._index, self._ledger, self._version)
