@@ -1,12 +1,15 @@
-"""Composes the checker of texts, and what stores submitted stories."""
+"""Composes the checker of texts, and the parts of the HTTP service, which stores submitted stories as well."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 
-from neardup.app import extraction, open_app, open_readers
+from neardup.app import open_app, open_readers
 from neardup.config import Config
 from neardup.core.warm_up import load_for_run
+from neardup.ledger import Ledger
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_mismatch
 from neardup.pipeline.upkeep import Upkeep
@@ -25,9 +28,27 @@ async def open_checker(config: Config) -> AsyncIterator[Checker]:
         yield Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceParts:
+    """The open parts of the HTTP service; `reader` is a read-only connection to the ledger."""
+
+    config: Config
+    checker: Checker
+    submissions: Submissions
+    reader: Ledger
+    pool: ReaderPool
+
+
 @asynccontextmanager
 async def open_submissions(config: Config) -> AsyncIterator[Submissions]:
-    """What checks, stores and forgets stories; ready at once, and it keeps the indexes in step while it is open.
+    """What checks, stores and forgets stories.  Raises as `open_service_parts` does."""
+    async with open_service_parts(config) as parts:
+        yield parts.submissions
+
+
+@asynccontextmanager
+async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
+    """The parts of the HTTP service, ready at once; they keep the indexes in step while they are open.
 
     Raises as `open_checker` does, and Fatal for a ledger or an index with fingerprints of another version.
     """
@@ -39,9 +60,8 @@ async def open_submissions(config: Config) -> AsyncIterator[Submissions]:
         upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
         keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
         try:
-            yield Submissions(
-                checker, app.ledger, texts, config.detection, extraction(config), config.content.max_bytes
-            )
+            submissions = Submissions(checker, app.ledger, texts, config.detection, config.content.max_bytes)
+            yield ServiceParts(config, checker, submissions, app.reader, pool)
         finally:
             keeping_up.cancel()
             await asyncio.gather(keeping_up, return_exceptions=True)

@@ -12,7 +12,7 @@ from neardup.core.page import Page
 from neardup.errors import NeardupError
 from neardup.pages import s3
 from neardup.pages.curl_multi import Transfers
-from neardup.pages.local import File
+from neardup.pages.local import File, Given
 from neardup.pages.s3 import Get
 from neardup.pages.store import Pages
 
@@ -55,7 +55,7 @@ def test_a_request_ends_among_others_as_it_does_alone(proxy: Proxy, faults: list
     pages = Pages(content_of(proxy.endpoint))
     control, peer = socket.socketpair()
     with control, peer:
-        transfers, gets = Transfers(control.fileno()), dict[Get | File, int]()
+        transfers, gets = Transfers(control.fileno()), dict[Get | File | Given, int]()
         proxy.plan(planned)
         for n in range(len(faults)):
             gets[get := pages.begin(f"{n}.html")] = n

@@ -121,7 +121,7 @@ async def test_a_page_that_is_below_content_url_already_is_not_kept(platform: Ch
 
 async def test_a_plain_text_is_kept_as_it_is(platform: CheckedLedger) -> None:
     text = text_of(["<p>x", *words_of(PUNJABI, "a"), "a<b"])
-    await platform.submissions.put(Submission(PUNJABI, text, 1), text.text.encode())
+    await platform.submissions.put(Submission(PUNJABI, text, 1), None)
     path = await path_of(platform, 1)
     assert path is not None and path.endswith(".txt"), "as a page it would read as another text"
     result = await platform.put(PUNJABI, 2, words_of(PUNJABI, "a")[:150])
@@ -166,7 +166,7 @@ async def test_a_story_that_no_listing_could_name_is_refused(
 async def test_a_text_that_is_too_large_to_be_read_again_is_refused(platform: CheckedLedger) -> None:
     text = text_of(words_of(HINDI, "a", MAX_BYTES // 10))
     with pytest.raises(TooLarge):
-        await platform.submissions.put(Submission(HINDI, text, 1), b"")
+        await platform.submissions.put(Submission(HINDI, text, 1), None)
     assert pages(platform) == []
 
 

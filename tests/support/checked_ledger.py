@@ -64,7 +64,7 @@ class CheckedLedger:
         parts = self.index, passages, ledger, texts, detection, VERSION
         self.checker = Checker(*parts)
         self.upkeep = Upkeep(*parts)
-        self.submissions = Submissions(self.checker, ledger, texts, detection, Extraction(), MAX_BYTES)
+        self.submissions = Submissions(self.checker, ledger, texts, detection, MAX_BYTES)
 
     async def _shingled(self, story: Story) -> ShingledResult:
         return await self.read(story)

@@ -4,6 +4,8 @@ The bounds of the spans in their order are stored as differences, each from the 
 integers of 7 bits a byte (LEB128).  The sign of a difference is its lowest bit, so that any order can be stored.
 """
 
+import sqlite3
+
 import numpy as np
 import numpy.typing as npt
 
@@ -57,3 +59,13 @@ def words_in(spans: Spans) -> int:
     """The number of words in (n, 2) spans; a word in several of them counts once."""
     bounds = union(spans)
     return int((bounds[:, 1] - bounds[:, 0]).sum())
+
+
+def of_flags(db: sqlite3.Connection, story_id: int) -> dict[int, tuple[Spans, Spans]]:
+    """The spans of each flag of a story, by the flag's id: those of the story, and those of the other one."""
+    rows = db.execute(
+        "SELECT flag_id, spans_a, spans_b FROM flags WHERE a = ?1 UNION ALL"
+        " SELECT flag_id, spans_b, spans_a FROM flags WHERE b = ?1",
+        (story_id,),
+    )
+    return {flag_id: (unpacked(own), unpacked(other)) for flag_id, own, other in rows}

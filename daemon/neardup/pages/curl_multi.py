@@ -7,7 +7,7 @@ from collections import deque
 
 import pycurl
 
-from neardup.pages.local import File
+from neardup.pages.local import File, Given
 from neardup.pages.s3 import Get
 
 READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
@@ -26,7 +26,7 @@ class Transfers:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         self._due = math.inf  # when libcurl wants to be called for its time-outs
         self._active: dict[pycurl.Curl, Get] = {}
-        self._finished: deque[Get | File] = deque()
+        self._finished: deque[Get | File | Given] = deque()
 
     @property
     def under_way(self) -> int:
@@ -38,7 +38,7 @@ class Transfers:
         """The bytes of bodies received for them, complete or not."""
         return sum(get.body_bytes for get in self._active.values()) + sum(get.body_bytes for get in self._finished)
 
-    def begin(self, get: Get | File) -> None:
+    def begin(self, get: Get | File | Given) -> None:
         """Begin a GET."""
         if get.curl is None:
             self._finished.append(get)
@@ -46,7 +46,7 @@ class Transfers:
             self._active[get.curl] = get
             self._multi.add_handle(get.curl)
 
-    def pop_finished(self) -> Get | File | None:
+    def pop_finished(self) -> Get | File | Given | None:
         """A GET that has its response or has failed, or None."""
         return self._finished.popleft() if self._finished else None
 

@@ -1,4 +1,4 @@
-"""Pages that are files below a folder."""
+"""Pages that need no transfer: files below a folder, and pages at hand."""
 
 import errno
 import os
@@ -77,6 +77,21 @@ class File:
                 return body, {"etag": etag}
         except (OSError, ValueError) as error:  # ValueError: a path with a NUL
             raise _error_of(error) from error
+
+
+class Given:
+    """The counterpart of `File` for a page that came with the request."""
+
+    curl = None
+    url = "the given page"
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.body_bytes = len(body)
+
+    def result(self) -> tuple[bytes, dict[str, str]]:
+        """The page, without headers."""
+        return self._body, {}
 
 
 def _open_nonblocking(path: str, flags: int) -> int:

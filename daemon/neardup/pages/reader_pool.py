@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import cast
 
@@ -128,6 +129,14 @@ class ReaderPool:
         result, _ = await self._read(SPLIT, story)
         return cast("TextResult", result)
 
+    async def split(self, page: bytes) -> TextResult:
+        """Find the story's text and its normalised words in a page at hand, which may be as hostile as any other."""
+        try:
+            result, _ = await self._request((SPLIT, page, None), nullcontext)
+        except NeardupError as error:
+            return cast("TextResult", failure_of(error))
+        return cast("TextResult", result)
+
     def _observe(self, seconds: Seconds) -> None:
         fetching, extracting, fingerprinting = seconds
         FETCHING.observe(fetching)
@@ -138,25 +147,29 @@ class ReaderPool:
     async def _read(self, operation: str, story: Story, etag: str | None = None, *, alone: bool = False) -> Answer:
         """Carry out an operation on a story's page; an error that concerns this page alone is returned as a failure."""
         path = self.path_of(story)
+        slot = self.concurrency.alone if alone else self.concurrency.slot
         try:
-            return await self._request((operation, path, etag), story, alone=alone)
+            return await self._request((operation, path, etag), slot, story)
         except NeardupError as error:
             if isinstance(error, OverBudget):
                 log.warning("a page exceeds its budget", page=path, budget=error.resource)
             return failure_of(error), None
 
-    async def _request(self, request: Request, story: Story, *, alone: bool) -> Answer:
+    async def _request(
+        self, request: Request, slot: Callable[[], AbstractAsyncContextManager[None]], story: Story | None = None
+    ) -> Answer:
         """Send a request until it is answered; the death of a process counts against the page that it was computing."""
-        strikes, subject = 0, story.id if request[0] == FINGERPRINT else None
+        strikes, story_id = 0, None if story is None else story.id
+        subject = story_id if request[0] == FINGERPRINT else None
 
         async def attempt() -> Answer:
-            async with self.concurrency.alone() if alone else self.concurrency.slot():
+            async with slot():
                 answer: Answer = await (await self._least_busy()).ask(request, subject)
                 return answer
 
         while True:
             try:
-                return await retried("fetch", attempt, story=story.id)
+                return await retried("fetch", attempt, story=story_id)
             except ReaderDied as death:
                 strikes += death.computing
                 if strikes == STRIKES:

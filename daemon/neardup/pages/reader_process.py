@@ -24,7 +24,7 @@ from neardup.core.text.html import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.garbage_collection import collect_seldom
 from neardup.pages.curl_multi import Transfers
-from neardup.pages.local import File
+from neardup.pages.local import File, Given
 from neardup.pages.results import NotModified, crash_of
 from neardup.pages.s3 import Get
 from neardup.pages.store import Pages
@@ -32,7 +32,7 @@ from neardup.pages.watchdog import Record
 
 ANSWERS_PER_MESSAGE = 8  # while more are about to follow: a message costs more than an answer
 
-Request = tuple[str, str, str | None]  # one of OPERATIONS, a page's path, its last known ETag
+Request = tuple[str, str | bytes, str | None]  # one of OPERATIONS, a page or its path, its last known ETag
 Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page
 Answer = tuple[object, Seconds | None]
 Greeting = tuple[str, bool]  # the version of this process's fingerprints, and whether compiled code makes them
@@ -44,7 +44,7 @@ class PageRequest:
 
     number: int
     operation: str
-    path: str
+    page: str | bytes
     etag: str | None
     began: float
     is_first: bool = True
@@ -74,15 +74,15 @@ class _ReaderProcess:
         self._pages = Pages(content, submitted)
         self._extraction = extraction
         self._transfers = Transfers(owner.fileno())
-        self._requests: dict[Get | File, PageRequest] = {}
+        self._requests: dict[Get | File | Given, PageRequest] = {}
         self._answers: list[tuple[int, Answer | Exception]] = []
 
     def serve(self) -> None:
         """Answer requests until the owner closes the connection.  Raises EOFError then."""
         while True:
             if self._transfers.advance(wait=not self._answers):
-                for number, (operation, path, etag) in self._owner.recv():
-                    self._begin(PageRequest(number, operation, path, etag, time.perf_counter()))
+                for number, (operation, page, etag) in self._owner.recv():
+                    self._begin(PageRequest(number, operation, page, etag, time.perf_counter()))
             self._record.set_body_bytes(self._transfers.body_bytes)
             if get := self._transfers.pop_finished():
                 self._answer(get)
@@ -101,14 +101,15 @@ class _ReaderProcess:
 
     def _begin(self, request: PageRequest) -> None:
         try:
-            get = self._pages.begin(request.path, request.etag)
+            page = request.page
+            get = Given(page) if isinstance(page, bytes) else self._pages.begin(page, request.etag)
         except Exception as error:  # noqa: BLE001 - it becomes the answer
             self._fail(request, error)
             return
         self._requests[get] = request
         self._transfers.begin(get)
 
-    def _answer(self, get: Get | File) -> None:
+    def _answer(self, get: Get | File | Given) -> None:
         request = self._requests.pop(get)
         try:
             self._answers.append((request.number, self._compute(request, get)))
@@ -129,7 +130,7 @@ class _ReaderProcess:
             traceback.print_exception(error)
             self._answers.append((request.number, (crash_of(error), None)))
 
-    def _compute(self, request: PageRequest, get: Get | File) -> Answer:
+    def _compute(self, request: PageRequest, get: Get | File | Given) -> Answer:
         """Carry out the operation on a fetched page; the page is on record meanwhile, for the watchdog."""
         self._record.begin(request.number)
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from neardup.config import Content
 from neardup.core.page import Page
 from neardup.errors import Gone, TooLarge
-from neardup.pages.local import File, Folder
+from neardup.pages.local import File, Folder, Given
 from neardup.pages.s3 import Bucket, Get
 from neardup.pages.text_file import TextFile
 from neardup.records import Story
@@ -72,7 +72,7 @@ class Pages:
         file.is_text = name.endswith(TEXT_ENDING)
         return file
 
-    def page_of(self, get: Get | File) -> Page | None:
+    def page_of(self, get: Get | File | Given) -> Page | None:
         """The page that a finished GET returned; None where it still has the ETag.
 
         Raises Gone, TooLarge, Forbidden, StoreDown, Fatal, Transient.

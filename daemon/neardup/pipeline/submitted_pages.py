@@ -27,20 +27,21 @@ UNUSED_SECONDS = 3600.0  # after which a file that no story needs was left by a 
 IDS_A_QUERY = 1000
 
 
-def page_of(page: bytes, text: str, extraction: Extraction, max_bytes: int) -> Page:
-    """What to keep of a submitted page, so that it reads as its text: the page, or else the text.
+def page_of(page: bytes | None, text: str, max_bytes: int) -> Page:
+    """What to keep of a submission: the page from which its text was read, or else the text.
 
+    A page is not parsed again: hostile markup can keep a parser busy for hours, and this process is to serve others.
     Raises TooLarge for a text of more bytes, Misuse for a text that reads as another one.
     """
-    words = tokens(text)
-    plain = text.encode("utf-8", "replace")
-    if len(plain) > max_bytes:
+    if page is not None and len(page) <= max_bytes:
+        return Page(page)
+    kept = Page(text.encode("utf-8", "replace"), is_text=True)
+    if len(kept.body) > max_bytes:
         raise TooLarge("larger than content.max_bytes")
-    for kept in (Page(page), Page(plain, is_text=True)):
-        found = text_of(kept, extraction) if len(kept.body) <= max_bytes else None
-        if isinstance(found, str) and tokens(found) == words:
-            return kept
-    raise Misuse("the text has so many unprintable characters that it is no text")
+    found = text_of(kept, Extraction())
+    if not (isinstance(found, str) and tokens(found) == tokens(text)):
+        raise Misuse("the text has so many unprintable characters that it is no text")
+    return kept
 
 
 def write(ledger: Path, story_id: int, page: Page) -> str:

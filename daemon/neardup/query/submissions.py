@@ -11,7 +11,6 @@ from functools import partial
 
 from neardup.config import Detection
 from neardup.core.fingerprint.version import algorithm
-from neardup.core.text.html import Extraction
 from neardup.core.text.title import opening, page_title
 from neardup.errors import Misuse
 from neardup.ledger import Ledger, candidates, forgotten, stories, submissions
@@ -35,26 +34,24 @@ class Submissions:
     kept.
     """
 
-    def __init__(  # noqa: PLR0917 - each is a part of its own
+    def __init__(
         self,
         checker: Checker,
         ledger: Ledger,
         texts: Texts,
         detection: Detection,
-        extraction: Extraction,
         max_bytes: int,
     ) -> None:
         self.checker = checker
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
-        self._extraction = extraction
         self._max_bytes = max_bytes
 
     async def put(
         self,
         submission: Submission,
-        page: bytes,
+        page: bytes | None,
         path: str | None = None,
         *,
         again: bool = False,
@@ -62,16 +59,17 @@ class Submissions:
     ) -> CheckResult:
         """Check a story and store it; a second call with the same story changes nothing.
 
-        `page` is kept until a listing says where the page is, unless `path`, below content.url, says it already.  A
-        forgotten story is only stored `again`.  After `deadline` seconds the check answers with what is there, and what
-        is missing is looked up later.  Raises Misuse for a story without an id, for a path that is not below
-        content.url, or for a text that cannot be kept, TooLarge, Forgotten, and as `Checker.check`.
+        `page` is that from which the text was read, None for a text; it is kept until a listing says where the page is,
+        unless `path`, below content.url, says it already.  A forgotten story is only stored `again`.  After `deadline`
+        seconds the check answers with what is there, and what is missing is looked up later.  Raises Misuse for a story
+        without an id, for a path that is not below content.url, or for a text that cannot be kept, TooLarge, Forgotten,
+        and as `Checker.check`.
         """
         story = _story(submission, path)
         if not again:
             await self._ledger.do(forgotten.refuse, story.id)
         text = submission.text.text
-        kept = await asyncio.to_thread(submitted_pages.page_of, page, text, self._extraction, self._max_bytes)
+        kept = await asyncio.to_thread(submitted_pages.page_of, page, text, self._max_bytes)
         examined = await self.checker.examine(submission, deadline=deadline)
         kept_path = ""
         if path is None:

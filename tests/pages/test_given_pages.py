@@ -1,0 +1,45 @@
+"""Laws of pages at hand: they read as pages of the store do, in every language, and a hostile one harms nobody else."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from neardup.config import Content
+from neardup.core.page import Page, PageText, Unreadable, split_story, text_of
+from neardup.core.text.html import Extraction
+from neardup.languages import LANGUAGES
+from neardup.pages import watchdog
+from neardup.pages.reader_pool import ReaderPool
+from neardup.records import Skip
+
+from tests.support.languages import TEXTS
+
+STORY = Extraction("article")
+HOSTILE = b"<p>" + b"".join(b"<b %d>" % n for n in range(1777)) + b"<p>x" * 16_000
+
+
+def page_of(text: str) -> bytes:
+    return f"<html><nav>menu</nav><article><p>{text}</p></article></html>".encode()
+
+
+async def test_a_page_at_hand_reads_as_one_of_the_store(tmp_path: Path) -> None:
+    async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), STORY, 8)) as pool:
+        for language in LANGUAGES:
+            body = page_of(f"{TEXTS[language]} {TEXTS[language]}")
+            text = text_of(Page(body), STORY)
+            assert isinstance(text, str)
+            assert await pool.split(body) == split_story(text), language
+        assert await pool.split(b"<p>no article") == Unreadable(Skip.NO_BODY)
+        assert await pool.split(b"") == Unreadable(Skip.EMPTY)
+
+
+async def test_a_hostile_page_is_given_up_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "PAGE_BYTES", 50_000_000)
+    async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), Extraction(), 8)) as pool:
+        await pool.start()
+        found = await asyncio.gather(*map(pool.split, [HOSTILE, *(page_of(2 * f"{TEXTS[one]} ") for one in LANGUAGES)]))
+    assert found[0] == Unreadable(Skip.OVER_BUDGET)
+    assert all(isinstance(one, PageText) for one in found[1:])
