@@ -23,16 +23,33 @@ if TYPE_CHECKING:
     from neardup.query.memory_index import Index
     from neardup.query.prepared_texts import Copy
     from neardup.query.texts import Comparison, compare, fingerprint
+    from neardup.serve.calls import ServiceError
+    from neardup.serve.client import AsyncClient, Client
 
 __version__ = "0.1.0"
-__all__ = ["Comparison", "Copies", "Copy", "Index", "__version__", "compare", "find_copies", "fingerprint"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Comparison",
+    "Copies",
+    "Copy",
+    "Index",
+    "ServiceError",
+    "__version__",
+    "compare",
+    "find_copies",
+    "fingerprint",
+]
 
 # Public name -> its module
 MODULES = {
+    "AsyncClient": "neardup.serve.client",
+    "Client": "neardup.serve.client",
     "Comparison": "neardup.query.texts",
     "Copies": "neardup.query.copies",
     "Copy": "neardup.query.prepared_texts",
     "Index": "neardup.query.memory_index",
+    "ServiceError": "neardup.serve.calls",
     "compare": "neardup.query.texts",
     "find_copies": "neardup.query.copies",
     "fingerprint": "neardup.query.texts",

@@ -6,13 +6,20 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Config, load
+from neardup.config.serve import DEFAULT_LISTEN
 from neardup.insights.plan.project import DAEMON, sweep_bytes
 
 from tests.deploy.test_deploy import run
 from tests.support.deploy_files import DEPLOY, text_of
 from tests.support.synthetic_stories import PLATFORM
 
-UNITS = ("neardup.service", "neardup-backfill.service", "neardup-review.service", "neardup-backup.service")
+UNITS = (
+    "neardup.service",
+    "neardup-backfill.service",
+    "neardup-review.service",
+    "neardup-serve.service",
+    "neardup-backup.service",
+)
 TIMER = "neardup-backup.timer"
 CONFIG_PATH = "/etc/neardup/config.toml"
 # The lines below "# Hardening" in each unit, without comments.
@@ -100,7 +107,11 @@ def test_the_group_can_use_the_ledger_and_others_cannot() -> None:
 
 
 def test_a_unit_may_bind_only_its_configured_port(production: Config) -> None:
-    addresses = {"neardup-review.service": production.review.listen, "neardup-backup.service": None}
+    addresses = {
+        "neardup-review.service": production.review.listen,
+        "neardup-serve.service": production.serve.listen or DEFAULT_LISTEN,
+        "neardup-backup.service": None,
+    }
     for unit in UNITS:
         listen = addresses.get(unit, production.metrics.listen)
         allowed = settings(unit).get("SocketBindAllow")

@@ -1,4 +1,4 @@
-"""Runs `neardup run` as a service: the process, systemd's notify socket and the HTTP endpoints."""
+"""Runs `neardup run` and `neardup serve` as services: the process, systemd's notify socket and the HTTP endpoints."""
 
 import socket
 import subprocess
@@ -45,6 +45,26 @@ def running(neardup: Neardup, listen: str, **env: str) -> Iterator[tuple[subproc
     ) as process:
         try:
             yield process, systemd
+        finally:
+            process.kill()
+            systemd.close()
+
+
+@contextmanager
+def serving(
+    neardup: Neardup, listen: str, command: str = "serve", **env: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Systemd, Path]]:
+    """The HTTP service on HOST:PORT, by `serve` or `run`, ready for requests; yields its log as well."""
+    notify, log = neardup.folder / "serve.sock", neardup.folder / "serve.log"
+    notify.unlink(missing_ok=True)
+    systemd = Systemd(notify)
+    extra = {"NEARDUP_SERVE__LISTEN": listen, "NOTIFY_SOCKET": str(notify)}
+    with (
+        log.open("ab") as stderr,
+        subprocess.Popen(neardup.command(command), env=neardup.env | extra | env, cwd=ROOT, stderr=stderr) as process,
+    ):
+        try:
+            yield process, systemd, log
         finally:
             process.kill()
             systemd.close()

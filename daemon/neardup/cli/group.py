@@ -15,6 +15,7 @@ COMMANDS = {
     "sweep": ("runs", "Flag the pairs among fingerprinted stories; an interrupted sweep resumes"),
     "check": ("moderation", "Show what FILE (a page or plain text; - is stdin) would be flagged against"),
     "compare": ("moderation", "Show the passages that A and B share"),
+    "serve": ("serving", "Serve the check before publication over HTTP, until SIGTERM"),
     "replay": ("insights", "Show what other thresholds would flag among the candidates on record"),
     "evaluate": ("insights", "Measure recall on copies made from your own stories, or on pairs that you labelled"),
     "plan": ("insights", "Project what the corpus needs: memory, disk and time, and when the box will be full"),

@@ -25,14 +25,22 @@ from neardup.telemetry.http import serve_if_free
 
 @command
 def run(config: Config) -> None:
-    """Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz."""
+    """Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz.
 
-    async def serve(stop: asyncio.Event) -> None:
-        await Service(
-            config.ledger.path, config.metrics.listen, config.run.schedule, partial(open_app, config), stop
-        ).run()
+    If serve.listen is set, it serves the check before publication as well.
+    """
 
-    run_async(serve, finishes_queued_work=True)
+    async def keep_running(stop: asyncio.Event) -> None:
+        async with AsyncExitStack() as stack:
+            if config.serve.listen is not None:
+                from neardup.serve.app import serving  # noqa: PLC0415 - only some daemons serve
+
+                await stack.enter_async_context(serving(config, config.serve.listen, stop))
+            await Service(
+                config.ledger.path, config.metrics.listen, config.run.schedule, partial(open_app, config), stop
+            ).run()
+
+    run_async(keep_running, finishes_queued_work=True)
 
 
 @command

@@ -10,6 +10,7 @@ from neardup.config.loading import Config, load
 from neardup.config.metrics import Metrics
 from neardup.config.review import Review
 from neardup.config.run import Run
+from neardup.config.serve import Serve
 from neardup.config.source import Source
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Metrics",
     "Review",
     "Run",
+    "Serve",
     "Source",
     "Thresholds",
     "load",

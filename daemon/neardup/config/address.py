@@ -1,9 +1,12 @@
 """The HOST:PORT addresses that the daemon listens on."""
 
+import re
 from ipaddress import ip_address
 from typing import Annotated
 
 from pydantic import BeforeValidator
+
+HOST_HEADER = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
 
 
 def address(value: object) -> str:
@@ -20,6 +23,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def named_host(header: str) -> str:
+    """The host that a Host header names, without its port; "" if it names none."""
+    host = HOST_HEADER.fullmatch(header)
+    return host[1] if host else ""
 
 
 Address = Annotated[str, BeforeValidator(address)]

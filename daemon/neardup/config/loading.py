@@ -19,6 +19,7 @@ from neardup.config.ledger import Ledger
 from neardup.config.metrics import Metrics
 from neardup.config.review import Review
 from neardup.config.run import Run
+from neardup.config.serve import Serve
 from neardup.config.source import Source
 from neardup.errors import Misuse
 from neardup.languages import Languages
@@ -45,6 +46,7 @@ class Config(BaseSettings):
     run: Run = Run()
     metrics: Metrics = Metrics()
     review: Review = Review()
+    serve: Serve = Serve()
     export: Export = Export()
 
     @cached_property
@@ -133,6 +135,7 @@ def _anchored(config: Config, folder: Path) -> Config:
             "source": config.source.model_copy(update={"manifest": at(config.source.manifest)}),
             "content": config.content.model_copy(update={"url": url}),
             "ledger": config.ledger.model_copy(update={"path": at(config.ledger.path)}),
+            "serve": config.serve.model_copy(update={"tokens": at(config.serve.tokens)}),
             "export": config.export.model_copy(update={"path": at(target) if isinstance(target, Path) else target}),
         }
     )

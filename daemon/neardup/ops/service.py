@@ -20,7 +20,7 @@ from neardup.pipeline.progress import Progress
 from neardup.schedule import Schedule, due
 from neardup.telemetry.http import served
 from neardup.telemetry.metrics import RETRIES, WAITING
-from neardup.telemetry.systemd import notify, watchdog_seconds
+from neardup.telemetry.systemd import notify, notifying_watchdog
 
 RETRY_FIRST = timedelta(minutes=1)
 RETRY_MAX = timedelta(hours=1)
@@ -60,8 +60,7 @@ class Service:
             await self._run()
 
     async def _run(self) -> None:
-        async with served(self._listen, "run", self._health):
-            watchdog = asyncio.create_task(self._notify_watchdog(), name="watchdog")
+        async with served(self._listen, "run", self._health), notifying_watchdog():
             log.info("serving", listen=self._listen)
             notify("READY=1", "STATUS=starting")
             try:
@@ -69,7 +68,6 @@ class Service:
             finally:
                 log.info("stopping")
                 notify("STOPPING=1")
-                watchdog.cancel()
 
     async def _serve(self) -> None:
         while not self._stop.is_set():
@@ -125,12 +123,6 @@ class Service:
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), seconds)
-
-    async def _notify_watchdog(self) -> None:
-        interval = watchdog_seconds()
-        while interval is not None:
-            notify("WATCHDOG=1")
-            await asyncio.sleep(interval)
 
     def _announce_next(self, at: datetime) -> None:
         doing = f"next run at {at:%Y-%m-%d %H:%M:%S %Z}"

@@ -1,4 +1,4 @@
-"""HTTP servers, and the application with /metrics and /healthz."""
+"""HTTP servers, what their log lines say, and the application with /metrics and /healthz."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -40,13 +40,17 @@ async def served(listen: str, command: str, health: Health) -> AsyncIterator[Non
 
 
 @asynccontextmanager
-async def listening(app: web.Application, listen: str, setting: str) -> AsyncIterator[str]:
+async def listening(
+    app: web.Application, listen: str, setting: str, seconds_to_finish: float = SHUTDOWN_SECONDS
+) -> AsyncIterator[str]:
     """Serve an application on HOST:PORT while the context lasts; yields the address, with the port chosen for port 0.
+
+    At the end it takes no further connections, and gives the requests under way `seconds_to_finish`.
 
     Raises Fatal, naming the setting, if it cannot listen there.  Requests are not logged: their URLs hold what people
     search for.
     """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=seconds_to_finish)
     await runner.setup()
     host, _, port = listen.rpartition(":")
     try:
@@ -66,3 +70,18 @@ async def serve_if_free(stack: AsyncExitStack, listen: str, command: str) -> Non
         await stack.enter_async_context(served(listen, command, lambda: {"healthy": True}))
     except Fatal as error:
         log.warning("no /metrics for this run", why=str(error))
+
+
+def route_of(request: web.Request) -> str:
+    """The path of the route that a request takes, with its placeholders; "unknown" if there is none."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else "unknown"
+
+
+def innermost_frames(error: BaseException) -> str:
+    """Where an error was raised, for a log line: its message may quote a story, and is left out."""
+    frames, frame = list[str](), error.__traceback__
+    while frame is not None:
+        frames.append(f"{frame.tb_frame.f_code.co_filename.rpartition('/daemon/')[2]}:{frame.tb_lineno}")
+        frame = frame.tb_next
+    return " ".join(frames[-6:])

@@ -11,6 +11,7 @@ from neardup.records import Dead, Language, Skip
 
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 
 STORIES = Counter("neardup_stories_total", "Stories processed, by outcome", ["language", "outcome", "reason"])
@@ -75,6 +76,20 @@ PASSAGE_MISSING = Gauge(
 PASSAGE_DAMAGE = Counter("neardup_passage_damage_total", "Segments of the passage index that were found damaged")
 PASSAGES_READ_AGAIN = Counter(
     "neardup_passage_stories_read_again_total", "Stories read again for the passage index, by result", ["result"]
+)
+HTTP_REQUESTS = Counter(
+    "neardup_http_requests_total", "Requests to the HTTP service, by route and status", ["method", "route", "status"]
+)
+HTTP_SECONDS = Histogram(
+    "neardup_http_request_seconds",
+    "Duration of a request to the HTTP service",
+    ["method", "route"],
+    buckets=_HTTP_SECONDS,
+)
+CHECKS = Counter(
+    "neardup_checks_total",
+    "Stories that the HTTP service checked, by verdict; estimated: whether a part of the evidence was missing",
+    ["verdict", "estimated"],
 )
 DISK_FREE = Gauge("neardup_ledger_disk_free_bytes", "Free bytes on the file system of the ledger")
 DISK_SIZE = Gauge("neardup_ledger_disk_size_bytes", "Size of the file system of the ledger")

@@ -1,7 +1,10 @@
 """systemd's notification protocol, sd_notify(3): datagrams of KEY=value lines to $NOTIFY_SOCKET."""
 
+import asyncio
 import os
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 
 def notify(*lines: str) -> None:
@@ -24,3 +27,20 @@ def watchdog_seconds() -> float | None:
     if not microseconds or os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     return int(microseconds) / 2_000_000
+
+
+@asynccontextmanager
+async def notifying_watchdog() -> AsyncIterator[None]:
+    """Notify systemd's watchdog while the context lasts, if systemd expects that."""
+
+    async def notify_again() -> None:
+        interval = watchdog_seconds()
+        while interval is not None:
+            notify("WATCHDOG=1")
+            await asyncio.sleep(interval)
+
+    task = asyncio.create_task(notify_again(), name="watchdog")
+    try:
+        yield
+    finally:
+        task.cancel()

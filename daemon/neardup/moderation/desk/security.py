@@ -4,22 +4,21 @@ Forms of other sites are rejected twice: by headers that only browsers can set (
 (OWASP, Cross-Site Request Forgery Prevention, "Signed Double-Submit Cookie").
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl, quote
 
 import structlog
 from aiohttp import web
 
-from neardup.config.address import is_loopback
+from neardup.config.address import is_loopback, named_host
 from neardup.errors import NeardupError, Transient
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
 from neardup.moderation.desk.pages import error_page, is_logged_in, page, send_again_page
 from neardup.moderation.desk.sessions import SESSION_COOKIE, set_cookie
+from neardup.telemetry.http import innermost_frames, route_of
 
 STATIC = "/static/"
-HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
 MAX_BODY_BYTES = 65_536
 MAX_FORM_FIELDS = 32
 RETRY_SECONDS = 5
@@ -62,31 +61,17 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         response.headers["Retry-After"] = str(RETRY_SECONDS)
         return response
     except NeardupError as error:
-        log.error("a page failed", page=_route_of(request), why=str(error))
+        log.error("a page failed", page=route_of(request), why=str(error))
         return error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
-        log.error("a page failed", page=_route_of(request), error=type(error).__name__, where=_innermost_frames(error))
+        log.error("a page failed", page=route_of(request), error=type(error).__name__, where=innermost_frames(error))
         return error_page(request, 500, "An internal error occurred; the log has the details.")
-
-
-def _route_of(request: web.Request) -> str:
-    resource = request.match_info.route.resource
-    return resource.canonical if resource else "unknown"
-
-
-def _innermost_frames(error: BaseException) -> str:
-    frames, frame = list[str](), error.__traceback__
-    while frame is not None:
-        frames.append(f"{frame.tb_frame.f_code.co_filename.rpartition('/daemon/')[2]}:{frame.tb_lineno}")
-        frame = frame.tb_next
-    return " ".join(frames[-6:])
 
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Reject host names of other sites that resolve to this machine (DNS rebinding)."""
-    host = HOST.fullmatch(request.host)
-    if desk_of(request).is_local_only and not (host and is_loopback(host[1])):
+    if desk_of(request).is_local_only and not is_loopback(named_host(request.host)):
         raise web.HTTPMisdirectedRequest(reason="This desk answers to localhost only")
     return await handler(request)
 

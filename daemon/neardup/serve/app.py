@@ -1,0 +1,88 @@
+"""`neardup serve`: the web application, and its server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+from aiohttp import web
+
+from neardup.checking import open_service_parts
+from neardup.config import Config
+from neardup.config.address import is_loopback
+from neardup.errors import Misuse
+from neardup.serve import pages
+from neardup.serve.endpoint import endpoint
+from neardup.serve.lanes import LATE_SECONDS
+from neardup.serve.middlewares import observe
+from neardup.serve.openapi import document
+from neardup.serve.operations import OPERATIONS
+from neardup.serve.service import SERVICE, Service
+from neardup.serve.tokens import Tokens
+from neardup.telemetry.http import listening
+from neardup.telemetry.metrics import STARTED
+from neardup.telemetry.systemd import notify, notifying_watchdog
+
+log = structlog.get_logger()
+
+
+async def serve(config: Config, listen: str, stop: asyncio.Event) -> None:
+    """`neardup serve`: answer requests on HOST:PORT until `stop` is set, then finish those under way.
+
+    Raises as `serving` does.
+    """
+    STARTED.labels("serve").set_to_current_time()
+    async with serving(config, listen, stop, lambda doing: notify(f"STATUS={doing}")), notifying_watchdog():
+        notify("READY=1")
+        await stop.wait()
+        notify("STOPPING=1")
+
+
+@asynccontextmanager
+async def serving(
+    config: Config, listen: str, stop: asyncio.Event, announce: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[str]:
+    """Answer requests on HOST:PORT while the context lasts; yields the address, with the port chosen for port 0.
+
+    `announce` is as for `Service`.  Raises Misuse if other machines can reach the address and there are no tokens,
+    Fatal if it cannot listen there.  If the parts can never be opened, it sets `stop`, and raises why at the end.
+    """
+    tokens = None if config.serve.tokens is None else Tokens(config.serve.tokens)
+    if tokens is None and not is_loopback(listen.rpartition(":")[0]):
+        raise Misuse(
+            f"serve.tokens: {listen} can be reached by other machines: name a file of tokens, and make one with"
+            " `neardup serve --new-token NAME`"
+        )
+    service = Service(config.serve, lambda: open_service_parts(config), tokens, stop, announce)
+    opening = asyncio.create_task(service.keep_open(), name="service")
+    seconds_to_finish = config.serve.deadline_seconds + LATE_SECONDS
+    try:
+        async with listening(application(service), listen, "serve.listen", seconds_to_finish) as address:
+            log.info("the service listens", address=f"http://{address}/")
+            yield address
+    finally:
+        await service.close()
+        await opening
+
+
+def application(service: Service) -> web.Application:
+    """The web application with every route."""
+    app = web.Application(middlewares=[observe], client_max_size=service.section.max_body_bytes)
+    app[SERVICE] = service
+    described = document()
+
+    async def openapi(_: web.Request) -> web.Response:
+        return web.json_response(described)
+
+    app.add_routes([web.route(one.method, one.path, endpoint(one)) for one in OPERATIONS])
+    app.add_routes(
+        [
+            web.get("/", pages.try_page),
+            web.get("/openapi.json", openapi),
+            web.get("/healthz", pages.healthz),
+            web.get("/readyz", pages.readyz),
+            web.get("/metrics", pages.metrics),
+            web.static("/static", pages.STATIC),
+        ]
+    )
+    return app

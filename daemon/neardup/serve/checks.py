@@ -1,0 +1,116 @@
+"""The operations that check a story: `check`, `check_batch` and `put`."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from neardup.checking import ServiceParts
+from neardup.errors import Forgotten, Misuse
+from neardup.query import check_result
+from neardup.query.check_result import CheckResult, Submission
+from neardup.records import Skip
+from neardup.serve.answers import BatchAnswer, CheckAnswer, InvalidMember, Match, Problem, Scores, Span
+from neardup.serve.lanes import Deadline
+from neardup.serve.problems import FORGOTTEN, INVALID, NO_STORY, Refused, problem_of
+from neardup.serve.requests import BatchRequest, CheckRequest, PutRequest, StoryRequest
+from neardup.serve.texts import text_of
+from neardup.source.parse import parse_time, path_of, printable
+from neardup.telemetry.metrics import CHECKS
+from neardup.timestamps import rfc3339
+
+T = TypeVar("T")
+V = TypeVar("V")
+AT_ONCE = 2  # stories of a batch
+
+
+async def check(parts: ServiceParts, request: CheckRequest, deadline: Deadline) -> CheckAnswer:
+    """POST /v1/check.  Raises Refused."""
+    submission = await _submission_of(parts, request, request.id)
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), request.id, deadline)
+
+
+async def check_batch(parts: ServiceParts, request: BatchRequest, deadline: Deadline) -> BatchAnswer:
+    """POST /v1/check:batch.  A story that cannot be checked has a problem in place of a result."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def result_of(story: CheckRequest) -> CheckAnswer | Problem:
+        async with slots:
+            try:
+                return await check(parts, story, deadline)
+            except Refused as refused:
+                return problem_of(refused)
+
+    return BatchAnswer(results=await asyncio.gather(*map(result_of, request.stories)))
+
+
+async def put(parts: ServiceParts, story_id: int, request: PutRequest, deadline: Deadline) -> CheckAnswer:
+    """PUT /v1/stories/{id}.  Raises Refused."""
+    path = None if request.path is None else _valid("path", path_of, request.path)
+    submission = await _submission_of(parts, request, story_id)
+    page = None if request.html is None else request.html.encode()
+    try:
+        result = await parts.submissions.put(submission, page, path, again=request.restore, deadline=deadline.left)
+    except Forgotten as error:
+        raise Refused(FORGOTTEN, str(error)) from None
+    except Misuse as error:
+        raise Refused(NO_STORY, str(error), reason=Skip.NOT_TEXT) from None
+    return _answer_of(result, story_id, deadline)
+
+
+async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: int | None) -> Submission:
+    """The submission that a request describes, its members as a listing would have them.  Raises Refused."""
+    return Submission(
+        language=_valid("language", parts.config.registry.find, request.language),
+        text=await text_of(parts, request.text, request.html),
+        story_id=story_id,
+        author_id=printable(request.author_id),
+        title=printable(request.title),
+        published_at=None if request.published_at is None else parse_time(request.published_at),
+    )
+
+
+def _valid(member: str, parse: Callable[[V], T], value: V) -> T:
+    """The parsed member of a request.  Raises Refused where `parse` raises ValueError."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise Refused(INVALID, str(error), errors=(InvalidMember(where=member, what=str(error)),)) from None
+
+
+def _answer_of(result: CheckResult, story_id: int | None, deadline: Deadline) -> CheckAnswer:
+    CHECKS.labels(result.verdict, str(result.estimated).lower()).inc()
+    return CheckAnswer(
+        story_id=story_id,
+        verdict=result.verdict,
+        similarity=result.similarity,
+        matches=[_match_of(match) for match in result.matches],
+        words=result.words,
+        fingerprint_version=result.fingerprint_version,
+        estimated=result.estimated,
+        reasons=list(result.reasons),
+        took_ms=round(1000 * deadline.taken, 1),
+    )
+
+
+def _match_of(match: check_result.Match) -> Match:
+    return Match(
+        story_id=match.story_id,
+        title=match.title,
+        author_id=match.author_id,
+        path=match.path,
+        published_at=rfc3339(match.published_at),
+        kind=match.kind,
+        scores=Scores(
+            hamming=match.hamming,
+            jaccard=match.jaccard,
+            containment=match.containment,
+            matched_containment=match.matched_containment,
+            longest_run_words=match.longest_run_words,
+            copied_words=match.copied_words,
+        ),
+        estimated=match.estimated,
+        spans=[
+            Span(start=start, end=end, match_start=match_start, match_end=match_end, words=end - start)
+            for start, end, match_start, match_end in match.spans
+        ],
+    )

@@ -1,0 +1,99 @@
+"""The OpenAPI 3.1 document of the API, made from the table of operations and the models."""
+
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from neardup import __version__
+from neardup.serve.answers import Problem
+from neardup.serve.operations import OPERATIONS, Operation
+from neardup.serve.problems import (
+    BUSY,
+    CONTENT_TYPE,
+    FAILED,
+    FORBIDDEN,
+    INVALID,
+    MALFORMED,
+    NOT_JSON,
+    OTHER_HOST,
+    TOO_LARGE,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    ProblemType,
+)
+from neardup.source.parse import MAX_ID
+
+REFERENCE = "#/components/schemas/{model}"
+ALWAYS = (UNAUTHENTICATED, FORBIDDEN, OTHER_HOST, BUSY, FAILED, UNAVAILABLE)
+WITH_BODY = (MALFORMED, TOO_LARGE, NOT_JSON, INVALID)
+ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The story's id.",
+    "schema": {"type": "integer", "minimum": 0, "maximum": MAX_ID},
+}
+REQUEST_ID = {
+    "name": "X-Request-ID",
+    "in": "header",
+    "description": "Comes back in the answer, and stands in the service's log lines.",
+    "schema": {"type": "string", "maxLength": 64},
+}
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document."""
+    requests = [(operation.request, "validation") for operation in OPERATIONS if operation.request is not None]
+    answers = [(operation.answer, "serialization") for operation in OPERATIONS]
+    _, definitions = models_json_schema(
+        [*requests, *answers, (Problem, "serialization")],  # type: ignore[list-item]
+        ref_template=REFERENCE,
+    )
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "neardup",
+            "version": __version__,
+            "description": "Is this story a copy, of what, and where?  Asked before publication.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": definitions["$defs"],
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _described(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.work.__name__,
+        "summary": operation.summary,
+        "description": f"Takes a token with the right `{operation.right}`, if the service has tokens.",
+        "security": [{}, {"token": []}],
+        "parameters": [*([ID] if operation.takes_id else []), REQUEST_ID],
+        "responses": {"200": _content("The answer", "application/json", operation.answer.__name__)},
+    }
+    if operation.request is not None:
+        body = _content("The request", "application/json", operation.request.__name__)
+        described["requestBody"] = {"required": True, "content": body["content"]}
+    for status, problems in _problems_of(operation).items():
+        titles = ", or: ".join(f"{problem.title} (`{problem.uri}`)" for problem in problems)
+        described["responses"][str(status)] = _content(titles, CONTENT_TYPE, Problem.__name__)
+    return described
+
+
+def _problems_of(operation: Operation) -> dict[int, list[ProblemType]]:
+    """The problems that an operation may end in, by status."""
+    with_body = WITH_BODY if operation.request is not None else (INVALID,) if operation.takes_id else ()
+    by_status: dict[int, list[ProblemType]] = {}
+    for problem in (*ALWAYS, *with_body, *operation.problems):
+        by_status.setdefault(problem.status, []).append(problem)
+    return dict(sorted(by_status.items()))
+
+
+def _content(description: str, media_type: str, model: str) -> dict[str, Any]:
+    schema = {"$ref": REFERENCE.format(model=model)}
+    return {"description": description, "content": {media_type: {"schema": schema}}}

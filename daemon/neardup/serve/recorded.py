@@ -1,0 +1,86 @@
+"""The operations on a story that is on record: `story_of`, `matches_of` and `forget`."""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from neardup.checking import ServiceParts
+from neardup.ledger import flags, similarities, snapshot, spans, stories
+from neardup.ledger.selection import JOINING, Selection
+from neardup.moderation.export.pairs import earlier_of
+from neardup.records import Spans
+from neardup.serve.answers import Forgotten, MatchesAnswer, RecordedMatch, Scores, Stored
+from neardup.serve.lanes import Deadline
+from neardup.serve.problems import UNKNOWN_STORY, Refused
+from neardup.timestamps import rfc3339
+
+
+async def story_of(parts: ServiceParts, story_id: int, _: Deadline) -> Stored:
+    """GET /v1/stories/{id}.  Raises Refused if there is no such story."""
+    found = await parts.reader.do(similarities.of_story, story_id)
+    if found is None:
+        raise _unknown(story_id)
+    return Stored(
+        story_id=found.story_id,
+        language=found.language,
+        title=found.title,
+        author_id=found.author_id,
+        path=found.path,
+        published_at=rfc3339(found.published_at),
+        words=found.words,
+        copied_words=found.copied_words,
+        similarity=found.similarity,
+    )
+
+
+async def matches_of(parts: ServiceParts, story_id: int, _: Deadline) -> MatchesAnswer:
+    """GET /v1/stories/{id}/matches.  Raises Refused if there is no such story."""
+    same_author = parts.config.detection.same_author == "keep"
+    return MatchesAnswer(story_id=story_id, matches=await parts.reader.do(_matches, story_id, same_author=same_author))
+
+
+async def forget(parts: ServiceParts, story_id: int, _: Deadline) -> Forgotten:
+    """DELETE /v1/stories/{id}."""
+    return Forgotten(story_id=story_id, forgotten=await parts.submissions.forget(story_id))
+
+
+def _unknown(story_id: int) -> Refused:
+    return Refused(UNKNOWN_STORY, f"story {story_id} is not on record")
+
+
+def _matches(db: sqlite3.Connection, story_id: int, *, same_author: bool) -> list[RecordedMatch]:
+    with snapshot(db):
+        if story_id not in stories.describe(db, [story_id]):
+            raise _unknown(story_id)
+        copied = spans.of_flags(db, story_id)
+        rows = flags.select(db, Selection(statuses=JOINING, story=story_id, same_author=same_author))
+        return [_match(dict(row), story_id, *copied[row["flag_id"]]) for row in rows]
+
+
+def _match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> RecordedMatch:
+    """The row of a pair in the view `pairs`, as a match of one of its stories."""
+    is_later = row["story_id"] == story_id
+    side = "matched" if is_later else "story"
+    containments = row["containment"], row["matched_containment"]
+    earlier = earlier_of(row)
+    return RecordedMatch(
+        story_id=row[f"{side}_id"],
+        title=row[f"{side}_title"],
+        author_id=row[f"{side}_author_id"],
+        path=row[f"{side}_path"],
+        published_at=rfc3339(row[f"{side}_published_at"]),
+        kind=row["kind"],
+        status=row["status"],
+        scores=Scores(
+            hamming=row["hamming"],
+            jaccard=row["jaccard"],
+            containment=containments[0 if is_later else 1],
+            matched_containment=containments[1 if is_later else 0],
+            longest_run_words=row["longest_run_words"],
+            copied_words=row["copied_words"],
+        ),
+        estimated=bool(row["estimated"]),
+        earlier=None if earlier is None else earlier == row[f"{side}_id"],
+        spans=own.tolist(),
+        match_spans=other.tolist(),
+    )

@@ -1,0 +1,95 @@
+"""Who may ask what, and how a request is refused: every refusal is a problem with a stable type."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neardup.serve.tokens import Right, new_token
+
+from tests.support.http_service import HttpClient, configuration, http_service, never_open, problem_of
+
+STORY = {"language": "hi", "text": "राजू गाँव में रहता था"}
+SMALL_BODY = 2_000
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[HttpClient]:
+    """A service whose parts cannot be opened: what passes the checks is answered with 503."""
+    config = configuration(tmp_path, max_body_bytes=SMALL_BODY)
+    async with http_service(config, never_open) as (client, _):
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_options", "status", "name"),
+    [
+        ("POST /v1/check", {"json": STORY}, 503, "unavailable"),
+        ("GET /v1/stories/1", {}, 503, "unavailable"),
+        ("POST /v1/check", {"data": "{}", "headers": {"Content-Type": "text/plain"}}, 415, "unsupported-media-type"),
+        ("POST /v1/check", {"json": STORY | {"text": "क" * SMALL_BODY}}, 413, "too-large"),
+        ("GET /v1/check", {}, 405, "method-not-allowed"),
+        ("GET /v2/check", {}, 404, "not-found"),
+        ("GET /static/../app.py", {}, 404, "not-found"),
+        ("GET /v1/stories/nine", {}, 422, "invalid"),
+        (f"DELETE /v1/stories/{2**63}", {}, 422, "invalid"),
+        ("GET /healthz", {"headers": {"Host": "evil.example"}}, 421, "other-host"),
+    ],
+)
+async def test_a_refusal_is_a_problem(
+    client: HttpClient, operation: str, request_options: dict[str, Any], status: int, name: str
+) -> None:
+    answered, problem = await problem_of(client, *operation.split(), **request_options)
+    assert (answered, problem["type"]) == (status, f"urn:neardup:problem:{name}")
+    assert problem["fail_open"] == (status == 503)
+
+
+async def test_what_cannot_be_decided_fails_open_and_says_when_to_ask_again(client: HttpClient) -> None:
+    async with client.post("/v1/check", json=STORY) as answer:
+        problem = await answer.json()
+        assert (answer.headers["Retry-After"], problem["fail_open"]) == ("1", True)
+    assert "Redis does not answer" in problem["detail"]
+    async with client.get("/readyz") as answer:
+        assert answer.status == 503
+    async with client.get("/healthz") as answer:
+        assert answer.status == 200, "the process answers, so it is not to be restarted"
+
+
+async def test_a_request_keeps_its_id_or_gets_one(client: HttpClient) -> None:
+    async with client.get("/healthz", headers={"X-Request-ID": "publish-17"}) as answer:
+        assert answer.headers["X-Request-ID"] == "publish-17"
+    made = set()
+    for given in ("", "x" * 65, "two words", "ключ"):
+        async with client.get("/healthz", headers={"X-Request-ID": given}) as answer:
+            made.add(answer.headers["X-Request-ID"])
+    assert len(made) == 4, "an id that could not be used was not replaced by a new one"
+
+
+async def test_each_operation_takes_a_token_with_its_right(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.toml"
+    secrets = {right: new_token(path, right, frozenset({right})) for right in Right}
+    operations = {
+        ("POST", "/v1/check"): Right.CHECK,
+        ("POST", "/v1/check:batch"): Right.CHECK,
+        ("POST", "/v1/compare"): Right.CHECK,
+        ("GET", "/v1/stories/1"): Right.CHECK,
+        ("GET", "/v1/stories/1/matches"): Right.CHECK,
+        ("PUT", "/v1/stories/1"): Right.STORE,
+        ("DELETE", "/v1/stories/1"): Right.FORGET,
+    }
+    async with http_service(configuration(tmp_path, tokens=path), never_open) as (client, _):
+        for (method, address), needed in operations.items():
+            for right, secret in secrets.items():
+                headers = {"Authorization": f"Bearer {secret}"}
+                status, _ = await problem_of(client, method, address, json=STORY, headers=headers)
+                assert status == (503 if right is needed else 403), f"{method} {address} with a token to {right}"
+            for headers in ({}, {"Authorization": "Bearer neardup_x"}, {"Authorization": "Basic eDp5"}):
+                status, problem = await problem_of(client, method, address, json=STORY, headers=headers)
+                assert (status, problem["type"]) == (401, "urn:neardup:problem:unauthenticated"), f"{method} {address}"
+        for address, status in (("/metrics", 401), ("/healthz", 200), ("/", 200), ("/openapi.json", 200)):
+            async with client.get(address, headers={"Host": "api.example"}) as answer:
+                assert answer.status == status, address
+        async with client.get("/metrics", headers={"Authorization": f"Bearer {secrets[Right.STORE]}"}) as answer:
+            text = await answer.text()
+    assert 'neardup_http_requests_total{method="PUT",route="/v1/stories/{id}",status="403"}' in text
+    assert "stories/1" not in text, "a metric has a label that grows with the stories"

@@ -1,0 +1,146 @@
+"""Laws of the API on real parts: what is stored is found in every language, the answers agree, and nothing is stored
+that was only checked.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neardup.records import Language
+from neardup.serve.answers import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
+
+from tests.support.http_service import HttpClient, configuration, http_service, problem_of
+from tests.support.languages import CODES, SAMPLED
+from tests.support.sample_texts import STORIES
+
+ORIGINALS = {language: 10 * n for n, language in enumerate(SAMPLED, 1)}
+WRONG = [
+    (b"{", 400, "EOF"),
+    (b'{"language": "hi", "text": "\\ud800"}', 400, "hex escape"),
+    (b'{"language": "hi"}', 422, "give either text or html"),
+    (b'{"language": "hi", "text": "a", "html": "b"}', 422, "give either text or html"),
+    (b'{"language": "hi", "text": "a", "texts": "b"}', 422, "texts: unknown member"),
+    (b'{"language": "hi", "text": 1}', 422, "text: "),
+    (b'{"language": "hi", "text": "a", "id": -1}', 422, "id: "),
+    (b'{"language": "hi", "text": "a", "published_at": "soon"}', 422, "published_at: not an RFC 3339 time"),
+    (b'{"language": "tlh", "text": "a"}', 422, "unknown language 'tlh'"),
+    (b'{"language": "hi", "text": ""}', 422, "empty"),
+    (b'{"language": "hi", "html": "<p>"}', 422, "empty"),
+    (b"[]", 422, ""),
+]
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[HttpClient]:
+    async with http_service(configuration(tmp_path, deadline_seconds=30)) as (client, _):
+        yield client
+
+
+def original(language: Language) -> str:
+    return STORIES[language][0]
+
+
+def excerpt(language: Language) -> str:
+    """Nine tenths of the original."""
+    words = original(language).split()
+    return " ".join(words[: len(words) * 9 // 10])
+
+
+async def send(client: HttpClient, method: str, path: str, **body: Any) -> str:
+    async with client.request(method, path, json=body or None) as answer:
+        text = await answer.text()
+        assert answer.status == 200, f"{method} {path}: {text}"
+        return text
+
+
+async def put(client: HttpClient, story_id: int, language: Language, text: str, **known: str) -> CheckAnswer:
+    stored = await send(client, "PUT", f"/v1/stories/{story_id}", language=language, text=text, **known)
+    return CheckAnswer.model_validate_json(stored)
+
+
+async def test_what_is_stored_is_found_in_every_language(client: HttpClient) -> None:
+    for language, story_id in ORIGINALS.items():
+        stored = await put(client, story_id, language, original(language), author_id="asha", title=f"T {language}")
+        assert (stored.verdict, stored.matches) == ("clear", []), language
+    for language, story_id in ORIGINALS.items():
+        body = {"language": CODES[language], "text": excerpt(language), "author_id": "ravi"}
+        found = CheckAnswer.model_validate_json(await send(client, "POST", "/v1/check", **body))
+        assert (found.verdict, [match.story_id for match in found.matches]) == ("copy", [story_id]), language
+        assert found.similarity > 0.95, f"{language}: {found.similarity}"
+        [match] = found.matches
+        assert (match.author_id, match.title) == ("asha", f"T {language}")
+        copied = sum(span.words for span in match.spans)
+        assert copied == sum(span.match_end - span.match_start for span in match.spans) >= 0.95 * found.words, language
+        text = await send(client, "POST", "/v1/compare", a={"story_id": story_id}, b={"text": excerpt(language)})
+        compared = CompareAnswer.model_validate_json(text)
+        assert compared.share_b == 1.0, language
+        assert compared.scores.jaccard == match.scores.jaccard, language
+        assert compared.scores.containment == match.scores.matched_containment, language
+        matches = MatchesAnswer.model_validate_json(await send(client, "GET", f"/v1/stories/{story_id}/matches"))
+        assert matches.matches == [], "a check was stored"
+
+
+async def test_a_stored_copy_is_on_record_on_both_sides_until_it_is_forgotten(client: HttpClient) -> None:
+    language = SAMPLED[0]
+    early, late = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+    await put(client, 1, language, original(language), published_at=early)
+    first = await put(client, 2, language, excerpt(language), published_at=late)
+    again = await put(client, 2, language, excerpt(language), published_at=late)
+    assert first.verdict == "copy"
+    assert again.model_copy(update={"took_ms": first.took_ms}) == first, "the same request again had another answer"
+    of_copy = MatchesAnswer.model_validate_json(await send(client, "GET", "/v1/stories/2/matches"))
+    of_original = MatchesAnswer.model_validate_json(await send(client, "GET", "/v1/stories/1/matches"))
+    [source], [copy] = of_copy.matches, of_original.matches
+    assert (source.story_id, source.earlier, copy.story_id, copy.earlier) == (1, True, 2, False)
+    assert source.scores.containment == copy.scores.matched_containment == first.matches[0].scores.containment
+    assert (source.spans, source.match_spans) == (copy.match_spans, copy.spans) != ([], [])
+    recorded = Stored.model_validate_json(await send(client, "GET", "/v1/stories/2"))
+    assert (recorded.similarity, recorded.words, recorded.language) == (first.similarity, first.words, language)
+    assert '"forgotten":true' in await send(client, "DELETE", "/v1/stories/2")
+    assert '"forgotten":false' in await send(client, "DELETE", "/v1/stories/3")
+    status, problem = await problem_of(client, "GET", "/v1/stories/2")
+    assert (status, problem["type"]) == (404, "urn:neardup:problem:unknown-story")
+    body = {"language": language, "text": excerpt(language)}
+    status, problem = await problem_of(client, "PUT", "/v1/stories/2", json=body)
+    assert (status, problem["type"]) == (409, "urn:neardup:problem:forgotten")
+    await send(client, "PUT", "/v1/stories/2", **body, restore=True)
+    await send(client, "GET", "/v1/stories/2")
+
+
+async def test_a_page_and_its_text_have_the_same_answer(client: HttpClient) -> None:
+    language = SAMPLED[1]
+    await put(client, 1, language, original(language))
+    page = f"<html><title>x</title><body><p>{excerpt(language)}</p><script>var x = 1</script></body></html>"
+    by_text, by_page = [
+        CheckAnswer.model_validate_json(await send(client, "POST", "/v1/check", language=language, **given))
+        for given in ({"text": excerpt(language)}, {"html": page})
+    ]
+    assert by_page.model_copy(update={"took_ms": by_text.took_ms}) == by_text
+    assert by_page.verdict == "copy"
+
+
+async def test_each_story_of_a_batch_has_its_own_result(client: HttpClient) -> None:
+    language = SAMPLED[2]
+    await put(client, 1, language, original(language))
+    stories = [
+        {"language": language, "text": excerpt(language)},
+        {"language": language, "text": "दो शब्द"},
+        {"language": "xx", "text": original(language)},
+        {"language": SAMPLED[3], "text": original(SAMPLED[3])},
+    ]
+    text = await send(client, "POST", "/v1/check:batch", stories=stories)
+    copy, short, unknown, clear = BatchAnswer.model_validate_json(text).results
+    assert isinstance(copy, CheckAnswer) and copy.verdict == "copy"
+    assert isinstance(clear, CheckAnswer) and clear.verdict == "clear"
+    assert isinstance(short, Problem) and (short.status, short.reason) == (422, "too_short")
+    assert isinstance(unknown, Problem) and unknown.errors[0].where == "language"
+
+
+async def test_a_wrong_request_says_what_is_wrong(client: HttpClient) -> None:
+    headers = {"Content-Type": "application/json"}
+    for body, status, words in WRONG:
+        answered, problem = await problem_of(client, "POST", "/v1/check", data=body, headers=headers)
+        assert answered == status, problem
+        assert words in problem["detail"], problem
+        assert not problem["fail_open"]

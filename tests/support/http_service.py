@@ -1,0 +1,66 @@
+"""Serves the HTTP API in the process of the test, over parts that the test opens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from neardup.checking import ServiceParts, open_service_parts
+from neardup.config import Config, Content, Ledger, Serve, Source
+from neardup.errors import Transient
+from neardup.serve.app import application
+from neardup.serve.service import Service
+from neardup.serve.tokens import Tokens
+
+HttpClient = TestClient[web.Request, web.Application]
+
+
+def configuration(folder: Path, **section: Any) -> Config:
+    """An empty ledger, the SQLite index, and a folder of pages."""
+    return Config(
+        source=Source(manifest=Path("none.csv")),
+        content=Content(url=f"file:{folder}"),
+        ledger=Ledger(path=folder / "neardup.db"),
+        serve=Serve(**section),
+    )
+
+
+@asynccontextmanager
+async def never_open(_: Config) -> AsyncIterator[ServiceParts]:
+    """Parts that cannot be opened yet."""
+    raise Transient("Redis does not answer")
+    yield
+
+
+@asynccontextmanager
+async def http_service(
+    config: Config, opened: Any = open_service_parts
+) -> AsyncIterator[tuple[HttpClient, asyncio.Event]]:
+    """An HTTP client of a service whose parts are open, or wait to be opened, and the event that stops it."""
+    stop, announced = asyncio.Event(), asyncio.Event()
+
+    def open_parts() -> AbstractAsyncContextManager[ServiceParts]:
+        context: AbstractAsyncContextManager[ServiceParts] = opened(config)
+        return context
+
+    tokens = None if config.serve.tokens is None else Tokens(config.serve.tokens)
+    service = Service(config.serve, open_parts, tokens, stop, lambda _: announced.set())
+    opening = asyncio.create_task(service.keep_open())
+    async with TestClient(TestServer(application(service))) as client:
+        await announced.wait()
+        yield client, stop
+    await service.close()
+    await opening
+
+
+async def problem_of(client: HttpClient, method: str, path: str, **request: Any) -> tuple[int, dict[str, Any]]:
+    """The status of a request that is refused, and its problem."""
+    async with client.request(method, path, **request) as answer:
+        assert answer.content_type == "application/problem+json", await answer.text()
+        problem: dict[str, Any] = await answer.json()
+        assert problem["status"] == answer.status
+        assert problem["request_id"] == answer.headers["X-Request-ID"]
+        return answer.status, problem
