@@ -8,7 +8,7 @@ WORKERS := $(shell expr $$(nproc) + 1)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk lock clean tools
+.PHONY: help venv run test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -50,6 +50,9 @@ bench-scale: $(VENV)/test.stamp tools  ## measure ledger, indexes and sweep at 1
 
 bench-desk: $(VENV)/test.stamp  ## measure the pages of the review desk over 50,000 flags
 	$(BIN)/python -m tests.bench.desk
+
+bench-serve: $(VENV)/test.stamp tools  ## measure checks over HTTP at 50 a second, with 1,000,000 stories held (STORIES=n)
+	$(BIN)/python -m tests.bench.serve $(if $(STORIES),--stories $(STORIES))
 
 # redis-server is for the contract and system tests, promtool for the alert rules, strace for the tests of system calls
 # and syncs, chromium and the fonts for the tests of the desk.

@@ -1,7 +1,7 @@
 """A small object store in its own process: path-style S3 GET and HEAD over HTTP, from memory.
 
-`python -m tests.support.s3_server FOLDER BUCKET` serves FOLDER's files as /BUCKET/<path>, prints its port, and runs
-until it is terminated.  It does not check signatures.
+`python -m tests.support.s3_server FOLDER BUCKET SECONDS` serves FOLDER's files as /BUCKET/<path>, each after so many
+seconds, prints its port, and runs until it is terminated.  It does not check signatures.
 """
 
 import asyncio
@@ -101,8 +101,9 @@ def _head(status: int, fields: str) -> bytes:
 class Connection(asyncio.Protocol):
     """The keep-alive connection of one client."""
 
-    def __init__(self, objects: Mapping[str, StoredObject]) -> None:
+    def __init__(self, objects: Mapping[str, StoredObject], delay: float) -> None:
         self._objects = objects
+        self._delay = delay
         self._unread = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -111,20 +112,26 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *requests, self._unread = (self._unread + data).split(BLANK_LINE)
         for request in requests:
-            self._transport.writelines(respond(self._objects, request))
+            if self._delay:
+                asyncio.get_running_loop().call_later(self._delay, self._answer, request)
+            else:
+                self._answer(request)
+
+    def _answer(self, request: bytes) -> None:
+        self._transport.writelines(respond(self._objects, request))
 
 
-async def serve(objects: Mapping[str, StoredObject]) -> None:
+async def serve(objects: Mapping[str, StoredObject], delay: float) -> None:
     """Serve on a free port of the loopback interface, and print the port."""
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(objects), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(objects, delay), "127.0.0.1", 0)
     click.echo(server.sockets[0].getsockname()[1])
     await server.serve_forever()
 
 
 @contextmanager
-def object_server(folder: Path, bucket: str) -> Iterator[str]:
-    """Run the server in a process of its own; yields its endpoint."""
-    command = [sys.executable, "-m", __spec__.name, str(folder), bucket]
+def object_server(folder: Path, bucket: str, delay: float = 0) -> Iterator[str]:
+    """Run the server in a process of its own, with this latency in seconds; yields its endpoint."""
+    command = [sys.executable, "-m", __spec__.name, str(folder), bucket, str(delay)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         try:
             assert process.stdout is not None
@@ -138,4 +145,4 @@ def object_server(folder: Path, bucket: str) -> Iterator[str]:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(load(Path(sys.argv[1]), sys.argv[2])))
+        runner.run(serve(load(Path(sys.argv[1]), sys.argv[2]), float(sys.argv[3])))

@@ -1,0 +1,198 @@
+"""Measures the HTTP service under a constant rate of checks: python -m tests.bench.serve [--stories N] [--seconds N]
+
+The ledger holds 1,000,000 synthetic stories with passage hashes, and 2,000 stories with pages, in an object store that
+answers after 20 ms.  The index is in Redis.  locust sends checks of stories of 1,000 words at a constant rate, however
+slow the answers are: half of them are edits of a story with a page, half are new.  Meanwhile a novel of 100,000 words
+is checked again and again.
+"""
+
+import argparse
+import csv
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import neardup as client_library
+import numpy as np
+from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.ledger import changes, connect
+from neardup.records import Fingerprinted, Language, Story
+
+from tests.bench.report import out, table_of
+from tests.bench.scale_corpus import Corpus
+from tests.support.command import COMMON, Neardup
+from tests.support.faults.bed import SERVED
+from tests.support.languages import SAMPLED
+from tests.support.s3_server import object_server
+from tests.support.sample_texts import STORIES
+from tests.support.servers import free_port, redis_server
+from tests.support.service import serving
+from tests.support.synthetic_stories import commit
+
+WORDS, NOVEL_WORDS = 1_000, 100_000
+WITH_PAGES, FIRST_ID = 2_000, 1_000
+HASHES = 59  # passage hashes of a story of 1,000 words
+STORE_SECONDS = 0.02
+NOVEL_EVERY_SECONDS = 10.0
+SECONDS_BETWEEN = 4.0  # two requests of one user of tests.bench.serve_load
+RNG = random.Random(1)
+VOCABULARY = {language: list(dict.fromkeys(" ".join(STORIES[language]).split())) for language in SAMPLED}
+
+
+def story_of(language: Language, words: int) -> list[str]:
+    """Words of a language as often as in prose: the n-th word is 1 / n as frequent as the first."""
+    known = VOCABULARY[language]
+    return RNG.choices(known, [1 / n for n in range(1, len(known) + 1)], k=words)
+
+
+def edited(words: list[str], language: Language) -> list[str]:
+    """The same story with one word in 20 changed."""
+    return [RNG.choice(VOCABULARY[language]) if RNG.random() < 0.05 else word for word in words]
+
+
+def synthetic(stories: int) -> Iterator[list[Fingerprinted]]:
+    """Synthetic stories with random passage hashes."""
+    rng = np.random.default_rng(1)
+    for page in Corpus("prose").pages(stories):
+        hashes = np.sort(rng.integers(0, 1 << 32, (len(page), HASHES), np.uint32), axis=1).astype("<u4")
+        yield [
+            replace(one, fingerprint=replace(one.fingerprint, passages=row.tobytes()))
+            for one, row in zip(page, hashes, strict=True)
+        ]
+
+
+def fill(ledger: Path, pages: Path, stories: int) -> list[tuple[Language, list[str]]]:
+    """Write the stories to the ledger; returns those with pages."""
+    made = [(language := SAMPLED[n % len(SAMPLED)], story_of(language, WORDS)) for n in range(WITH_PAGES)]
+    outcomes = []
+    for n, (language, words) in enumerate(made):
+        (pages / language).mkdir(parents=True, exist_ok=True)
+        (pages / language / f"{FIRST_ID + n}.html").write_text(f"<p>{' '.join(words)}</p>", encoding="utf-8")
+        fingerprint = fingerprint_text(" ".join(words))
+        assert fingerprint is not None
+        outcomes.append(Fingerprinted(Story(FIRST_ID + n, language, title=f"{n}"), fingerprint, None))
+    with closing(connect(ledger)) as db:
+        for page in synthetic(stories):
+            commit(db, page)
+        commit(db, outcomes)
+        changes.prune(db, 0)
+    return made
+
+
+def write_bodies(path: Path, made: list[tuple[Language, list[str]]], count: int) -> None:
+    """Write the bodies of so many checks, one a line."""
+    with path.open("w", encoding="utf-8") as file:
+        for n in range(count):
+            language, words = RNG.choice(made)
+            text = edited(words, language) if n % 2 else story_of(language, WORDS)
+            file.write(json.dumps({"language": language, "text": " ".join(text)}, ensure_ascii=False) + "\n")
+
+
+def check_novels(url: str, stop: threading.Event, seconds: list[float]) -> None:
+    """Check a novel again and again; appends the seconds that each took."""
+    with client_library.Client(url, timeout=60) as client:
+        while not stop.wait(NOVEL_EVERY_SECONDS):
+            text = " ".join(story_of(SAMPLED[len(seconds) % len(SAMPLED)], NOVEL_WORDS))
+            began = time.perf_counter()
+            client.check(language=SAMPLED[len(seconds) % len(SAMPLED)], text=text)
+            seconds.append(time.perf_counter() - began)
+
+
+def load(url: str, folder: Path, rate: float, seconds: int) -> dict[str, str]:
+    """Let locust send requests; returns its figures of all of them."""
+    users = str(round(rate * SECONDS_BETWEEN))
+    arguments = [
+        "-u",
+        users,
+        "--headless",
+        "--only-summary",
+        "--reset-stats",
+        "-r",
+        str(rate),
+        "-t",
+        f"{seconds}s",
+        "--csv",
+        "load",
+    ]
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "locust",
+            "-f",
+            str(Path(__file__).with_name("serve_load.py")),
+            "-H",
+            url,
+            *arguments,
+            "--csv=load",
+        ],
+        cwd=folder,
+        env=os.environ | {"BODIES": str(folder / "bodies.jsonl")},
+        check=False,  # it exits with 1 if a request failed, which the table shows
+    )
+    with (folder / "load_stats.csv").open(encoding="utf-8") as file:
+        return next(row for row in csv.DictReader(file) if row["Name"] == "Aggregated")
+
+
+def resident_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def main() -> None:
+    """Fill a ledger, serve it, and print how long checks take under load."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stories", type=int, default=1_000_000)
+    parser.add_argument("--rate", type=float, default=50)
+    parser.add_argument("--seconds", type=int, default=120)
+    options = parser.parse_args()
+    with TemporaryDirectory() as name, redis_server(Path(name)) as redis_url:
+        folder = Path(name)
+        neardup = Neardup(folder, dict(os.environ))
+        made = fill(neardup.ledger, folder / "pages", options.stories)
+        write_bodies(folder / "bodies.jsonl", made, round(options.rate * options.seconds))
+        with object_server(folder / "pages", "stories", STORE_SECONDS) as endpoint:
+            settings = SERVED.format(manifest="none.csv", bucket="stories", endpoint=endpoint)
+            neardup.configure(
+                settings + COMMON.format(index=redis_url).replace('body = "article .story, div.post-body"', "")
+            )
+            keys = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "NEARDUP_INDEX__LAYOUT": "compact"}
+            neardup.env.update(keys)
+            done = neardup("reindex")
+            assert done.code == 0, done.err
+            listen = f"127.0.0.1:{free_port()}"
+            with serving(neardup, listen) as (process, systemd, _):
+                systemd.wait_for("STATUS=serving")
+                stop, novels = threading.Event(), list[float]()
+                author = threading.Thread(target=check_novels, args=(f"http://{listen}", stop, novels))
+                author.start()
+                before = resident_mb(process.pid)
+                figures = load(f"http://{listen}", folder, options.rate, options.seconds)
+                after = resident_mb(process.pid)
+                stop.set()
+                author.join()
+    table = table_of("requests", "failed", "a second", "p50 ms", "p99 ms", "slowest ms", "novel s", "memory MB")
+    table.add_row(
+        figures["Request Count"],
+        figures["Failure Count"],
+        f"{float(figures['Requests/s']):.1f}",
+        figures["50%"],
+        figures["99%"],
+        figures["100%"],
+        f"{statistics.median(novels):.2f}, slowest {max(novels):.2f}" if novels else "none",
+        f"{before:.0f} to {after:.0f}",
+    )
+    out.print(table)
+
+
+if __name__ == "__main__":
+    main()
