@@ -66,8 +66,9 @@ async def test_the_flag_has_the_spans_and_the_scores_of_the_answer(platform: Che
 
 async def test_a_second_call_changes_nothing(platform: CheckedLedger) -> None:
     original = words_of(TAMIL, "a")
-    await platform.put(TAMIL, 1, original)
+    await platform.put(TAMIL, 1, original, author="x")
     first = await platform.put(TAMIL, 2, original[:180], author="x")
+    assert first.verdict == "review", "its author wrote both"
     last, kept = await platform.ledger.do(changes.last_seq), pages(platform)
     assert await platform.put(TAMIL, 2, original[:180]) == first
     assert await platform.ledger.do(changes.last_seq) == last, "the story was written again"

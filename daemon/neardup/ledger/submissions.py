@@ -63,6 +63,12 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
     return Stored(outcome, None if before is None else before["path"], flagged, unseen)
 
 
+def completed(db: sqlite3.Connection, story: Story) -> Story:
+    """The story, with what is on record of it where nothing is given."""
+    before = _on_record(db, story.id)
+    return story if before is None else _completed(story, before)
+
+
 def _on_record(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
@@ -80,11 +86,14 @@ def _outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerprinted 
     path = made.story.path or submitted.page
     if before is None:
         return replace(made, story=replace(made.story, path=path))
-    known = {name: getattr(made.story, name) for name in ("author_id", "title", "published_at")}
-    story: Story = replace(
-        made.story, **{name: before[name] if value is None else value for name, value in known.items()}
-    )
+    story = _completed(made.story, before)
     if (before["text_hash"], before["language"]) != (made.fingerprint.text_hash, story.language):
         return replace(made, story=replace(story, path=path))
     unchanged = replace(story, path=made.story.path or before["path"], updated_at=before["updated_at"])
     return Skipped(unchanged, Skip.UNCHANGED)
+
+
+def _completed(story: Story, before: sqlite3.Row) -> Story:
+    given = {name: getattr(story, name) for name in ("author_id", "title", "published_at")}
+    known: Story = replace(story, **{name: before[name] if value is None else value for name, value in given.items()})
+    return known

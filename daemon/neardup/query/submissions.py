@@ -68,7 +68,8 @@ class Submissions:
         story = _story(submission, path)
         if not again:
             await self._ledger.do(forgotten.refuse, story.id)
-        text = submission.text.text
+        story, text = await self._ledger.do(submissions.completed, story), submission.text.text
+        submission = replace(submission, author_id=story.author_id, published_at=story.published_at)
         kept = await asyncio.to_thread(submitted_pages.page_of, page, text, self._max_bytes)
         examined = await self.checker.examine(submission, deadline=deadline)
         kept_path = ""
