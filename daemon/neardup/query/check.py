@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from neardup.core.verify.alignment import paired
 from neardup.core.verify.scores import Shingled, assess, shingled
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, active_verdicts, candidates, changes, stories
+from neardup.ledger import Ledger, active_verdicts, candidates, stories
 from neardup.pages.text_cache import NoText, Text, Texts
 from neardup.pipeline.common_passages import CommonHashes
 from neardup.query import lookups
@@ -77,39 +77,40 @@ class Checker:
         language, own_id = submission.language, submission.story_id
         own_id = CHECKED_ID if own_id is None else own_id
         own, text = await asyncio.to_thread(_fingerprinted, submission.text.words)
-        seen, is_held = await self._ledger.do(_position, own_id)
+        facts = await self._ledger.do(lookups.facts_of, own_id)
         banded = BandedFingerprint(language, own.simhash, own.signature)
-        probe = lookups.Text(own_id, banded, np.frombuffer(own.passages, np.uint32), is_held)
-        nominated = await self._lookups.nominate(probe, until)
+        probe = lookups.Text(own_id, banded, np.frombuffer(own.passages, np.uint32))
+        nominated = await self._lookups.nominate(probe, facts, until)
         rows = await self._ledger.do(_rows, own_id, nominated)
         checked = PairedStory(own_id, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
         pairs = [Candidate(language, checked, _paired_story(row)) for row in rows.values()]
         texts = await self._texts.read(((language, one.b) for one in pairs if one.b.text_hash != own.text_hash), until)
         common = np.union1d(nominated.common, await self._common.of(language))
-        assessed = await asyncio.to_thread(self._assess, pairs, text, texts, common)
+        assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common)
         flagged = await self._ledger.do(_flagged, assessed)
-        verified = await asyncio.to_thread(_verified, flagged, rows, text, texts)
+        verified = [Verified(rows[other], kind, assessment, spans[other]) for other, kind, assessment in flagged]
         reasons = (*nominated.reasons, *_reasons(texts, verified))
         known = [(pair, one) for pair, one in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED]
         result = result_of(submission, verified, self._detection, self._version, reasons)
-        return Examined(own, text, probe, seen, nominated, known, result)
+        return Examined(own, text, probe, facts.last_change, nominated, known, result)
 
     def _assess(
         self, pairs: Sequence[Candidate], text: Shingled, texts: Mapping[bytes, Text], common: PassageHashes
-    ) -> list[Assessed]:
-        return [
-            (pair, assess(pair, text, _shingled(texts, pair), self._detection.of(pair.language), common))
-            for pair in pairs
-        ]
+    ) -> tuple[list[Assessed], dict[int, tuple[CopiedSpan, ...]]]:
+        """Verify the pairs; returns as well, by the id of the match, the spans of those that are copies."""
+        assessed, spans = list[Assessed](), dict[int, tuple[CopiedSpan, ...]]()
+        for pair in pairs:
+            other = texts.get(pair.b.text_hash)
+            other = other if isinstance(other, Shingled) else None
+            assessment = assess(pair, text, other, self._detection.of(pair.language), common)
+            assessed.append((pair, assessment))
+            if assessment is not None and assessment.kind is not None:
+                spans[pair.b.id] = _spans(pair, assessment, text, other)
+        return assessed, spans
 
 
 def _fingerprinted(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
     return fingerprint(words), shingled(words)
-
-
-def _position(db: sqlite3.Connection, story_id: int) -> tuple[int, bool]:
-    """The ledger's last change, and whether it has a story with this id."""
-    return changes.last_seq(db), story_id in stories.fingerprints(db, [story_id])
 
 
 def _rows(db: sqlite3.Connection, story_id: int, nominated: Nominated) -> Rows:
@@ -121,29 +122,15 @@ def _paired_story(row: Mapping[str, Any]) -> PairedStory:
     return PairedStory(**{name: row[name] for name in PairedStory.__slots__})
 
 
-def _shingled(texts: Mapping[bytes, Text], pair: Candidate) -> Shingled | None:
-    text = texts.get(pair.b.text_hash)
-    return text if isinstance(text, Shingled) else None
-
-
-def _flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[tuple[Candidate, Kind, Assessment]]:
-    """The pairs that are copies, and that no verdict says to be something else."""
+def _flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[tuple[int, Kind, Assessment]]:
+    """The matches, by id, that are copies and that no verdict says to be something else."""
     found = []
     for pair, assessment in assessed:
         if assessment is not None and assessment.kind is not None:
             ids = min(pair.a.id, pair.b.id), max(pair.a.id, pair.b.id)
             if active_verdicts.ruling_on(db, ids, assessment.kind).status in COPIED:
-                found.append((pair, assessment.kind, assessment))
+                found.append((pair.b.id, assessment.kind, assessment))
     return found
-
-
-def _verified(
-    flagged: Iterable[tuple[Candidate, Kind, Assessment]], rows: Rows, text: Shingled, texts: Mapping[bytes, Text]
-) -> list[Verified]:
-    return [
-        Verified(rows[pair.b.id], kind, assessment, _spans(pair, assessment, text, _shingled(texts, pair)))
-        for pair, kind, assessment in flagged
-    ]
 
 
 def _spans(pair: Candidate, assessment: Assessment, text: Shingled, other: Shingled | None) -> tuple[CopiedSpan, ...]:

@@ -6,7 +6,7 @@ without: the answer then says so.
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -19,10 +19,10 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index, LookupResult
-from neardup.ledger import Ledger, fingerprint_arrays, passage_hashes, runs
+from neardup.ledger import Ledger, changes, fingerprint_arrays, passage_hashes, runs, stories
 from neardup.ledger.candidates import Matches
 from neardup.pipeline.common_passages import Probe
-from neardup.pipeline.index_sync import ledger_id, refuse_index_mismatch
+from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_nomination import PassageLookup, PassageNomination
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import BandedFingerprint
@@ -34,11 +34,19 @@ NOTHING_FOUND = LookupResult(set(), NO_NUMBERS, {})
 
 
 class Text(NamedTuple):
-    """A text to look up; `is_held` says whether the ledger has the story with this id already."""
+    """A text to look up, by its id, its fingerprint and its passage hashes, ascending."""
 
     story_id: int
     banded: BandedFingerprint
     passages: PassageHashes
+
+
+class LedgerFacts(NamedTuple):
+    """The ledger's last change and id, the languages of its stories, and whether it has the story of a text."""
+
+    last_change: int
+    ledger_id: str
+    languages: Collection[str]
     is_held: bool
 
 
@@ -68,56 +76,70 @@ class Lookups:
         self._detection = detection
         self._version = version
 
-    async def nominate(self, text: Text, until: float | None) -> Nominated:
+    async def nominate(self, text: Text, facts: LedgerFacts, until: float | None) -> Nominated:
         """Look a text up in both indexes, each until a time of the event loop.
 
         Raises Fatal for the index of another ledger or of another version of the fingerprints.
         """
         (whole, whole_reasons), (by_passages, common, reasons) = await asyncio.gather(
-            self._by_whole_text(text, until), self._by_passages(text, until)
+            self._by_whole_text(text, facts, until), self._by_passages(text, facts, until)
         )
         only_by_passages = tuple(story_id for story_id in by_passages if story_id not in whole)
         return Nominated(whole, only_by_passages, common, whole_reasons + reasons)
 
-    async def _by_whole_text(self, text: Text, until: float | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    async def _by_whole_text(
+        self, text: Text, facts: LedgerFacts, until: float | None
+    ) -> tuple[tuple[int, ...], tuple[str, ...]]:
         why, applied, found = "the index is behind the ledger", None, NOTHING_FOUND
         try:
             applied, found = await in_time(
-                retried("look_up", lambda: self._look_up(text.banded)), until, "the index did not answer in time"
+                retried("look_up", lambda: self._look_up(text.banded, facts)), until, "the index did not answer in time"
             )
         except Transient as error:
             why = str(error)
-        held, latest, uncovered = await self._ledger.do(fingerprint_arrays.for_one_text, found, applied)
-        thresholds = {text.banded.language: self._detection.of(text.banded.language)}
-        [nominee] = await asyncio.to_thread(
-            nominate, [([text.story_id], text.banded)], [found], held, thresholds, latest
-        )
+        ids, uncovered = await self._ledger.do(_among_whole_texts, text, found, applied, self._detection)
         lacks = f"{why}: only the latest {MAX_UNINDEXED:,} stories were compared as whole texts"
-        return nominee.matches, (lacks,) if uncovered else ()
+        return ids, (lacks,) if uncovered else ()
 
-    async def _look_up(self, banded: BandedFingerprint) -> tuple[int | None, LookupResult]:
-        languages = await self._ledger.do(runs.stories_by_language)
-        refuse_index_mismatch(await self._index.position(), await ledger_id(self._ledger), self._version, languages)
+    async def _look_up(self, banded: BandedFingerprint, facts: LedgerFacts) -> tuple[int | None, LookupResult]:
+        refuse_index_mismatch(await self._index.position(), facts.ledger_id, self._version, facts.languages)
         applied, [found] = await self._index.lookup([banded])
         return applied, found
 
     async def _by_passages(
-        self, text: Text, until: float | None
+        self, text: Text, facts: LedgerFacts, until: float | None
     ) -> tuple[tuple[int, ...], PassageHashes, tuple[str, ...]]:
         late = "the passage index did not answer in time"
         try:
-            ids, common = await in_time(self._look_up_passages(text), until, late)
+            ids, common = await in_time(self._look_up_passages(text, facts), until, late)
         except Transient as error:
             return (), NO_HASHES, (f"{error}: passages inside other stories were not looked for",)
         return ids, common, ()
 
-    async def _look_up_passages(self, text: Text) -> tuple[tuple[int, ...], PassageHashes]:
+    async def _look_up_passages(self, text: Text, facts: LedgerFacts) -> tuple[tuple[int, ...], PassageHashes]:
         probe = Probe(text.story_id, text.banded.language, text.passages)
-        most_holders = self._detection.common_passage - (not text.is_held)  # the text would be one more
+        most_holders = self._detection.common_passage - (not facts.is_held)  # the text would be one more
         await self._passages.catch_up()
         [found] = await self._passages.ask(lambda: self._passages.index.lookup([probe.hashes], most_holders))
         matches = await self._nomination.nominate(PassageLookup([probe], [found], 0))
         return matches[text.story_id].ids, np.sort(found.common)
+
+
+def facts_of(db: sqlite3.Connection, story_id: int) -> LedgerFacts:
+    """What a lookup needs to know of the ledger; `story_id` is that of the text."""
+    is_held = story_id in stories.fingerprints(db, [story_id])
+    return LedgerFacts(changes.last_seq(db), runs.get(db, "ledger_id") or "", runs.stories_by_language(db), is_held)
+
+
+def _among_whole_texts(
+    db: sqlite3.Connection, text: Text, found: LookupResult, applied: int | None, detection: Detection
+) -> tuple[tuple[int, ...], int]:
+    """The matches of a whole text, and the number of changes that neither index nor ledger could tell."""
+    held, latest, uncovered = fingerprint_arrays.for_one_text(db, found, applied)
+    language = text.banded.language
+    group = [text.story_id], text.banded
+    [nominee] = nominate([group], [found], held, {language: detection.of(language)}, latest)
+    return nominee.matches, uncovered
 
 
 def unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detection) -> Matches:
