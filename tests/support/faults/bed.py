@@ -74,12 +74,14 @@ def kept_readers(seconds: float) -> Iterator[list[ReaderGroup]]:
     started: list[ReaderGroup] = []
     start_group, close = reader_group.start_group, ReaderPool.aclose
 
-    async def take_over_or_start(content: Content, extraction: Extraction, size: int) -> ReaderGroup:
-        served = repr((content, extraction, size))
+    async def take_over_or_start(
+        content: Content, extraction: Extraction, size: int, submitted: Path | None
+    ) -> ReaderGroup:
+        served = repr((content, extraction, size))  # whatever the ledger, whose folder of submitted pages is empty
         for n, (store, group) in enumerate(kept):
             if store == served and len(group.running) == size:
                 return kept.pop(n)[1]
-        started.append(await start_group(content, extraction, size))
+        started.append(await start_group(content, extraction, size, submitted))
         return started[-1]
 
     async def keep_and_close(pool: ReaderPool) -> None:
