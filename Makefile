@@ -16,7 +16,7 @@ help:
 venv: $(VENV)/run.stamp  ## create the environment with the locked versions
 
 run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
-	$(BIN)/neardup backfill
+	$(BIN)/neardup demo var/demo
 
 test: $(VENV)/test.stamp tools check  ## run every check and every test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
@@ -73,11 +73,14 @@ $(VENV)/test.stamp: $(VENV)/run.stamp deploy/requirements-test.lock
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements-test.lock
 	touch $@
 
+# What a box in production needs.
+EXTRAS := --extra aws --extra redis --extra xlsx
+
 lock:  ## resolve the locked versions again (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --upgrade \
-	  --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
+	  $(EXTRAS) --extra parquet --extra report --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
+	  $(EXTRAS) --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
 
 clean:  ## delete the environment and the embedded ledger
 	rm -rf $(VENV) var

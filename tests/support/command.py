@@ -45,7 +45,7 @@ class Neardup:
 
     def command(self, *arguments: str, config: Path | None = None) -> list[str]:
         path = config or self.folder / "config.toml"
-        return [sys.executable, "-W", "error", "-m", "neardup.cli", "--config", str(path), *arguments]
+        return [sys.executable, "-W", "error", "-m", "neardup", "--config", str(path), *arguments]
 
     @property
     def ledger(self) -> Path:

@@ -13,8 +13,10 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.completeness import Completeness
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Bandings, Bucket, Index, IndexPosition, LookupResult
-from neardup.index.redis import LAYOUTS, Layout, open_redis
+from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.client import Clients
+from neardup.index.redis.compact import Compact
+from neardup.index.redis.documented import Documented
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
@@ -60,7 +62,8 @@ class Bench:
         layout: Layout = "compact" if self.kind.startswith("compact") else "documented"
         if self.kind.endswith("fakeredis"):
             client = fakeredis.FakeAsyncRedis(server=self._fake)
-            return LAYOUTS[layout](Clients(client, client, is_cluster=False), bandings, CODES)
+            opened = Compact if layout == "compact" else Documented
+            return opened(Clients(client, client, is_cluster=False), bandings, CODES)
         return self.runner.run(open_redis(self._where, bandings, CODES, layout))
 
     def reopen(self, banding: Banding, others: Bandings | None = None) -> None:

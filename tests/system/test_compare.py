@@ -127,8 +127,8 @@ async def test_errors_of_a_comparison(editable: Neardup, tmp_path: Path) -> None
         (1, "4104000", "7", "story 7 is not in the ledger"),
         (2, "4104000", "04104000", "are the same story"),
         (2, str(A), str(A.parent / ".." / "TAMIL" / A.name), "are the same story"),
-        (2, "4104000", "9" * 19, "is not an integer from 0 to"),
-        (2, "4104000", "no-such.html", "cannot read no-such.html: No such file"),
+        (2, "4104000", "9" * 19, "is neither a file nor a story in the ledger"),
+        (2, "4104000", "no-such.html", "no-such.html is neither a file nor a story in the ledger"),
         (2, "4104000", str(tmp_path), "cannot read", "Is a directory"),
         (2, "4104000", "", "cannot read"),
         (1, str(tmp_path / "empty.html"), str(A), "empty.html: nothing to compare: empty"),
@@ -171,7 +171,7 @@ def test_two_files_need_no_configuration(neardup: Neardup, tmp_path: Path) -> No
     (neardup.folder / "config.toml").unlink()
 
     def compare_here(*arguments: str) -> Ended:
-        command = [sys.executable, "-W", "error", "-m", "neardup.cli", "compare", *arguments]
+        command = [sys.executable, "-W", "error", "-m", "neardup", "compare", *arguments]
         env = {name: value for name, value in neardup.env.items() if not name.startswith("NEARDUP_")}
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=300, check=False)
         return Ended(done.returncode, done.stdout, done.stderr)

@@ -112,13 +112,15 @@ def test_a_wrong_option_is_one_error_line(flagged: Neardup, options: list[str], 
 
 def test_parquet_without_its_library_is_one_error_line(flagged: Neardup) -> None:
     (flagged.folder / "without").mkdir()
-    (flagged.folder / "without" / "pyarrow.py").write_text("raise ImportError('no pyarrow')", encoding="utf-8")
+    (flagged.folder / "without" / "pyarrow.py").write_text(
+        "raise ImportError('absent', name='pyarrow')", encoding="utf-8"
+    )
     path = os.pathsep.join([str(flagged.folder / "without"), flagged.env.get("PYTHONPATH", "")])
     for command in (["export", "-o", "flags.parquet"], ["daily"]):
         ended = flagged(*command, PYTHONPATH=path, NEARDUP_EXPORT__PATH="flags.parquet")
         assert (ended.code, ended.err.splitlines()[-1:]) == (
             2,
-            ["neardup: Parquet needs pyarrow: pip install pyarrow"],
+            ["neardup: the format parquet needs pyarrow: pip install 'neardup[parquet]'"],
         ), ended.err
     assert exported(flagged, "--new"), "a failed export marked flags as exported"
 

@@ -64,7 +64,7 @@ def test_a_report_without_matplotlib_keeps_its_tables(neardup: Neardup) -> None:
     assert neardup("backfill").code == 0
     ended = neardup("report", PYTHONPATH=f"{neardup.folder / 'without'}{os.pathsep}{neardup.env.get('PYTHONPATH', '')}")
     assert ended.code == 0, ended.err
-    assert "pip install matplotlib" in ended.err
+    assert "pip install 'neardup[report]'" in ended.err
     text = (neardup.folder / "report.html").read_text(encoding="utf-8")
     assert "<svg" not in text
     assert {"all"} <= rows_of(LexborHTMLParser(text), "language").keys()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from neardup.config import Index as IndexConfig
 from neardup.index.protocol import Bandings, Codes, Index
+from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 
 Opener = Callable[[IndexConfig, Path, Bandings, Codes], Awaitable[Index]]
@@ -15,8 +16,6 @@ async def _open_sqlite(config: IndexConfig, ledger: Path, bandings: Bandings, co
 
 
 async def _open_redis(config: IndexConfig, ledger: Path, bandings: Bandings, codes: Codes) -> Index:
-    from neardup.index.redis import open_redis  # noqa: PLC0415 - loads redis
-
     return await open_redis(config.url, bandings, codes, config.layout)
 
 

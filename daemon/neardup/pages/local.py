@@ -2,10 +2,16 @@
 
 import errno
 import os
+import select
 import stat
+from collections import deque
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from neardup.errors import Fatal, Forbidden, Gone, NeardupError, TooLarge, Transient
+
+if TYPE_CHECKING:
+    from neardup.pages.s3 import Get  # its libraries are optional
 
 MISSING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 
@@ -92,6 +98,35 @@ class Given:
     def result(self) -> tuple[bytes, dict[str, str]]:
         """The page, without headers."""
         return self._body, {}
+
+
+class Files:
+    """The counterpart of `neardup.pages.curl_multi.Transfers` for files; a file is read when its result is taken."""
+
+    body_bytes = 0
+
+    def __init__(self, control_socket: int) -> None:
+        self._poll = select.poll()
+        self._poll.register(control_socket, select.POLLIN)
+        self._finished: deque[File | Given] = deque()
+
+    @property
+    def under_way(self) -> int:
+        """The number of files begun and not yet popped."""
+        return len(self._finished)
+
+    def begin(self, get: "Get | File | Given") -> None:
+        """Begin a file, which is finished at once."""
+        assert isinstance(get, File | Given)
+        self._finished.append(get)
+
+    def pop_finished(self) -> File | Given | None:
+        """A file, or None."""
+        return self._finished.popleft() if self._finished else None
+
+    def advance(self, *, wait: bool) -> bool:
+        """With `wait`, block until the control socket is readable, unless there is a file; returns whether it is."""
+        return bool(self._poll.poll(None if wait and not self._finished else 0))
 
 
 def _open_nonblocking(path: str, flags: int) -> int:

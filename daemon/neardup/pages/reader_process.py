@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
@@ -23,12 +24,13 @@ from neardup.core.page import Page, fingerprint_story, shingle_story, split_stor
 from neardup.core.text.html import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.garbage_collection import collect_seldom
-from neardup.pages.curl_multi import Transfers
 from neardup.pages.local import File, Given
 from neardup.pages.results import NotModified, crash_of
-from neardup.pages.s3 import Get
-from neardup.pages.store import Pages
+from neardup.pages.store import Pages, open_transfers
 from neardup.pages.watchdog import Record
+
+if TYPE_CHECKING:
+    from neardup.pages.s3 import Get  # its libraries are optional
 
 ANSWERS_PER_MESSAGE = 8  # while more are about to follow: a message costs more than an answer
 
@@ -73,7 +75,7 @@ class _ReaderProcess:
         self._record = record
         self._pages = Pages(content, submitted)
         self._extraction = extraction
-        self._transfers = Transfers(owner.fileno())
+        self._transfers = open_transfers(content, owner.fileno())
         self._requests: dict[Get | File | Given, PageRequest] = {}
         self._answers: list[tuple[int, Answer | Exception]] = []
 
@@ -109,7 +111,7 @@ class _ReaderProcess:
         self._requests[get] = request
         self._transfers.begin(get)
 
-    def _answer(self, get: Get | File | Given) -> None:
+    def _answer(self, get: "Get | File | Given") -> None:
         request = self._requests.pop(get)
         try:
             self._answers.append((request.number, self._compute(request, get)))
@@ -130,7 +132,7 @@ class _ReaderProcess:
             traceback.print_exception(error)
             self._answers.append((request.number, (crash_of(error), None)))
 
-    def _compute(self, request: PageRequest, get: Get | File | Given) -> Answer:
+    def _compute(self, request: PageRequest, get: "Get | File | Given") -> Answer:
         """Carry out the operation on a fetched page; the page is on record meanwhile, for the watchdog."""
         self._record.begin(request.number)
         try:

@@ -1,19 +1,25 @@
 """The pages of stories, in S3 or in a folder: found by their paths, and decompressed.
 
 The page of a submitted story is in a folder beside the ledger until a listing says where the story's page is.
+What fetches from S3 is imported where it is used, because its libraries are optional.
 """
 
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from neardup.config import Content
 from neardup.core.page import Page
 from neardup.errors import Gone, TooLarge
-from neardup.pages.local import File, Folder, Given
-from neardup.pages.s3 import Bucket, Get
+from neardup.extras import needs
+from neardup.pages.local import File, Files, Folder, Given
 from neardup.pages.text_file import TextFile
 from neardup.records import Story
 from neardup.s3_errors import document_error
+
+if TYPE_CHECKING:
+    from neardup.pages.curl_multi import Transfers
+    from neardup.pages.s3 import Bucket, Get
 
 SUBMITTED = "submitted://"  # before the file name of a submitted page; no listed path has an empty segment
 TEXT_ENDING = ".txt"  # of a submitted page that is a plain text, not markup
@@ -21,14 +27,30 @@ DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
 
 
-def open_store(content: Content) -> Bucket | Folder | TextFile:
-    """Open the store of content.url.  Raises Fatal for a missing folder or file, and for missing AWS credentials."""
+def open_store(content: Content) -> "Bucket | Folder | TextFile":
+    """Open the store of content.url.
+
+    Raises Fatal for a missing folder or file and for missing AWS credentials, Misuse if the libraries of S3 are not
+    installed.
+    """
     url = content.url
     if url.startswith("texts:"):
         return TextFile(Path(url.removeprefix("texts:")), content.max_bytes)
     if url.startswith("file:"):
         return Folder(Path(url.removeprefix("file://").removeprefix("file:")), content.max_bytes)
+    with needs("aws", f"content.url = {url!r}"):
+        from neardup.pages.s3 import Bucket  # noqa: PLC0415 - loads pycurl
+
     return Bucket(url, content)
+
+
+def open_transfers(content: Content, control_socket: int) -> "Transfers | Files":
+    """What carries out the GETs of this store; see `neardup.pages.curl_multi.Transfers`."""
+    if not content.url.startswith("s3:"):
+        return Files(control_socket)
+    from neardup.pages.curl_multi import Transfers  # noqa: PLC0415 - loads pycurl
+
+    return Transfers(control_socket)
 
 
 def path_of(content: Content, story: Story) -> str:
@@ -54,7 +76,7 @@ class Pages:
         self._submitted = submitted
         self._max_bytes = content.max_bytes
 
-    def begin(self, path: str, etag: str | None = None) -> Get | File:
+    def begin(self, path: str, etag: str | None = None) -> "Get | File":
         """A GET of a page, conditional if its last known ETag is given.
 
         Raises Gone for a path that cannot exist there, Transient where the credentials cannot be renewed.
@@ -72,7 +94,7 @@ class Pages:
         file.is_text = name.endswith(TEXT_ENDING)
         return file
 
-    def page_of(self, get: Get | File | Given) -> Page | None:
+    def page_of(self, get: "Get | File | Given") -> Page | None:
         """The page that a finished GET returned; None where it still has the ETag.
 
         Raises Gone, TooLarge, Forbidden, StoreDown, Fatal, Transient.

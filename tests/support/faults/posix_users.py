@@ -51,7 +51,7 @@ class User:
             "-W",
             "error",
             "-m",
-            "neardup.cli",
+            "neardup",
             *arguments,
         ]
 

@@ -1,17 +1,26 @@
 """The production index, in Redis, in one of two layouts."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
+from neardup.extras import needs
 from neardup.index.protocol import Bandings, Codes
-from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.client import connect
-from neardup.index.redis.compact import Compact
-from neardup.index.redis.documented import Documented
+
+if TYPE_CHECKING:
+    from neardup.index.redis.base import RedisIndex
 
 Layout = Literal["documented", "compact"]
-LAYOUTS: dict[Layout, type[Documented | Compact]] = {"documented": Documented, "compact": Compact}
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
-async def open_redis(url: str, bandings: Bandings, codes: Codes, layout: Layout = "documented") -> RedisIndex:
-    """The index in the Redis or the Redis cluster at `url`.  Raises as `connect` does."""
-    return LAYOUTS[layout](await connect(url), bandings, codes)
+async def open_redis(url: str, bandings: Bandings, codes: Codes, layout: Layout = "documented") -> "RedisIndex":
+    """The index in the Redis or the Redis cluster at `url`.
+
+    Raises as `connect` does, and Misuse if the libraries of Redis are not installed.
+    """
+    with needs("redis", "index.url"):
+        from neardup.index.redis.client import connect  # noqa: PLC0415 - loads redis, which is optional
+        from neardup.index.redis.compact import Compact  # noqa: PLC0415 - likewise
+        from neardup.index.redis.documented import Documented  # noqa: PLC0415 - likewise
+
+    opened = Compact if layout == "compact" else Documented
+    return opened(await connect(url), bandings, codes)

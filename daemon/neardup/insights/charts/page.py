@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from neardup import __version__
 from neardup.errors import Fatal
+from neardup.extras import how_to_install
 
 TEMPLATE = "page.html.j2"
 
@@ -30,7 +31,7 @@ def can_plot() -> bool:
     try:
         import matplotlib as mpl  # noqa: F401, PLC0415 - takes half a second, so only for plots
     except ImportError:
-        log.warning("the page has no plots, because matplotlib is not installed: pip install matplotlib")
+        log.warning(f"the page has no plots, because matplotlib is not installed: {how_to_install('report')}")
         return False
     return True
 

@@ -5,24 +5,14 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from neardup.errors import Misuse
 from neardup.moderation.export.table import ExportRow, Table
 
 ROWS_PER_GROUP = 10_000
 
 
-def require_parquet() -> None:
-    """Raises Misuse if pyarrow is not installed."""
-    try:
-        import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415
-    except ImportError:
-        raise Misuse("Parquet needs pyarrow: pip install pyarrow") from None
-
-
 def write_parquet(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
     """Write typed columns: ids are 64-bit integers, times are in milliseconds and UTC, unknown values are null."""
-    require_parquet()
-    import pyarrow as pa  # noqa: PLC0415 - the import takes a third of a second, and no other format needs it
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - it is optional, and takes a third of a second
     from pyarrow import parquet  # noqa: PLC0415
 
     def type_of(column: str) -> pa.DataType:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from neardup.config import Content
 from neardup.config.export import Target
 from neardup.errors import Fatal, NeardupError, Transient
+from neardup.extras import needs
 
 R = TypeVar("R")
 MODE = 0o640  # titles and passages of stories concern the group at most
@@ -70,7 +71,8 @@ def _copy_to_stdout(file: Path) -> None:
 
 async def _upload(file: Path, url: str, content: Content) -> None:
     """Upload a file to an S3 URL.  Raises the same errors as `write_to_target`."""
-    from neardup.s3_objects import upload  # noqa: PLC0415 - loads aioboto3
+    with needs("aws", url):
+        from neardup.s3_objects import upload  # noqa: PLC0415 - loads aioboto3
 
     try:
         await upload(file, url, content)

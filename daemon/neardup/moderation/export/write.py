@@ -4,15 +4,17 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
 from neardup.config import Config
 from neardup.config.export import Format, Target
+from neardup.extras import needs
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, similarities, snapshot, translate_errors
 from neardup.ledger.selection import Selection
-from neardup.moderation.export.columnar import require_parquet, write_parquet
+from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_to_target
 from neardup.moderation.export.fair_shares import fair_shares
 from neardup.moderation.export.files import write_csv, write_jsonl
@@ -26,6 +28,7 @@ from neardup.pages.reader_pool import OpenReaderPool
 
 ALL_OPEN_FLAGS = Selection()
 NO_PASSAGES: Passages = {}
+LIBRARIES = {"parquet": "pyarrow.parquet", "xlsx": "xlsxwriter"}  # of formats, each an extra of the same name
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,9 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
 
 def check_format(file_format: Format) -> None:
     """Raises Misuse if the library of the format is missing."""
-    if file_format == "parquet":
-        require_parquet()
+    if library := LIBRARIES.get(file_format):
+        with needs(file_format, f"the format {file_format}"):
+            import_module(library)
 
 
 async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passages: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""`python -m neardup.cli`."""
+"""`python -m neardup`."""
 
 from neardup.cli import main
 

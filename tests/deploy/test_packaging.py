@@ -1,0 +1,114 @@
+"""The package: `--help` loads little, a command that lacks an extra says how to install it, the wheel is complete."""
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib.metadata import metadata
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Neardup, assert_one_line, embedded
+from tests.support.paths import ROOT
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LIBRARIES = {
+    "aws": ["aioboto3", "aiobotocore", "botocore", "certifi", "pycurl"],
+    "parquet": ["pyarrow"],
+    "redis": ["hiredis", "redis"],
+    "report": ["matplotlib"],
+    "xlsx": ["xlsxwriter"],
+}
+OPTIONAL = {name for names in LIBRARIES.values() for name in names}
+HEAVY = {"numba", "numpy", "pydantic", "structlog", "rich", "aiohttp", "jinja2", *OPTIONAL}
+
+
+@pytest.fixture
+def bare(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> Callable[[str], Neardup]:
+    """Makes the command as it is without any extra."""
+    for name in OPTIONAL:
+        (tmp_path / "absent").mkdir(exist_ok=True)
+        (tmp_path / "absent" / f"{name}.py").write_text(f"raise ImportError('absent', name='{name}')", encoding="utf-8")
+
+    def make(config: str) -> Neardup:
+        made = make_neardup(config)
+        return Neardup(made.folder, made.env | {"PYTHONPATH": str(tmp_path / "absent")})
+
+    return make
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["no-such-command"]])
+def test_the_help_loads_no_large_library(arguments: list[str]) -> None:
+    code = (
+        "import atexit, sys; from neardup.cli import main\n"
+        "atexit.register(lambda: print('LOADED', *sys.modules))\n"
+        "main(sys.argv[1:])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    loaded = set(done.stdout.rpartition("LOADED")[2].split())
+    assert "click" in loaded, done.stderr
+    assert not loaded & HEAVY, f"neardup {arguments[0]} loads {sorted(loaded & HEAVY)}, which takes too long"
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "neardup", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("neardup, version ")
+
+
+def test_files_and_sqlite_need_no_extra(bare: Callable[[str], Neardup]) -> None:
+    neardup = bare(embedded())
+    for arguments in (
+        ["backfill"],
+        ["export"],
+        ["export", "--format", "html"],
+        ["plan"],
+        ["doctor"],
+        ["status"],
+        ["report"],
+    ):
+        done = neardup(*arguments)
+        assert done.code == 0, f"neardup {arguments[0]}: {done.err}"
+
+
+@pytest.mark.parametrize(
+    ("extra", "config", "arguments"),
+    [
+        ("parquet", embedded(), ["export", "-o", "flags.parquet"]),
+        ("xlsx", embedded(), ["export", "-o", "flags.xlsx"]),
+        ("aws", embedded(), ["export", "-o", "s3://bucket/flags.csv"]),
+        ("redis", embedded(index="redis://127.0.0.1:1"), ["backfill"]),
+        ("aws", embedded().replace("file:", "s3://bucket"), ["backfill"]),
+        ("parquet", embedded(manifest=Path("list.parquet")), ["backfill"]),
+    ],
+)
+def test_a_missing_extra_is_one_line_that_says_how_to_install_it(
+    bare: Callable[[str], Neardup], extra: str, config: str, arguments: list[str]
+) -> None:
+    neardup = bare(config)
+    (neardup.folder / "list.parquet").write_bytes(b"")
+    if arguments[0] == "export":
+        assert neardup("backfill").code == 0
+    assert_one_line(neardup(*arguments), 2, f"pip install 'neardup[{extra}]'")
+
+
+def test_the_extras_are_those_that_the_messages_name() -> None:
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    for extra, libraries in LIBRARIES.items():
+        named = {requirement.partition(">")[0].lower().replace("-", "_") for requirement in extras[extra]}
+        assert named == set(libraries), extra
+    base = " ".join(PYPROJECT["project"]["dependencies"])
+    assert not [name for name in OPTIONAL if name in base]
+
+
+def test_the_metadata_names_licence_and_audience() -> None:
+    about = metadata("neardup")
+    assert about["License-Expression"] == "Apache-2.0" and about["License-File"] == "LICENSE"
+    assert about["Requires-Python"] == ">=3.11" and about["Description-Content-Type"] == "text/markdown"
+    assert any(one.startswith("Topic :: ") for one in about.get_all("Classifier") or [])
+
+
+def test_the_package_is_typed_and_holds_what_its_commands_need() -> None:
+    package = ROOT / "daemon" / "neardup"
+    for name in ("py.typed", "languages.toml", "samples/config.toml", "samples/manifest.csv", "ledger/schema.sql"):
+        assert (package / name).exists(), name
