@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from neardup.config import Config, Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
 from neardup.errors import Misuse
+from neardup.extras import needs
 from neardup.index import backends
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, connect, dead_letters, files, languages, read
@@ -90,16 +92,16 @@ async def open_index(config: Config) -> Index:
 def open_source(config: Config, checkpoint: Callable[[Checkpoint], Awaitable[None]]) -> Source:
     """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint."""
     if config.source.kind == "athena":
-        from neardup.s3_objects import open_range_reader  # noqa: PLC0415 - loads aioboto3
-        from neardup.source.athena import Athena  # noqa: PLC0415 - loads aioboto3
+        with needs("aws", 'source.kind = "athena"'):
+            from neardup.s3_objects import open_range_reader  # noqa: PLC0415 - loads aioboto3
+            from neardup.source.athena import Athena  # noqa: PLC0415 - loads aioboto3
 
         content = config.content
-        return Athena(
-            config.source, content.region, config.registry, lambda url: open_range_reader(url, content), checkpoint
-        )
+        opener = partial(open_range_reader, content=content)
+        return Athena(config.source, content.region, config.registry, opener, checkpoint, key=content.key)
     if config.source.manifest is None:
         raise Misuse("the documents of a scan are not listed again: run `neardup scan`")
-    return Manifest(config.source.manifest, config.registry)
+    return Manifest(config.source.manifest, config.registry, config.content.key)
 
 
 async def _open_dead_letters(ledger: Ledger, choice: DeadLetterFilter) -> Source:

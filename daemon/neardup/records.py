@@ -45,7 +45,10 @@ class Dead(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One listed story; `path` is None if the listing names no path, `position` is the byte offset of its row."""
+    """One listed story; `path` is None if the listing names no path, `position` is that of its row in the listing.
+
+    `name` is the id in the listing where that is no integer; `id` is then made from it.
+    """
 
     id: int
     language: Language
@@ -55,6 +58,7 @@ class Story:
     published_at: int | None = None
     updated_at: int | None = None
     position: int = 0
+    name: str | None = None
 
     @property
     def key(self) -> str:
@@ -135,6 +139,7 @@ class StoredVersion:
     text_hash: bytes
     etag: str | None
     updated_at: int | None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

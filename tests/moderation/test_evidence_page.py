@@ -109,7 +109,11 @@ def test_hostile_stories_stay_text(wild: str, attacks: list[str], language: Lang
     a = story_of(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
     b = story_of(f"{TEXTS[language]}\n{hostile}", title=hostile, id=2)
     [cluster] = clusters([(1, 2, 0.5), (2, 3, 1.0)], {})
-    page = page_of(a, b, graph(cluster, [(1, 2, 0.5), (2, 3, 1.0)], (1, 2), {1: hostile, 3: hostile}))
+    page = page_of(
+        a,
+        b,
+        graph(cluster, [(1, 2, 0.5), (2, 3, 1.0)], (1, 2), {n: {"name": hostile, "title": hostile} for n in (1, 3)}),
+    )
     assert_harmless(page)
     assert_linked(page)
     assert_complete(page, a, b)
@@ -157,7 +161,7 @@ def test_cluster_is_drawn_and_listed() -> None:
     page = page_of(
         story_of("one two three four", id=1),
         story_of("one two three four", id=2),
-        graph(cluster, edges, (1, 2), {4: "<Four>"}),
+        graph(cluster, edges, (1, 2), {4: {"name": None, "title": "<Four>"}}),
     )
     assert [node.text() for node in page.css(".cluster text")] == ["A", "B", "3", "4"]
     assert len(page.css(".cluster line")) == 3

@@ -33,7 +33,7 @@ COLUMN_CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
     "story_title matched_title story_author_id matched_author_id same_author story_published_at matched_published_at "
     "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated context story_path "
-    "matched_path copied_words"
+    "matched_path copied_words story_name matched_name"
 )
 NOON = 1_795_176_000_000
 opened: list[sqlite3.Connection] = []
@@ -130,7 +130,7 @@ def test_title_is_not_a_formula(start: str) -> None:
     title = f"{start}HYPERLINK(1)"
     (row,) = exported(ledger(Story(1, ODIA, title=title, author_id="=1"), Story(2, ODIA)), "csv")
     matched_title = row["matched_title"].replace("\t'", "\t")  # text after a tab may become a cell of its own
-    assert (matched_title, row["matched_author_id"], row["story_title"]) == (f"'{title}", "'=1", "")
+    assert (matched_title, row["matched_author_id"], row["story_title"]) == (f"'{title}", "'=1", "2")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -148,6 +148,7 @@ def test_all_columns_of_a_row(language: Language) -> None:
         "earlier_id": 2, "status": "open", "flagged_at": "2026-11-20T12:00:00Z", "fingerprint_version": "v1",
         "cluster_id": 2, "cluster_size": 2, "estimated": False,
         "context": None, "story_path": None, "matched_path": None, "copied_words": 100,
+        "story_name": None, "matched_name": None,
     }  # fmt: skip
     assert exported(db) == [want]
     assert exported(db, "csv") == [{column: of_csv(value) for column, value in want.items()}]

@@ -25,7 +25,7 @@ from tests.support.languages import HINDI
 
 COLUMN_CONTRACT = (
     "story_id language title author_id published_at similarity copied_words words sources top_source_id "
-    "top_source_title top_source_author_id top_share kinds path"
+    "top_source_title top_source_author_id top_share kinds path name top_source_name"
 )
 EVERY = Selection()
 NOON = 1_795_176_000_000
@@ -70,7 +70,7 @@ def test_row_of_a_story(db: sqlite3.Connection, tmp_path: Path) -> None:
         "story_id": 3, "language": "HINDI", "title": "=कथा 3", "author_id": "a3",
         "published_at": "2026-11-20T12:00:00.003Z", "similarity": 0.5, "copied_words": 50, "words": 100, "sources": 2,
         "top_source_id": 1, "top_source_title": "=कथा 1", "top_source_author_id": "a1", "top_share": 0.4,
-        "kinds": "partial", "path": "3.html",
+        "kinds": "partial", "path": "3.html", "name": None, "top_source_name": None,
     }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[
     cluster = clusters(found, published)[0]
     inside = [edge for edge in found if edge[0] in cluster.stories]
     pair = data.draw(st.sampled_from(inside))[:2]
-    drawn = graph(cluster, inside, pair, {pair[0]: "A title"})
+    drawn = graph(cluster, inside, pair, {pair[0]: {"name": None, "title": "A title"}})
     stories = [member.story_id for member in drawn.members]
     assert stories == [story for story in cluster.stories if story in stories], "not in order of publication"
     earliest = [member.story_id for member in drawn.members if member.is_earliest]
@@ -33,7 +33,7 @@ def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[
     assert len(stories) + drawn.left_out == drawn.stories == len(cluster.stories)
     assert [member.number for member in drawn.members] == [cluster.stories.index(story) + 1 for story in stories]
     assert {member.letter: member.story_id for member in drawn.members if member.letter} == {"A": pair[0], "B": pair[1]}
-    assert {member.name for member in drawn.members} <= {"A title", None}
+    assert {member.title for member in drawn.members} <= {"A title", None}
     assert sorted((edge.a.story_id, edge.b.story_id, edge.score) for edge in drawn.edges) == sorted(
         edge for edge in inside if edge[0] in stories and edge[1] in stories
     )

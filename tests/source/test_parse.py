@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import BadRow, Dead, Language, Story
-from neardup.source.parse import MAX_ID, parse_row, parse_time
+from neardup.source.parse import MAX_ID, id_of, parse_row, parse_time
 from neardup.source.rows import Row
 from neardup.timestamps import rfc3339
 
@@ -19,6 +19,7 @@ from tests.support.languages import CODES, HINDI, TEXTS
 
 COLUMNS = ["id", "language", "path", "author_id", "title", "published_at", "updated_at"]
 GOOD: dict[str, object] = {"id": "17", "language": "HINDI"}
+NUMBER_OF_NAME = 6_009_744_667_990_004_318
 TWO = 1_795_140_000_000  # 2026-11-20T02:00:00Z
 anything = st.text(st.characters(exclude_categories=()))  # JSON may hold a lone surrogate
 written = st.one_of(anything, st.sampled_from(["17", "hi", "HINDI", "a/b", "2026-11-19", "", " ", "1e3", "٣", "NaN"]))
@@ -82,7 +83,7 @@ def test_a_time_is_the_same_millisecond_in_every_notation(at: datetime) -> None:
 
 @pytest.mark.parametrize(("changes", "reason"), [
     *(({"id": bad}, Dead.BAD_ID) for bad in (
-        None, "", " ", "x", "-1", "1.5", "1e3", "٣", "१७", "0x10", str(2**63), "9" * 5000, "1_000", "17 18", True, 1.0,
+        None, "", " ", "9" * 5000, "x" * 1001, "a\tb", "a\x1b[2Jb", "a\nb",
     )),
     *(({"language": bad}, Dead.BAD_LANGUAGE) for bad in (None, "", "KLINGON", "h", "hin", "हिन्दी", 5)),
     *(({"path": bad}, Dead.BAD_PATH) for bad in ("../x", "/abs", "a/../../b", "..", "a/..", "x\0y")),
@@ -108,7 +109,32 @@ def test_an_unparsable_row_is_a_bad_row() -> None:
     assert bad.key != parse_row(Row(9, {}, "2,HINDI", "2 values for 3 columns"), SHIPPED).key
 
 
-@pytest.mark.parametrize("number", ["17", " 17 ", 17, "0017"])
+@given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=50))
+@example("कथा-17")
+@example("-1")
+@example(str(2**63))
+def test_any_other_id_is_a_name_with_an_integer_of_its_own(name: str) -> None:
+    made = read(id=name, path="a.html")
+    assert isinstance(made, Story), made
+    if made.name is None:
+        assert made.id == int(name)
+    else:
+        assert (made.name, made.id) == (name, id_of(name))
+        assert 2**62 <= made.id <= MAX_ID, "the integer must fit where indexes and databases keep ids"
+        assert made.id != id_of(f"{name}x")
+
+
+def test_the_integer_of_a_name_never_changes() -> None:
+    assert id_of("कथा-17") == id_of("कथा-17") == NUMBER_OF_NAME, "ledgers hold this integer"
+
+
+def test_a_story_with_a_name_has_a_path() -> None:
+    made = parse_row(Row(0, {"id": "my tale", "language": "ta"}, ""), SHIPPED, "{language}/{id}.txt")
+    assert isinstance(made, Story) and made.path == "TAMIL/my tale.txt"
+    assert read(id="../../etc/passwd").key.startswith("row:"), "a name cannot lead out of content.url"
+
+
+@pytest.mark.parametrize("number", ["17", " 17 ", 17, 17.0, "0017"])
 def test_an_id_is_an_integer(number: object) -> None:
     assert read(id=number).key == "17"
     assert read(id=str(MAX_ID)).key == str(MAX_ID)

@@ -95,6 +95,15 @@ def test_csv_rows_are_read_as_they_were_written(
     check(InMemory(as_csv(listing, *style)), from_csv, chunk, [dict(zip(HEADER, row, strict=True)) for row in listing])
 
 
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+@given(listing=listings)
+def test_the_separator_is_guessed(separator: str, listing: list[tuple[str, ...]]) -> None:
+    out = io.StringIO()
+    csv.writer(out, delimiter=separator).writerows([HEADER, *listing])
+    found = read(InMemory(out.getvalue().encode()), from_csv, 4096)
+    assert [tuple(row.values.values()) for row in found] == listing
+
+
 @unhurried
 @given(objects, st.sampled_from(["\n", "\r\n", "\n \n"]), chunks, st.booleans())
 def test_jsonl_rows_are_read_as_they_were_written(
@@ -183,7 +192,7 @@ def test_a_byte_order_mark_is_ignored() -> None:
     ('{"id": 1}', "no column id"),
 ])  # fmt: skip
 def test_a_listing_that_lacks_a_column_is_refused(held: str, said: str) -> None:
-    with pytest.raises(Misuse, match=rf"^list\.csv: {said}.* in its first line$"):
+    with pytest.raises(Misuse, match=rf"^list\.csv: {said}.* in its first line, which has "):
         read(InMemory(held.encode()), from_csv, 16)
 
 

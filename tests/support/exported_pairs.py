@@ -36,6 +36,8 @@ pairs_of = st.fixed_dictionaries(
         "copied_words": st.none() | st.integers(0, 10**6),
         "longest_run_words": st.none() | st.integers(0, 10**6),
         "story_title": titles,
+        "story_name": st.none() | titles,
+        "matched_name": st.none() | titles,
         "matched_title": titles,
         "story_author_id": titles,
         "story_path": titles,

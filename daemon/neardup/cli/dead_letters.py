@@ -7,16 +7,24 @@ import click
 
 from neardup.cli import printing
 from neardup.cli.base import command, json_option
+from neardup.cli.flag_options import story_id
 from neardup.cli.runs import run_and_print
 from neardup.config import Config
 from neardup.errors import Misuse
 from neardup.ledger import connect, dead_letters, read, translate_errors
 from neardup.ledger.dead_letters import DeadLetterFilter
+from neardup.source.parse import ROW_KEY
 from neardup.timestamps import rfc3339
 
 SHOWN = 50
 
-keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
+
+def _key(value: str) -> str:
+    """The key of a dead letter: that of a row as it is, or that of a story by its listed id."""
+    return value if value.startswith(ROW_KEY) else str(story_id(value))
+
+
+keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...", type=_key)
 reason_option = click.option(
     "--reason", type=click.Choice(dead_letters.REASONS), help="Only dead letters with this reason."
 )

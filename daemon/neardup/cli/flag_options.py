@@ -13,10 +13,18 @@ from neardup.errors import Misuse
 from neardup.languages import Languages
 from neardup.ledger.selection import Selection
 from neardup.records import Language, Verdict
-from neardup.source.parse import MAX_ID
+from neardup.source.parse import id_of
 
 STATUSES = ["open", "withdrawn", *(verdict.value for verdict in Verdict)]
-story_id = click.IntRange(0, MAX_ID)
+
+
+def story_id(value: str) -> int:
+    """The integer of a story's id as it is listed, an integer or a name: the type of an option or argument."""
+    try:
+        return id_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
 
 OPTIONS = (
     click.option(

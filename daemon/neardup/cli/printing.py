@@ -96,9 +96,9 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
             str(pair["hamming"]),
             larger_containment(pair),
             pair["language"],
-            Text(f"{pair['story_id']} {pair['story_title'] or pair['story_path'] or ''}"),
-            Text(f"{pair['matched_id']} {pair['matched_title'] or pair['matched_path'] or ''}"),
-            "not known" if pair["earlier_id"] is None else str(pair["earlier_id"]),
+            Text(f"{pair['story_name'] or pair['story_id']} {pair['story_title']}"),
+            Text(f"{pair['matched_name'] or pair['matched_id']} {pair['matched_title']}"),
+            "not known" if pair["earlier_id"] is None else pair["matched_name"] or str(pair["earlier_id"]),
             {True: "yes", False: "no", None: ""}[pair["same_author"]],
         )
     out.print()
@@ -128,7 +128,15 @@ def show_check(result: "CheckResult") -> None:
     for match in result.matches:
         containment = larger_containment(match.as_dict())
         published = readable(rfc3339(match.published_at)) or "not known"
-        cells = (match.kind, match.hamming, containment, match.story_id, match.title, match.author_id, published)
+        cells = (
+            match.kind,
+            match.hamming,
+            containment,
+            match.name or match.story_id,
+            match.title,
+            match.author_id,
+            published,
+        )
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
     out.print(table)
 
@@ -143,7 +151,8 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
     for column in ("key", "reason", "times", "last at", "why"):
         table.add_column(column, overflow="fold")
     for row in dead_letters:
-        cells = (row["key"], row["reason"], row["attempts"], readable(row["last_at"]), row["error"])
+        listed = (row["story"] and row["story"].get("name")) or row["key"]
+        cells = (listed, row["reason"], row["attempts"], readable(row["last_at"]), row["error"])
         table.add_row(*(Text(str(cell)) for cell in cells))
     out.print(table)
     if (rest := sum(counts.values()) - len(dead_letters)) > 0:

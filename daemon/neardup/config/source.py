@@ -24,7 +24,7 @@ class Source(Section):
     )
     manifest: Path | None = Field(
         default=None,
-        description="CSV or JSONL file that lists the stories. Required for `manifest`.",
+        description="CSV, JSONL or Parquet file that lists the stories. Required for `manifest`.",
     )
     database: str = Field(default="", description="Athena database. Required for `athena`.")
     workgroup: str = Field(default="primary", description="Athena workgroup.")

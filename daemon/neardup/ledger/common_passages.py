@@ -108,9 +108,9 @@ def listed(db: sqlite3.Connection, limit: int) -> list[sqlite3.Row]:
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
-        "SELECT name AS language, hash, holders, example, coalesce(title, page_title) AS example_title, first_at"
-        " FROM common_passages c JOIN languages l ON l.number = c.language LEFT JOIN stories s ON s.id = c.example"
-        " ORDER BY holders DESC, name, hash LIMIT ?",
+        "SELECT l.name AS language, hash, holders, example, coalesce(title, page_title, path) AS example_title,"
+        " first_at FROM common_passages c JOIN languages l ON l.number = c.language"
+        " LEFT JOIN stories s ON s.id = c.example ORDER BY holders DESC, l.name, hash LIMIT ?",
         (limit,),
     ).fetchall()
 

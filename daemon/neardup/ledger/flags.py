@@ -20,7 +20,7 @@ PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
     " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
     " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
-    " context, context_note, context_by, context_at, signals, story_path, matched_path,"
+    " context, context_note, context_by, context_at, signals, story_path, matched_path, story_name, matched_name,"
     " copied_words"
 )
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"

@@ -4,7 +4,8 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE languages (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stories INTEGER NOT NULL DEFAULT 0);
 
 -- One row a story.  `number` is that of the change that wrote this version of it.  The columns that are read of many
--- stories at once come first.  `page_title` is what the page says of a story that was listed without a title.
+-- stories at once come first.  `page_title` is what the page says of a story that was listed without a title.  `name`
+-- is the id in the listing where that is no integer; `id` is then made from it.
 CREATE TABLE stories (
     number INTEGER PRIMARY KEY,
     id INTEGER NOT NULL UNIQUE,
@@ -20,7 +21,8 @@ CREATE TABLE stories (
     author_id,
     path TEXT,
     title TEXT,
-    page_title TEXT
+    page_title TEXT,
+    name TEXT
 );
 
 -- The outbox: the changes that `stories` does not show, which are removals and replaced versions.
@@ -176,11 +178,11 @@ CREATE TABLE dead_letters (
     last_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- The stories, unpacked.
+-- The stories, unpacked; each has a title, its path or its id if nothing else names it.
 CREATE VIEW described AS
     SELECT s.number, s.id, l.name AS language, text_hash, simhash, signature, words, shingles, path,
         iif(typeof(etag) = 'blob', '"' || lower(hex(etag)) || '"', etag) AS etag, CAST(author_id AS TEXT) AS author_id,
-        coalesce(title, page_title) AS title, published_at, updated_at
+        coalesce(title, page_title, path, CAST(id AS TEXT)) AS title, published_at, updated_at, s.name AS name
     FROM stories s JOIN languages l ON l.number = s.language;
 
 -- The flags of pairs of which both stories are present, as an export shows them: `matched` is the earlier of the two by
@@ -189,9 +191,11 @@ CREATE VIEW described AS
 CREATE VIEW pairs AS
     SELECT f.flag_id, f.kind, f.severity, f.strength, f.hamming, f.jaccard, f.longest_run_words, f.signals, f.status,
         f.flagged_at, f.fingerprint_version, f.exported_at, f.estimated, f.a, f.b, l.name AS language,
-        s.id AS story_id, coalesce(s.title, s.page_title) AS story_title, s.path AS story_path,
+        s.id AS story_id, s.name AS story_name, s.path AS story_path,
+        coalesce(s.title, s.page_title, s.path, CAST(s.id AS TEXT)) AS story_title,
         CAST(s.author_id AS TEXT) AS story_author_id, s.published_at AS story_published_at,
-        m.id AS matched_id, coalesce(m.title, m.page_title) AS matched_title, m.path AS matched_path,
+        m.id AS matched_id, m.name AS matched_name, m.path AS matched_path,
+        coalesce(m.title, m.page_title, m.path, CAST(m.id AS TEXT)) AS matched_title,
         CAST(m.author_id AS TEXT) AS matched_author_id, m.published_at AS matched_published_at,
         iif(s.id = f.a, f.containment_a, f.containment_b) AS containment,
         iif(s.id = f.a, f.containment_b, f.containment_a) AS matched_containment,

@@ -42,6 +42,7 @@ class Source:
     share: float
     spans: Spans
     source_spans: Spans
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Similarity:
     similarity: float
     spans: Spans
     sources: tuple[Source, ...]
+    name: str | None = None
 
 
 def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
@@ -72,7 +74,7 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     if story is None:
         return None
     rows = cursor.execute(
-        "SELECT o.flag_id, m.id, m.title, m.path, m.author_id, m.published_at, f.kind, f.status, o.spans,"
+        "SELECT o.flag_id, m.id, m.title, m.path, m.author_id, m.published_at, m.name, f.kind, f.status, o.spans,"
         " o.source_spans FROM sources o JOIN flags f USING (flag_id) JOIN described m ON m.id = o.source_id"
         " WHERE o.story_id = ?",
         (story_id,),
@@ -87,6 +89,7 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
         path=story["path"],
         author_id=story["author_id"],
         published_at=story["published_at"],
+        name=story["name"],
         words=story["words"],
         copied_words=copied,
         similarity=share_of(copied, story["words"]),
@@ -114,6 +117,7 @@ def _source(row: sqlite3.Row, words: int) -> Source:
         path=row["path"],
         author_id=row["author_id"],
         published_at=row["published_at"],
+        name=row["name"],
         kind=row["kind"],
         status=row["status"],
         copied_words=copied,
@@ -185,7 +189,7 @@ def selected(
     """The stories that copy by a flag of a selection, the highest similarity first.
 
     Columns: story_id, language, title, path, author_id, published_at, words, copied_words, similarity, sources,
-    top_source_id, top_source_title, top_source_author_id, top_share, kinds.
+    top_source_id, top_source_title, top_source_author_id, top_share, kinds, name, top_source_name.
     `selection.similarity` is the least similarity.  `kinds` are those of all sources, the most severe first, joined by
     ", "; `top_source_id` is the source with the largest share.
     """
@@ -195,7 +199,7 @@ def selected(
     return cursor.execute(
         "SELECT x.story_id, s.language, s.title, s.path, s.author_id, s.published_at, x.words, copied_words,"
         " similarity, sources, top_source AS top_source_id, t.title AS top_source_title,"
-        " t.author_id AS top_source_author_id, top_share, kinds"
+        " t.author_id AS top_source_author_id, top_share, kinds, s.name, t.name AS top_source_name"
         f" FROM (SELECT * FROM similarities x WHERE {holding}"
         " ORDER BY similarity DESC, story_id LIMIT ? OFFSET ?) x"
         " JOIN described s ON s.id = x.story_id JOIN described t ON t.id = top_source"

@@ -63,13 +63,14 @@ class Batch:
 def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
     """The known stories among these ids."""
     rows = db.execute(
-        "SELECT id, language, text_hash, etag, updated_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+        "SELECT id, language, text_hash, etag, updated_at, name FROM stories"
+        " WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
     name_of = languages.names(db)
     return {
-        story_id: StoredVersion(name_of[language], text_hash, etag_of(etag), updated_at)
-        for story_id, language, text_hash, etag, updated_at in rows
+        story_id: StoredVersion(name_of[language], text_hash, etag_of(etag), updated_at, name)
+        for story_id, language, text_hash, etag, updated_at, name in rows
     }
 
 
@@ -141,6 +142,7 @@ def _row(number: int, language: int, outcome: Fingerprinted) -> tuple[object, ..
         story.path,
         story.title,
         outcome.page_title,
+        story.name,
     )
 
 

@@ -38,7 +38,6 @@ from neardup.pages.results import NotModified, ReadFailed
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.records import BandedFingerprint, Change, Checkpoint, Language, Skip, Story
-from neardup.source.athena import Athena
 from neardup.source.rows import REQUIRED
 from neardup.timestamps import rfc3339
 
@@ -160,14 +159,17 @@ async def _submitted_pages(config: Config) -> str:
 
 async def _source(config: Config) -> str:
     source = open_source(config, _ignore_checkpoint)
-    if isinstance(source, Athena):
+    if config.source.kind == "athena":
+        from neardup.source.athena import Athena  # noqa: PLC0415 - loads aioboto3, which is optional
+
+        assert isinstance(source, Athena)
         columns = await source.columns()
         missing = [column for column in REQUIRED if column not in columns]
         if missing:
             raise Fatal(f"backfill_sql lists no column {' and no column '.join(missing)}")
         return f"Athena lists the columns {', '.join(columns)}"
     story = await _first_listed(config)
-    return f"{config.source.manifest}, its first story is {story.id}" if story else "lists no story"
+    return f"{config.source.manifest}, its first story is {story.name or story.id}" if story else "lists no story"
 
 
 async def _store(config: Config) -> str:

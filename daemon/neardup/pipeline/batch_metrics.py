@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
-from neardup.records import DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
+from neardup.records import BadRow, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, STORIES
 
 log = structlog.get_logger()
@@ -22,7 +22,9 @@ def count_outcomes(batch: Sequence[Outcome]) -> None:
                 STORIES.labels(language, "skipped", outcome.reason).inc()
             case DeadLettered():
                 STORIES.labels(language, "dead_lettered", outcome.reason).inc()
-                story = outcome.story.id if isinstance(outcome.story, Story) else outcome.story.key
+                story = (
+                    outcome.story.key if isinstance(outcome.story, BadRow) else outcome.story.name or outcome.story.id
+                )
                 log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
 
 

@@ -81,8 +81,8 @@ def keep_examples(counts: Counts, batch: Iterable[Outcome], location: Callable[[
         match outcome:
             case Skipped(story, reason) if reason not in READABLE and reason not in counts.examples:
                 named = "" if story.title is None else f", “{story.title}”,"
-                counts.examples[reason.value] = f"story {story.id}{named} at {location(story)}"
+                counts.examples[reason.value] = f"story {story.name or story.id}{named} at {location(story)}"
             case DeadLettered(BadRow(), reason, error) if reason not in counts.examples:
                 counts.examples[reason.value] = error
-            case DeadLettered(Story(story_id), reason, error) if reason not in counts.examples:
-                counts.examples[reason.value] = f"story {story_id}: {error}"
+            case DeadLettered(Story() as story, reason, error) if reason not in counts.examples:
+                counts.examples[reason.value] = f"story {story.name or story.id}: {error}"

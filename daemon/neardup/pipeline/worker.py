@@ -43,6 +43,9 @@ class Worker:
         known = await self._known(job.id)
         if isinstance(known, Skip):
             return job, Skipped(job, known, was_asked=False)
+        if known is not None and known.name != job.name:
+            other = "another story" if known.name is None else f"the story {known.name!r}"
+            return job, DeadLettered(job, Dead.BAD_ID, f"the id {job.name or job.id!r} has the number of {other}")
         skipped = skipped_without_reading(job, known)
         if skipped is not None:
             return job, skipped
@@ -55,7 +58,7 @@ class Worker:
         """Read a page, and once more if the first attempt crashed."""
         result = await self._read_once(story, etag)
         if _crashed(result):
-            log.warning("a story could not be processed; trying again", story=story.id)
+            log.warning("a story could not be processed; trying again", story=story.name or story.id)
             result = await self._read_once(story, etag)
         return result
 
@@ -65,7 +68,7 @@ class Worker:
         except NeardupError:
             raise
         except Exception as error:
-            log.exception("a story could not be processed", story=story.id)
+            log.exception("a story could not be processed", story=story.name or story.id)
             return crash_of(error)
 
 

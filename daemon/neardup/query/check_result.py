@@ -54,6 +54,7 @@ class Match:
     author_id: str | None
     published_at: int | None
     path: str | None
+    name: str | None
     spans: tuple[CopiedSpan, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -176,6 +177,7 @@ def _match(one: Verified) -> Match:
         author_id=row["author_id"],
         published_at=row["published_at"],
         path=row["path"],
+        name=row["name"],
         spans=one.spans,
     )
 

@@ -19,7 +19,7 @@ from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, language_of, thresholds_of
 from neardup.records import Dead, Language, Skip, Story
-from neardup.source.parse import id_of
+from neardup.source.parse import id_of, name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class Comparer:
 
 
 async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
-    """Two stories, each given as an id (digits only) or as the path of a page or plain text -> what they share.
+    """Two stories, each given as an id or as the path of a page or plain text -> what they share.
+
+    Digits are an id.  Other text is a path, or else the name of a story.
 
     Raises Misuse for arguments that do not name two stories, Fatal for a story whose text cannot be read, Transient
     for a store that does not answer.
@@ -44,7 +46,7 @@ async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
     a, b = await load_pair(comparer, one, other)
     for story in (a, b):
         if isinstance(story, UnreadableStory):
-            raise Fatal(f"story {story.known['id']}: {story.why}")
+            raise Fatal(f"story {story.known['name'] or story.known['id']}: {story.why}")
     assert isinstance(a, LoadedStory)
     assert isinstance(b, LoadedStory)
     common = NO_HASHES
@@ -62,14 +64,15 @@ def common_of(db: sqlite3.Connection, *pair: LoadedStory | UnreadableStory) -> P
 
 async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStory | UnreadableStory]:
     """Load the two stories of `compare`; raises as it does, except for a story whose text cannot be read."""
-    names = [_id_or_path(one), _id_or_path(other)]
+    names = [_id_or_path(comparer, one), _id_or_path(comparer, other)]
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
         raise Misuse(f"{one} and {other} are the same story")
     if all(isinstance(name, Path) for name in names):
         return [_load_file(comparer.extraction, Path(name)) for name in (one, other)]
     if comparer.ledger is None or comparer.open_pool is None:
         raise Misuse("the id of a story needs a configuration, and there is no config.toml here")
-    known = _ledger_rows(comparer.ledger, [name for name in names if isinstance(name, int)])
+    ids = {name: argument for name, argument in zip(names, (one, other), strict=True) if isinstance(name, int)}
+    known = _ledger_rows(comparer.ledger, ids)
     async with aclosing(comparer.open_pool()) as pool:
         return [
             await load_story(pool, known[name]) if isinstance(name, int) else _load_file(comparer.extraction, name)
@@ -77,21 +80,25 @@ async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStor
         ]
 
 
-def _id_or_path(argument: str) -> int | Path:
-    if not (argument.isascii() and argument.isdecimal()):
+def _id_or_path(comparer: Comparer, argument: str) -> int | Path:
+    is_name = name_of(argument) is not None
+    if is_name and (comparer.ledger is None or Path(argument).exists() or not comparer.ledger.exists()):
         return Path(argument)
     try:
         return id_of(argument)
-    except ValueError as error:
-        raise Misuse(str(error)) from None
+    except ValueError:
+        return Path(argument)
 
 
-def _ledger_rows(ledger: Path, ids: list[int]) -> dict[int, dict[str, Any]]:
+def _ledger_rows(ledger: Path, ids: Mapping[int, str]) -> dict[int, dict[str, Any]]:
+    """The rows of these stories, whose ids were given as the texts.  Raises Fatal for one that the ledger lacks."""
     with closing(read(ledger)) as db, translate_errors(ledger):
         known = describe_stories(db, ids)
-    for story_id in ids:
+    for story_id, argument in ids.items():
         if story_id not in known:
-            raise Fatal(f"story {story_id} is not in the ledger")
+            if name_of(argument) is not None:
+                raise Misuse(f"{argument} is neither a file nor a story in the ledger")
+            raise Fatal(f"story {argument} is not in the ledger")
     return known
 
 

@@ -54,6 +54,7 @@ class StoryFacts:
     changed: bool | None = None
     gone: str | None = None
     path: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,7 @@ def _facts(story: LoadedStory | UnreadableStory) -> StoryFacts:
         language=known.get("language"),
         title=known.get("title"),
         path=known.get("path"),
+        name=known.get("name"),
         author_id=known.get("author_id"),
         published_at=rfc3339(known.get("published_at")),
         words=len(story.words) if isinstance(story, LoadedStory) else known.get("words"),

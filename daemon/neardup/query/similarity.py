@@ -45,6 +45,7 @@ class SourceReport:
     share: float
     passages: tuple[PassageOfStory, ...]
     source_spans: tuple[tuple[int, int], ...]
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class SimilarityReport:
     similarity: float
     no_text: str | None
     sources: tuple[SourceReport, ...]
+    name: str | None
 
 
 async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int) -> SimilarityReport:
@@ -101,6 +103,7 @@ def _report(found: Similarity, text: Located | None, no_text: str | None) -> Sim
         path=found.path,
         author_id=found.author_id,
         published_at=rfc3339(found.published_at),
+        name=found.name,
         words=found.words,
         copied_words=found.copied_words,
         similarity=found.similarity,
@@ -116,6 +119,7 @@ def _source(source: Source, text: Located | None) -> SourceReport:
         path=source.path,
         author_id=source.author_id,
         published_at=rfc3339(source.published_at),
+        name=source.name,
         kind=source.kind,
         status=source.status,
         copied_words=source.copied_words,

@@ -12,7 +12,7 @@ from neardup.serve.operations import Operation
 from neardup.serve.problems import FORBIDDEN, INVALID, MALFORMED, NOT_JSON, TOO_LARGE, UNAUTHENTICATED, Refused
 from neardup.serve.service import SERVICE, Service
 from neardup.serve.tokens import Right
-from neardup.source.parse import id_of
+from neardup.source.parse import integer_id_of
 
 LONG_BODY_BYTES = 131_072  # a story of 5,000 words in UTF-8
 SCHEME = "Bearer "
@@ -56,7 +56,7 @@ def authorize(request: web.Request, right: Right | None) -> None:
 
 def _story_id(request: web.Request) -> int:
     try:
-        return id_of(request.match_info["id"])
+        return integer_id_of(request.match_info["id"])
     except ValueError as error:
         raise Refused(INVALID, str(error), errors=(InvalidMember(where="id", what=str(error)),)) from None
 

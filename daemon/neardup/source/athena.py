@@ -23,7 +23,7 @@ from neardup.languages import Languages
 from neardup.no_redirects import NoRedirects
 from neardup.records import Checkpoint, ListedRow
 from neardup.s3_errors import NO_CREDENTIALS
-from neardup.source.parse import parse_row
+from neardup.source.parse import DEFAULT_KEY, parse_row
 from neardup.source.rows import Reader, csv_rows
 
 POLL_SECONDS = 0.5
@@ -45,6 +45,7 @@ class Athena:
     """The stories of the queries in [source].
 
     `open_reader` opens the result by its s3:// URL; `began` is called with a checkpoint as soon as a query runs.
+    `key` is content.key, by which the page of a story is found whose row has a name and no path.
     """
 
     def __init__(
@@ -54,12 +55,15 @@ class Athena:
         languages: Languages,
         open_reader: OpenReader,
         began: Began,
+        *,
+        key: str = DEFAULT_KEY,
     ) -> None:
         self._source = source
         self._region = region
         self._languages = languages
         self._open_reader = open_reader
         self._began = began
+        self._key = key
         self.name = ""
         self.size = 0
 
@@ -77,7 +81,7 @@ class Athena:
             read = await self._query(sql, parameters)
         self.size = read.size
         async for row in csv_rows(read, "the result of the Athena query", start):
-            yield parse_row(row, self._languages)
+            yield parse_row(row, self._languages, self._key)
 
     async def columns(self) -> list[str]:
         """The names of the columns of backfill_sql."""

@@ -1,4 +1,4 @@
-"""Stories listed by a CSV or JSONL file."""
+"""Stories listed by a CSV, JSONL or Parquet file."""
 
 import os
 from collections.abc import AsyncIterator
@@ -7,7 +7,8 @@ from pathlib import Path
 from neardup.errors import Fatal, Misuse
 from neardup.languages import Languages
 from neardup.records import Checkpoint, ListedRow, Story
-from neardup.source.parse import parse_row
+from neardup.source.parquet import open_parquet, parquet_rows
+from neardup.source.parse import DEFAULT_KEY, parse_row
 from neardup.source.rows import csv_rows, jsonl_rows
 
 
@@ -38,13 +39,18 @@ class FileReader:
 
 
 class Manifest:
-    """The stories of the file at `path`; CSV unless its name ends in .jsonl or .ndjson."""
+    """The stories of the file at `path`; CSV unless its name ends in .jsonl, .ndjson or .parquet.
 
-    def __init__(self, path: Path, languages: Languages) -> None:
+    `key` is content.key, by which the page of a story is found whose row has a name and no path.
+    """
+
+    def __init__(self, path: Path, languages: Languages, key: str = DEFAULT_KEY) -> None:
         self._path = path
         self._languages = languages
+        self._key = key
         self._read = FileReader(path)
-        self.size = self._read.size
+        self._parquet = open_parquet(path) if path.suffix == ".parquet" else None
+        self.size = self._parquet.metadata.num_rows if self._parquet else self._read.size
         self.name = self._read.name
 
     async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
@@ -54,11 +60,13 @@ class Manifest:
         a required column, Fatal if the file changes meanwhile.
         """
         start = resume.position if resume and resume.listing == self.name else 0
-        if self._path.suffix in (".jsonl", ".ndjson"):
+        if self._parquet is not None:
+            rows = parquet_rows(self._parquet, self._path.name, start)
+        elif self._path.suffix in (".jsonl", ".ndjson"):
             rows = jsonl_rows(self._read, start)
         else:
             rows = csv_rows(self._read, self._path.name, start)
         async for row in rows:
-            story = parse_row(row, self._languages)
+            story = parse_row(row, self._languages, self._key)
             if since is None or not isinstance(story, Story) or story.updated_at is None or story.updated_at >= since:
                 yield story

@@ -1,4 +1,8 @@
-"""A row of a listing -> a Story, or a BadRow with the reason."""
+"""A row of a listing -> a Story, or a BadRow with the reason.
+
+A story is identified by an integer.  If it is listed with another id, which is then its name, the integer is made from
+a hash of the name, so that it depends on nothing else, and indexes and databases only ever hold integers.
+"""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -11,6 +15,10 @@ from neardup.source.rows import Row
 
 MAX_ID = 2**63 - 1
 DIGITS = re.compile(r"[0-9]{1,19}")
+FIRST_ID_OF_NAMES = 2**62  # the ids that platforms count are smaller
+ROW_KEY = "row:"  # begins the key of a row that describes no story
+LONGEST_NAME = 1000  # characters
+DEFAULT_KEY = "{language}/{id}.html"
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Control characters other than tabs and line ends, and code points that are no characters: XML forbids some of them,
 # and a terminal obeys some of them.
@@ -26,24 +34,30 @@ class _BadValue(ValueError):
         self.reason = reason
 
 
-def parse_row(row: Row, languages: Languages) -> ListedRow:
-    """The story that a row describes, in one of these languages; a BadRow if it describes none."""
+def parse_row(row: Row, languages: Languages, key: str = DEFAULT_KEY) -> ListedRow:
+    """The story that a row describes, in one of these languages; a BadRow if it describes none.
+
+    A story with a name always has a path, by `key` if it is listed without one.
+    """
     try:
         if row.error:
             raise _BadValue(Dead.BAD_ROW, row.error)
         texts = {name: _text(value) for name, value in row.values.items()}
+        story_id, name = _id(texts.get("id"))
+        language, path = _language(texts.get("language"), languages), texts.get("path")
         return Story(
-            id=_id(texts.get("id")),
-            language=_language(texts.get("language"), languages),
-            path=_path(texts.get("path")),
+            id=story_id,
+            language=language,
+            path=_path(key.format(language=language, id=name) if name and not path else path),
             author_id=printable(texts.get("author_id")),
             title=printable(texts.get("title")),
             published_at=_time(texts.get("published_at"), "published_at"),
             updated_at=_time(texts.get("updated_at"), "updated_at"),
             position=row.position,
+            name=name,
         )
     except _BadValue as bad:
-        key = f"row:{xxhash.xxh3_64_hexdigest(row.raw.encode())}"
+        key = f"{ROW_KEY}{xxhash.xxh3_64_hexdigest(row.raw.encode())}"
         return BadRow(key, bad.reason, f"{bad}, in the row {row.raw[:200]!r}", row.position)
 
 
@@ -51,7 +65,7 @@ def _text(value: object) -> str | None:
     """A value as text, stripped; None if empty.  Lone surrogates, which SQLite cannot store, become question marks."""
     if value is None:
         return None
-    text = str(value)
+    text = str(int(value) if isinstance(value, float) and value.is_integer() else value)
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()).strip() or None
 
 
@@ -61,20 +75,35 @@ def printable(value: object) -> str | None:
     return text and UNPRINTABLE.sub("\ufffd", text)
 
 
-def _id(value: str | None) -> int:
+def _id(value: str | None) -> tuple[int, str | None]:
+    """The id of a story, and its name if it has one."""
     if value is None:
         raise _BadValue(Dead.BAD_ID, "no id")
     try:
-        return id_of(value)
+        return id_of(value), name_of(value)
     except ValueError as error:
         raise _BadValue(Dead.BAD_ID, str(error)) from None
 
 
-def id_of(value: str) -> int:
-    """A story's id in decimal digits -> the integer.  Raises ValueError."""
-    if not DIGITS.fullmatch(value) or int(value) > MAX_ID:
+def id_of(listed: str) -> int:
+    """The integer of a story that is listed with this id, which is an integer or a name.  Raises ValueError."""
+    if name_of(listed) is None:
+        return int(listed)
+    if len(listed) > LONGEST_NAME or UNPRINTABLE.search(listed) or CONTROL.search(listed) or not listed:
+        raise ValueError(f"the id {listed[:40]!r} is not 1 to {LONGEST_NAME} printable characters")
+    return FIRST_ID_OF_NAMES | xxhash.xxh3_64_intdigest(listed.encode("utf-8", "replace")) % FIRST_ID_OF_NAMES
+
+
+def integer_id_of(value: str) -> int:
+    """The integer, where a name would not do.  Raises ValueError."""
+    if name_of(value) is not None:
         raise ValueError(f"the id {value[:40]!r} is not an integer from 0 to {MAX_ID}")
     return int(value)
+
+
+def name_of(listed: str) -> str | None:
+    """The name of a story that is listed with this id; None for an integer."""
+    return None if DIGITS.fullmatch(listed) and int(listed) <= MAX_ID else listed
 
 
 def _language(value: str | None, languages: Languages) -> Language:

@@ -4,6 +4,7 @@ A listing of millions of rows is never in memory as a whole, nor is its file kep
 at the offset of any row.
 """
 
+import codecs
 import csv
 import json
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
@@ -16,6 +17,9 @@ from neardup.errors import Misuse
 
 CHUNK_BYTES = 4 * 1024 * 1024
 HEADER_BYTES = 64 * 1024
+SEPARATORS = ",\t;"
+NOT_UTF8 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"PK\x03\x04", b"PAR1")  # a workbook and a Parquet file
+SHOWN_CHARACTERS = 500  # of a row that cannot be used
 REQUIRED = ("id", "language")
 COLUMNS = (*REQUIRED, "path", "author_id", "title", "published_at", "updated_at")
 
@@ -49,8 +53,8 @@ class Parse(Protocol):
 async def csv_rows(read: Reader, name: str, start: int = 0) -> AsyncIterator[Row]:
     """The rows from byte `start` on (0: from the first).  Raises Misuse for a header that lacks a required column."""
     head = await read(0, min(HEADER_BYTES, read.size)) if read.size else b""
-    header, begin = _header(head, name)
-    async for row in _rows(read, max(start, begin), _csv_parser(header)):
+    header, separator, begin = _header(head, name)
+    async for row in _rows(read, max(start, begin), _csv_parser(header, separator)):
         yield row
 
 
@@ -83,29 +87,40 @@ async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
             length *= 2
 
 
-def _header(head: bytes, name: str) -> tuple[list[str], int]:
+def _header(head: bytes, name: str) -> tuple[list[str], str, int]:
+    """The columns, the separator that gives the required ones, or else the most, and the offset of the first row."""
+    if head.startswith(NOT_UTF8):
+        raise Misuse(f"{name} is not text in UTF-8: save it as CSV in UTF-8, or as Parquet with the ending .parquet")
     line, newline, _ = head.partition(b"\n")
+    text = line.decode("utf-8-sig", "replace")
     try:
-        columns = next(csv.reader([line.decode("utf-8-sig", "replace")]), [])
+        headers = {one: next(csv.reader([text], delimiter=one), []) for one in SEPARATORS}
     except csv.Error as error:
         raise Misuse(f"{name}: no CSV header: {error}") from error
-    header = [column.strip().lower() for column in columns]
+    headers = {one: [column.strip().lower() for column in columns] for one, columns in headers.items()}
+    separator = max(SEPARATORS, key=lambda one: (set(REQUIRED) <= set(headers[one]), len(headers[one])))
+    checked_header(headers[separator], name)
+    return headers[separator], separator, len(line) + len(newline)
+
+
+def checked_header(header: list[str], name: str) -> None:
+    """Raise Misuse if a required column is missing; log a warning if columns may have other names than these."""
     missing = [column for column in REQUIRED if column not in header]
     if missing:
-        raise Misuse(f"{name}: no column {' and no column '.join(missing)} in its first line")
+        found = ", ".join(header)[:SHOWN_CHARACTERS] or "nothing"
+        raise Misuse(f"{name}: no column {' and no column '.join(missing)} in its first line, which has {found}")
     unknown, absent = [c for c in header if c not in COLUMNS], [c for c in COLUMNS if c not in header]
     if unknown and absent:  # perhaps columns were renamed
         log.warning("the listing has columns that mean nothing here, and lacks others", unknown=unknown, lacks=absent)
-    return header, len(line) + len(newline)
 
 
-def _csv_parser(header: list[str]) -> Parse:
+def _csv_parser(header: list[str], separator: str) -> Parse:
     def parse(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
         lines = chunk.splitlines(keepends=True)
         first = 0
         while first < len(lines):
             taken: list[bytes] = []
-            reader = csv.reader(_feed(lines, first, taken), strict=True)
+            reader = csv.reader(_feed(lines, first, taken), delimiter=separator, strict=True)
             try:
                 for values in reader:
                     raw = b"".join(taken)
@@ -154,4 +169,4 @@ def _parse_jsonl(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
 
 
 def _shown(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace").strip()[:500]
+    return raw.decode("utf-8", "replace").strip()[:SHOWN_CHARACTERS]

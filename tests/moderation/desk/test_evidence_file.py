@@ -46,7 +46,13 @@ def written(folder: Path, language: Language, *, hostile: str = "") -> str:
         for n, text in enumerate(texts, 1)
     )
     [cluster] = clusters(EDGES, {})
-    page = render_evidence(evidence(a, b, THRESHOLDS), a, b, graph(cluster, EDGES, (1, 2), {3: hostile}), SHIPPED)
+    page = render_evidence(
+        evidence(a, b, THRESHOLDS),
+        a,
+        b,
+        graph(cluster, EDGES, (1, 2), {3: {"name": hostile, "title": hostile}}),
+        SHIPPED,
+    )
     (folder / "pair.html").write_text(page, encoding="utf-8")
     return (folder / "pair.html").as_uri()
 

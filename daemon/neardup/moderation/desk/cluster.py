@@ -72,15 +72,14 @@ def _details(db: sqlite3.Connection, story: int, done: int | None) -> ClusterDet
         return None
     rows = [dict(row) for row in flags.of_cluster(db, story)]
     shown = cluster.stories[:SHOWN_STORIES]
-    rows_by_id = stories.describe(db, shown)
-    names = {story_id: row["title"] or row["path"] for story_id, row in rows_by_id.items()}
+    known = stories.describe(db, cluster.stories)
     return ClusterDetails(
-        [dict(rows_by_id[story_id]) for story_id in shown],
+        [dict(known[story_id]) for story_id in shown],
         len(cluster.stories),
         cluster_order(cluster),
         rows[:SHOWN_PAIRS],
         Counter(row["status"] for row in rows),
         verdicts.state(db, [row["flag_id"] for row in rows]),
-        graph(cluster, flags.edges_around(db, story), (), names) if len(cluster.stories) >= DRAWN_FROM else None,
+        graph(cluster, flags.edges_around(db, story), (), known) if len(cluster.stories) >= DRAWN_FROM else None,
         None if done is None else decision(db, done),
     )

@@ -1,23 +1,32 @@
 """The drawing of a cluster: its stories on a circle, in their order in the cluster, and the flags between them."""
 
 import math
+import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from neardup.core.verify.clusters import Cluster, Edge
 from neardup.moderation.wording import cluster_order
 
+Stories = Mapping[int, Mapping[str, Any] | sqlite3.Row]
+
+UNKNOWN = {"name": None, "title": None}
 MAX_DRAWN = 24
 SIZE, RADIUS = 300, 132  # of the drawing and of the circle at its centre, in SVG units
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A story of a cluster; `number` is its place in the list, from 1; `letter` is A or B for the page's pair."""
+    """A story of a cluster; `number` is its place in the list, from 1; `letter` is A or B for the page's pair.
+
+    `listed_id` is its name, or its id if it has none.
+    """
 
     number: int
     story_id: int
-    name: str | None
+    listed_id: str
+    title: str | None
     letter: str | None
     is_earliest: bool
     x: float
@@ -51,9 +60,10 @@ class Graph:
     size: int = SIZE
 
 
-def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], names: Mapping[int, str | None]) -> Graph:
+def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], known: Stories) -> Graph:
     """Lay out a cluster, given its edges in any order and the pair (A, B) to highlight, or ().
 
+    `known` are the rows of its stories in the ledger, by id.
     Of a cluster of more than MAX_DRAWN stories, the pair, the first story and the ends of the weakest edge are always
     drawn, then the others in order of publication.
     """
@@ -68,7 +78,8 @@ def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], names:
         story: Member(
             number[story],
             story,
-            names.get(story),
+            str(known.get(story, UNKNOWN)["name"] or story),
+            known.get(story, UNKNOWN)["title"],
             letters.get(story),
             story == cluster.earliest,
             *_position(n, len(drawn)),

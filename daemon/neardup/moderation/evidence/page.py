@@ -67,8 +67,7 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
         return None
     members = set(cluster.stories)
     edges = flags.edges_around(db, pair[0])
-    names = {story: row["title"] or row["path"] for story, row in stories.describe(db, members).items()}
-    return graph(cluster, edges, pair, names)
+    return graph(cluster, edges, pair, stories.describe(db, members))
 
 
 async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:

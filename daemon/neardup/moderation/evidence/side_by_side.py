@@ -60,7 +60,7 @@ def _header(facts: Evidence) -> Table:
 
 
 def _name(about: StoryFacts) -> str:
-    return f"story {about.story_id}" if about.file is None else plain(about.file)
+    return plain(about.file or f"story {about.name or about.story_id}")
 
 
 def _findings(facts: Evidence) -> list[str]:

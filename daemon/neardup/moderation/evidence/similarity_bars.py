@@ -42,7 +42,7 @@ def _header(report: SimilarityReport) -> list[Text]:
     else:
         stand = "none of its words is known to stand in an earlier story by another author"
     return [
-        Text(f"story {report.story_id}  {plain(report.title or report.path or '')}".rstrip(), "bold"),
+        Text(plain(f"story {report.name or report.story_id}  {report.title}"), "bold"),
         Text(", ".join(facts)),
         Text(f"similarity {percent(report.similarity)}: {stand}"),
     ]
@@ -59,7 +59,7 @@ def _bars(report: SimilarityReport) -> Table:
             Bar(1, 0, source.share, width=BAR_WIDTH),
             f"{source.copied_words:,}",
             Text(source.kind if source.status == "open" else f"{source.kind}, {source.status.replace('_', ' ')}"),
-            Text(f"{source.story_id} {plain(source.title or source.path or '')}".rstrip()),
+            Text(plain(f"{source.name or source.story_id} {source.title}")),
             Text(plain(source.author_id or "")),
             Text(readable(source.published_at) if source.published_at else "not known"),
         )
@@ -68,7 +68,7 @@ def _bars(report: SimilarityReport) -> Table:
 
 def _passages(n: int, source: SourceReport) -> list[RenderableType]:
     longest = sorted(source.passages, key=lambda passage: passage.start - passage.end)[:SHOWN_PASSAGES]
-    parts: list[RenderableType] = [Text(), Text(f"{n}. In story {source.story_id}", "bold")]
+    parts: list[RenderableType] = [Text(), Text(plain(f"{n}. In story {source.name or source.story_id}"), "bold")]
     parts += [_passage(passage) for passage in sorted(longest, key=lambda passage: passage.start)]
     if not source.passages:
         parts.append(Text("its passages are not known: a text was not available when the pair was verified"))

@@ -77,6 +77,7 @@ def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
             language=pair["language"],
             title=pair[f"{side}_title"],
             path=pair[f"{side}_path"],
+            name=pair[f"{side}_name"],
             author_id=pair[f"{side}_author_id"],
             published_at=pair[f"{side}_published_at"],
         )

@@ -36,6 +36,8 @@ COLUMNS = (
     "story_path",
     "matched_path",
     "copied_words",
+    "story_name",
+    "matched_name",
 )
 IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
 TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})

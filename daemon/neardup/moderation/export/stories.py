@@ -23,6 +23,8 @@ STORIES = Table(
         "top_share",
         "kinds",
         "path",
+        "name",
+        "top_source_name",
     ),
     ids=frozenset({"story_id", "top_source_id"}),
     times=frozenset({"published_at"}),
