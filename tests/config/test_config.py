@@ -16,7 +16,7 @@ from neardup.records import Language
 from neardup.schedule import Daily
 
 from tests.support.languages import CODES
-from tests.support.paths import ROOT, SAMPLES
+from tests.support.paths import SAMPLES
 
 MINIMAL = '[source]\nmanifest = "list.csv"\n[content]\nurl = "file:pages"\n'
 ATHENA = {"database": '"d"', "output": '"s3://r/"', "backfill_sql": '"SELECT 1"', "daily_sql": '"SELECT 1 WHERE 1 > ?"'}
@@ -167,8 +167,8 @@ def test_an_invalid_variable_is_refused(
     assert message in refusal(tmp_path, MINIMAL)
 
 
-def test_the_repositorys_file_spells_out_the_defaults(tmp_path: Path) -> None:
-    config = load(ROOT / "config.toml")
+def test_the_file_of_the_samples_spells_out_the_defaults(tmp_path: Path) -> None:
+    config = load(SAMPLES / "config.toml")
     assert (config.source.manifest, config.content.url) == (SAMPLES / "manifest.csv", f"file:{SAMPLES / 'stories'}")
     assert (config.index.url, config.index.layout) == ("sqlite:", "documented")
     assert (config.detection.hamming, config.detection.max_matches) == (3, 50)

@@ -174,11 +174,10 @@ def test_own_stories_need_the_three_commands_of_the_readme(tmp_path: Path) -> No
     [block] = re.findall(r"```sh\n(.*?)```", read(README), re.DOTALL)
     assert len(block.splitlines()) == 3
     shutil.copytree(SAMPLES / "stories" / "HINDI", tmp_path / "my-pages")
-    shutil.copy(ROOT / "config.toml", tmp_path)
-    script = block.replace(".venv/bin/neardup", f"{shlex.quote(sys.executable)} -m neardup.cli")
+    script = block.replace(".venv/bin/neardup", f"{shlex.quote(sys.executable)} -m neardup")
     env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
     env["NEARDUP_METRICS__LISTEN"] = "127.0.0.1:0"
     done = subprocess.run(["bash", "-euc", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    page = (tmp_path / "var" / "my-pages.html").read_text(encoding="utf-8")
+    page = (tmp_path / "var" / "flags.html").read_text(encoding="utf-8")
     assert "partial" in page, f"no copy was found among the Hindi samples\n{done.stdout}"

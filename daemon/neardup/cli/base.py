@@ -24,7 +24,7 @@ config_option = click.option(
     "config_path",
     type=click.Path(path_type=Path, readable=False),  # load() explains a file that cannot be read
     metavar="PATH",
-    help="The configuration file.  [config.toml]",
+    help="The configuration file.  [$NEARDUP_CONFIG, or else config.toml]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -33,24 +33,38 @@ def command(function: Callable[..., None], *, needs_config: bool = True) -> clic
     """Make a command whose function receives the configuration; `--config` may also follow the command's name.
 
     Unless it `needs_config`, the configuration is None if none was named and there is no config.toml.
-    The name is that of the function, without the underscore that keeps a function from hiding a module.
     """
 
     @wraps(function)
     def with_config(config_path: Path | None, **options: Any) -> None:
-        console.set_up_logging()
         named = config_path or click.get_current_context().obj
         path = named or Path("config.toml")
-        is_absent = not needs_config and named is None and not path.exists()
+        is_absent = named is None and not path.exists()
+        if is_absent and needs_config:
+            raise Misuse("no config.toml here: `neardup init` writes one; --config or NEARDUP_CONFIG names another")
+        config = None if is_absent else load(path)
+        for key in () if is_absent else exposed(path):
+            log.warning(
+                "every user can read a secret in this file: chmod o-r, or use an environment variable",
+                file=str(path),
+                key=key,
+            )
+        function(config, **options)
+
+    return standalone_command(config_option(with_config))
+
+
+def standalone_command(function: Callable[..., None]) -> click.Command:
+    """Make a command that has no configuration.  Its errors become one line and an exit code.
+
+    The name is that of the function, without the underscore that keeps a function from hiding a module.
+    """
+
+    @wraps(function)
+    def with_errors_reported(**options: Any) -> None:
+        console.set_up_logging()
         try:
-            config = None if is_absent else load(path)
-            for key in () if is_absent else exposed(path):
-                log.warning(
-                    "every user can read a secret in this file: chmod o-r, or use an environment variable",
-                    file=str(path),
-                    key=key,
-                )
-            function(config, **options)
+            function(**options)
         except NeardupError as error:
             console.print_error(error)
             raise SystemExit(error.exit_code) from None
@@ -64,7 +78,7 @@ def command(function: Callable[..., None], *, needs_config: bool = True) -> clic
                 sys.stdout.close()
             raise SystemExit(1) from None
 
-    return click.command(name=function.__name__.rstrip("_").replace("_", "-"))(config_option(with_config))
+    return click.command(name=function.__name__.rstrip("_").replace("_", "-"))(with_errors_reported)
 
 
 def refuse_missing_folder(option: str, path: Path) -> None:

@@ -1,14 +1,20 @@
 """The command group.  A command's module is imported only when that command is named, so that `--help` starts fast."""
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from neardup import __version__
 
 # Name of a command: its module in this package, and its line in `neardup --help`, the first sentence of its help.
 COMMANDS = {
+    "init": ("setup", "Write a configuration for your own pages, by a few questions or options"),
+    "demo": ("setup", "Find the copies among the bundled sample stories, in a folder of their own"),
     "run": ("runs", "Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz"),
     "daily": ("runs", "Run over the stories updated since the watermark"),
     "backfill": ("runs", "Run over every story; an interrupted backfill resumes"),
@@ -37,6 +43,21 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """A group of COMMANDS that imports the module of a command when the command is looked up."""
 
+    def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+        """Run the command.  A wrong command line ends in one line that says where the right one is described."""
+        if not standalone_mode:
+            return super().main(args, standalone_mode=False, **extra)
+        try:
+            sys.exit(super().main(args, standalone_mode=False, **extra))
+        except click.ClickException as error:
+            context = error.ctx if isinstance(error, click.UsageError) else None
+            help_line = f"  See `{context.command_path} --help`." if context else ""
+            click.echo(f"neardup: {' '.join(error.format_message().split())}{help_line}", err=True)
+            sys.exit(error.exit_code)
+        except click.Abort:
+            click.echo("neardup: stopped", err=True)
+            sys.exit(1)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
@@ -46,6 +67,11 @@ class LazyGroup(click.Group):
         module = import_module(f"neardup.cli.{COMMANDS[cmd_name][0]}")
         commands = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(command for command in commands if command.name == cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command without importing the others."""
+        names = [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -74,7 +100,8 @@ def _print_licenses(context: click.Context) -> None:
     "config_path",
     type=click.Path(path_type=Path, readable=False),  # load() explains a file that cannot be read
     metavar="PATH",
-    help="The configuration file.  [config.toml]",
+    envvar="NEARDUP_CONFIG",
+    help="The configuration file.  [$NEARDUP_CONFIG, or else config.toml]",
 )
 @click.pass_context
 def main(context: click.Context, config_path: Path | None) -> None:

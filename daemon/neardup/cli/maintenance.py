@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +23,9 @@ from neardup.ops.status import status as read_status
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import catch_up
 from neardup.source.parse import id_of
+
+if TYPE_CHECKING:
+    from neardup.ops.check_result import Level
 
 WARNINGS = 3  # the exit code of `doctor` where nothing fails
 
@@ -45,9 +49,17 @@ def doctor(config: Config, as_json: bool) -> None:
     Exits with 1 if a test fails, and with 3 if there are only warnings.
     """
     from neardup.ops.check_result import Level  # noqa: PLC0415 - only `doctor` needs it
+
+    levels = print_checks(config, as_json=as_json)
+    if levels != {Level.OK}:
+        raise SystemExit(1 if Level.FAIL in levels else WARNINGS)
+
+
+def print_checks(config: Config, *, as_json: bool = False) -> "set[Level]":
+    """Test each part of the installation, print a line for each, and return the levels that occurred."""
     from neardup.ops.doctor import examine  # noqa: PLC0415 - loads what it tests
 
-    async def print_results(_: asyncio.Event) -> set[Level]:
+    async def print_results(_: asyncio.Event) -> "set[Level]":
         levels = set()
         async for result in examine(config):
             levels.add(result.level)
@@ -58,9 +70,7 @@ def doctor(config: Config, as_json: bool) -> None:
             )
         return levels
 
-    levels = run_async(print_results)
-    if levels != {Level.OK}:
-        raise SystemExit(1 if Level.FAIL in levels else WARNINGS)
+    return run_async(print_results)
 
 
 @command
@@ -138,5 +148,5 @@ def forget(config: Config, listed_id: str, *, undo: bool, as_json: bool) -> None
     click.echo(
         json.dumps({"forgotten": known})
         if as_json
-        else f"story {story_id} {'is forgotten' if known else 'was not known; listings leave it out from now on'}"
+        else f"story {listed_id} {'is forgotten' if known else 'was not known; listings leave it out from now on'}"
     )

@@ -25,6 +25,7 @@ from neardup.errors import Misuse
 from neardup.languages import Languages
 
 PREFIX = "NEARDUP_"
+FILE_VARIABLE = f"{PREFIX}CONFIG"  # names the configuration file
 
 
 class Config(BaseSettings):
@@ -109,7 +110,7 @@ def load(path: Path) -> Config:
 def _check_environment() -> None:
     """Raise Misuse for a variable that begins with the prefix but belongs to no section."""
     sections = {f"{PREFIX}{name}__".upper() for name in Config.model_fields}
-    for name in os.environ:
+    for name in os.environ.keys() - {FILE_VARIABLE}:
         if name.startswith(PREFIX) and not any(name.upper().startswith(section) for section in sections):
             raise Misuse(f"unknown variable {name}: write {PREFIX}<SECTION>__<KEY>")
 

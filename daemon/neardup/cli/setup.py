@@ -1,0 +1,216 @@
+"""The commands that begin something new: `init`, `demo`."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from neardup.cli.base import refuse_missing_folder, standalone_command
+from neardup.cli.event_loop import run_async
+from neardup.cli.maintenance import print_checks
+from neardup.cli.runs import run_and_print
+from neardup.config import Config, load
+from neardup.config.loading import PREFIX
+from neardup.core.page import Page, text_of
+from neardup.core.text.html import Extraction
+from neardup.core.text.title import opening
+from neardup.errors import Fatal, Misuse, NeardupError
+from neardup.languages import SHIPPED
+from neardup.ops.check_result import Level
+from neardup.setup.config_text import Value, config_text
+from neardup.setup.demo import copy_samples
+from neardup.setup.page_folder import all_named, list_pages, write_manifest
+from neardup.setup.sample_pages import sample_pages
+from neardup.setup.story_elements import propose_body
+
+ATHENA = "athena"
+WHOLE_PAGE = "-"
+OWN_FILES: dict[str, Value] = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
+ATHENA_VALUES: dict[str, Value] = {
+    "source.kind": ATHENA,
+    "source.database": "DATABASE",
+    "source.output": "s3://RESULTS-BUCKET/neardup/",
+    "source.backfill_sql": "SELECT * FROM stories",
+    "source.daily_sql": "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What the options say; None for what must be asked."""
+
+    pages: str | None
+    listing: str | None
+    language: str | None
+    body: str | None
+    index: str | None
+
+
+@standalone_command
+@click.option("--pages", metavar="PLACE", help="Where the pages are: a folder, or s3://BUCKET/PREFIX.")
+@click.option(
+    "--list",
+    "listing",
+    metavar="FILE",
+    help="What lists the stories: a CSV, JSONL or Parquet file, or athena.  [every page in the folder]",
+)
+@click.option("--language", metavar="L", help="Language of the pages in a folder, such as HINDI or hi.")
+@click.option("--body", metavar="CSS", help="Selector of the story on a page; - is the whole page.  [proposed]")
+@click.option("--index", metavar="URL", help="Where the index is kept: sqlite: or the redis:// URL of a server.")
+@click.option(
+    "-o", "--output", default="config.toml", show_default=True, type=click.Path(path_type=Path), metavar="PATH"
+)
+def init(
+    *, pages: str | None, listing: str | None, language: str | None, body: str | None, index: str | None, output: Path
+) -> None:
+    """Write a configuration for your own pages, by a few questions or options.
+
+    The selector of the story is proposed from the pages themselves.  The configuration is tested as `neardup doctor`
+    does.  What no option answers is asked on a terminal; elsewhere the default counts.
+    """
+    refuse_missing_folder("--output", output)
+    if output.exists():
+        raise Misuse(f"{output} exists already: name another file with --output, or move it away")
+    written: list[Path] = []
+    try:
+        config = _configure(_Answers(pages, listing, language, body, index), output, written)
+    except (NeardupError, click.Abort):
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+    named = "" if output == Path("config.toml") else f"--config {output} "
+    if config.source.kind == ATHENA:
+        click.echo(f"{output} is written.  Fill in its section [source] and extract.body, then: neardup {named}doctor")
+        return
+    if Level.FAIL in print_checks(config):
+        raise Fatal(f"{output} is written, but a test failed: mend it, then run `neardup {named}doctor`")
+    click.echo(
+        f"\n{output} is written; every key has a comment.  Next:\n"
+        f"    neardup {named}backfill   # find the copies; they are then in {config.export.path}\n"
+        f"    neardup {named}review     # decide them in a browser"
+    )
+
+
+def _configure(answers: _Answers, output: Path, written: list[Path]) -> Config:
+    """Ask what no option answers, and write the configuration; what is written is appended to `written`."""
+    url = _url_of(_answer("--pages", answers.pages, "Where are the pages? A folder, or s3://BUCKET/PREFIX"), output)
+    listing = _answer(
+        "--list",
+        answers.listing,
+        "What lists the stories? A file, or athena; nothing means every page in the folder",
+        None if url.startswith("s3:") else "",
+    )
+    values: dict[str, Value] = OWN_FILES | {"content.url": url}
+    if listing == ATHENA:
+        values |= ATHENA_VALUES
+    elif listing:
+        values["source.manifest"] = _existing_manifest(listing, output)
+    else:
+        values["source.manifest"] = _new_manifest(url, answers.language, output, written)
+    values["index.url"] = _answer(
+        "--index", answers.index, "Where is the index kept? sqlite:, or redis://HOST:PORT", "sqlite:"
+    )
+    written.append(output)
+    config = _write(values, output)
+    if listing == ATHENA:
+        return config
+    return _write(values | {"extract.body": _body(config, answers.body)}, output)
+
+
+def _answer(option: str, given: str | None, question: str, default: str | None = None) -> str:
+    """The value of an option, or else the answer to the question; the default if there is no terminal to ask on."""
+    if given is not None:
+        return given
+    if sys.stdin.isatty():
+        return str(click.prompt(question, default=default, show_default=bool(default), err=True))
+    if default is None:
+        raise Misuse(f"give {option}: {question}")
+    return default
+
+
+def _url_of(pages: str, output: Path) -> str:
+    """The value of content.url for the answer to the question about the pages."""
+    if pages.startswith("s3://"):
+        return pages
+    if not Path(pages).is_dir():
+        raise Misuse(f"--pages: there is no folder {pages}")
+    return f"file:{_from(output, Path(pages))}"
+
+
+def _from(output: Path, path: Path) -> str:
+    """A path as the configuration file names it, relative to its own folder; absolute paths stay."""
+    return str(path) if path.is_absolute() else os.path.relpath(path, output.parent)
+
+
+def _existing_manifest(listing: str, output: Path) -> str:
+    if not Path(listing).is_file():
+        raise Misuse(f"--list: there is no file {listing}")
+    return _from(output, Path(listing))
+
+
+def _new_manifest(url: str, language: str | None, output: Path, written: list[Path]) -> str:
+    """Write a manifest of the folder beside the configuration, and return its path as the configuration names it."""
+    folder, manifest = output.parent / url.removeprefix("file:"), output.parent / "manifest.csv"
+    paths = list_pages(folder)
+    if not all_named(paths, SHIPPED):
+        given = _answer(
+            "--language", language, "Which language are the pages in? A name or a code, such as HINDI or hi"
+        )
+        try:
+            language = SHIPPED.find(given)
+        except ValueError:
+            raise Misuse(f"--language: unknown language {given!r}") from None
+    write_manifest(paths, manifest, SHIPPED, language)
+    written.append(manifest)
+    click.echo(f"{manifest} lists {len(paths):,} pages")
+    return manifest.name
+
+
+def _body(config: Config, given: str | None) -> str:
+    """The selector of the story, by default that which the pages themselves propose; "" for the whole page."""
+    pages = run_async(lambda _: sample_pages(config))
+    question = "Which part of a page is the story? A CSS selector; - is the whole page"
+    answer = _answer("--body", given, question, propose_body(pages) or WHOLE_PAGE)
+    body = "" if answer == WHOLE_PAGE else answer
+    _show_story(pages, body)
+    return body
+
+
+def _show_story(pages: list[Page], body: str) -> None:
+    """Print how many of the pages have a story by this selector, and how the first one begins."""
+    try:
+        texts = [text for page in pages if isinstance(text := text_of(page, Extraction(body)), str) and text.strip()]
+    except ValueError as error:
+        raise Misuse(f"--body: {error}") from None
+    begins = f", the first begins: {opening(texts[0])}" if texts else ""
+    click.echo(f"{body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
+
+
+def _write(values: dict[str, Value], output: Path) -> Config:
+    try:
+        output.write_text(config_text(values), encoding="utf-8")
+    except OSError as error:
+        raise Fatal(f"cannot write {output}: {error.strerror}") from error
+    return load(output)
+
+
+@standalone_command
+@click.argument("folder", default="neardup-demo", type=click.Path(file_okay=False, path_type=Path))
+def demo(folder: Path) -> None:
+    """Find the copies among the bundled sample stories, in a folder of their own.
+
+    FOLDER [neardup-demo] receives the stories, their configuration, the ledger and the flags.
+    Variables NEARDUP_<SECTION>__<KEY> do not count here.
+    """
+    config_path = copy_samples(folder)
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        del os.environ[name]  # settings of the user's own data
+    run_and_print(load(config_path), "backfill", as_json=False)
+    click.echo(
+        f"\nEverything is in {folder}; delete it when you are done.  To look further:\n"
+        f"    export NEARDUP_CONFIG={config_path}\n"
+        "    neardup show 4104005\n"
+        "    neardup review"
+    )

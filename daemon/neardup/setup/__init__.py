@@ -1,0 +1,1 @@
+"""What `neardup init` and `neardup demo` write: configurations, lists of a folder's pages, and the bundled samples."""

@@ -1,0 +1,62 @@
+"""Laws: the proposed selector holds the story of every page, and none of the text that the pages share, in every
+language and for pages of several designs; where nothing sets the story apart, it is the whole page.
+"""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.page import Page
+from neardup.core.text.html import Extraction, page_text
+from neardup.records import Language
+from neardup.setup.story_elements import propose_body
+
+from tests.support.languages import SAMPLED
+from tests.support.paths import SAMPLES
+from tests.support.sample_texts import STORIES
+
+MENU = "<nav><ul>" + "".join(f"<li><a href='/{n}'>Genre number {n}</a></li>" for n in range(30)) + "</ul></nav>"
+FOOTER = "<footer><div class='legal'>" + "All rights are reserved by the publisher. " * 8 + "</div></footer>"
+HOLDERS = ("<div class='{}'>{}</div>", "<section class='wide {}'>{}</section>", "<main id='{}'>{}</main>")
+names = st.sampled_from(["story", "post-body", "_Content_x1", "chapter"])
+
+
+def page(text: str, holder: str, name: str, *, related: int = 3) -> Page:
+    paragraphs = "".join(f"<p>{line}</p>" for line in text.splitlines() if line.strip())
+    links = "".join(f"<a href='/{n}'>{text[n * 20 : n * 20 + 40]}</a>" for n in range(related))
+    body = f"{MENU}<div class='page'>{holder.format(name, paragraphs)}<div class='more'>{links}</div></div>{FOOTER}"
+    return Page(f"<!doctype html><html><head><title>t</title></head><body>{body}</body></html>".encode())
+
+
+def words_of(pages: list[Page], body: str) -> list[list[str]]:
+    return [page_text(one.body, None, Extraction(body)).split() for one in pages]
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+@settings(max_examples=6)
+@given(st.sampled_from(HOLDERS), names)
+def test_the_proposal_holds_the_stories_and_nothing_else(language: Language, holder: str, name: str) -> None:
+    pages = [page(text, holder, name) for text in STORIES[language]]
+    proposed = propose_body(pages)
+    assert words_of(pages, proposed) == [text.split() for text in STORIES[language]], f"proposed {proposed!r}"
+
+
+def test_pages_of_two_designs_get_a_selector_each() -> None:
+    pages = [Page(path.read_bytes()) for path in sorted(SAMPLES.rglob("*.html"))[::3]]
+    proposed = words_of(pages, propose_body(pages))
+    wanted = words_of(pages, "article .story, div.post-body")
+    shares = [len(one) / len(other) for one, other in zip(proposed, wanted, strict=True)]
+    assert all(0.9 < share < 1.2 for share in shares), f"{propose_body(pages)} holds {min(shares)} to {max(shares)}"
+
+
+def test_the_same_story_twice_does_not_hide_it() -> None:
+    texts = STORIES[SAMPLED[0]]
+    pages = [page(text, HOLDERS[0], "story") for text in [*texts, texts[0]]]
+    assert propose_body(pages) == "div.story"
+
+
+@pytest.mark.parametrize("bodies", [
+    [], [b""], [b"\x89PNG\x00\x01\x02" * 50], ["राजू गाँव में रहता था".encode()] * 3,
+    [f"<p>{text}</p>".encode() for text in STORIES[SAMPLED[0]]],
+])  # fmt: skip
+def test_without_an_element_around_the_story_it_is_the_whole_page(bodies: list[bytes]) -> None:
+    assert propose_body([Page(body) for body in bodies]) == ""

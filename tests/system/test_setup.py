@@ -1,0 +1,145 @@
+"""`init` leads from a folder of pages to the first flags in two commands; `demo` never touches the user's own data."""
+
+import csv
+import os
+import pty
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from neardup.config import load
+
+from tests.support.command import Neardup, assert_one_line
+from tests.support.paths import SAMPLES
+from tests.support.samples import PLANTED, ROWS
+
+BODY = {"article .story", "div.post-body"}
+
+
+@pytest.fixture
+def empty(make_neardup: Callable[[str], Neardup]) -> Neardup:
+    """The command in a folder without a configuration."""
+    neardup = make_neardup("")
+    (neardup.folder / "config.toml").unlink()
+    return neardup
+
+
+def run(neardup: Neardup, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the command without --config."""
+    command = [
+        one for one in neardup.command(*arguments) if one not in ("--config", str(neardup.folder / "config.toml"))
+    ]
+    own = neardup.env | {"NEARDUP_METRICS__LISTEN": "127.0.0.1:0"} | env
+    return subprocess.run(command, cwd=neardup.folder, env=own, capture_output=True, text=True, check=False)
+
+
+def test_init_on_a_folder_by_language_needs_one_option(empty: Neardup) -> None:
+    done = run(empty, "init", "--pages", str(SAMPLES / "stories"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    config = load(empty.folder / "config.toml")
+    assert config.extract.body and config.source.manifest == empty.folder / "manifest.csv"
+    rows = list(csv.DictReader((empty.folder / "manifest.csv").read_text(encoding="utf-8").splitlines()))
+    assert {row["id"] for row in rows} == {f"{row['language']}/{row['id']}.html" for row in ROWS}
+    assert "ok   object store" in done.stdout and "neardup backfill" in done.stdout, done.stdout
+    flagged = run(empty, "backfill")
+    assert flagged.returncode == 0, flagged.stderr
+    page = (empty.folder / "var" / "flags.html").read_text(encoding="utf-8")
+    found = sum(f"story {row['id']}" in page for row in rows)
+    assert found == len({story for pair in PLANTED for story in pair[:2]}), "the pairs of the samples must be found"
+
+
+def test_init_with_a_manifest_of_ones_own(empty: Neardup) -> None:
+    arguments = [
+        "--pages",
+        str(SAMPLES / "stories"),
+        "--list",
+        str(SAMPLES / "manifest.csv"),
+        "--body",
+        "article .story",
+    ]
+    done = run(empty, "init", *arguments, "-o", "mine.toml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "neardup --config mine.toml backfill" in done.stdout
+    config = load(empty.folder / "mine.toml")
+    assert (config.extract.body, config.extract.strip, config.index.url) == ("article .story", (), "sqlite:")
+
+
+def test_init_asks_on_a_terminal(empty: Neardup) -> None:
+    ours, theirs = pty.openpty()
+    command = [one for one in empty.command("init") if "--config" not in one and "config.toml" not in one]
+    env = empty.env | {"TERM": "dumb"}
+    with subprocess.Popen(
+        command, cwd=empty.folder, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs
+    ) as asked:
+        os.close(theirs)
+        os.write(ours, f"{SAMPLES / 'stories' / 'HINDI'}\n\nhi\n\narticle .story\n".encode())
+        printed, _ = asked.communicate(timeout=120)
+    os.close(ours)
+    assert asked.returncode == 0, printed
+    config = load(empty.folder / "config.toml")
+    assert (config.index.url, config.extract.body) == ("sqlite:", "article .story")
+    assert b"lists 7 pages" in printed
+
+
+def test_init_for_athena_says_what_to_fill_in(empty: Neardup) -> None:
+    done = run(empty, "init", "--pages", "s3://pages/html", "--list", "athena")
+    assert done.returncode == 0, done.stderr
+    assert "Fill in its section [source]" in done.stdout
+    assert load(empty.folder / "config.toml").source.kind == "athena"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["give --pages", "folder"]),
+        (["--pages", "nowhere"], ["--pages: there is no folder nowhere"]),
+        (["--pages", "empty"], ["--pages: empty has no files *.html"]),
+        (["--pages", "mine"], ["give --language"]),
+        (["--pages", "mine", "--language", "klingon"], ["--language: unknown language 'klingon'"]),
+        (["--pages", "mine", "--list", "no.csv"], ["--list: there is no file no.csv"]),
+        (["--pages", "s3://bucket"], ["give --list"]),
+        (["--pages", "mine", "--language", "hi", "--body", "p["], ["not a CSS selector"]),
+        (["--pages", "mine", "--language", "hi", "--index", "redis:localhost"], ["index.url"]),
+        (["-o", "nowhere/config.toml"], ["--output: there is no folder nowhere"]),
+    ],
+)
+def test_init_refuses_a_wrong_answer_and_leaves_nothing_behind(
+    empty: Neardup, arguments: list[str], words: list[str]
+) -> None:
+    for name in ("empty", "mine"):
+        (empty.folder / name).mkdir()
+    (empty.folder / "mine" / "1.html").write_bytes((SAMPLES / "stories" / "HINDI" / "4100000.html").read_bytes())
+    before = sorted(empty.folder.iterdir())
+    done = run(empty, "init", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1 and all(word in done.stderr for word in words), done.stderr
+    assert sorted(empty.folder.iterdir()) == before
+
+
+def test_init_replaces_nothing(empty: Neardup) -> None:
+    (empty.folder / "config.toml").write_text("mine", encoding="utf-8")
+    done = run(empty, "init", "--pages", str(SAMPLES / "stories"))
+    assert done.returncode == 2 and "config.toml exists already" in done.stderr
+    assert (empty.folder / "config.toml").read_text(encoding="utf-8") == "mine"
+
+
+def test_the_demo_has_settings_and_a_ledger_of_its_own(empty: Neardup) -> None:
+    own = empty.folder / "own.db"
+    done = run(
+        empty, "demo", NEARDUP_LEDGER__PATH=str(own), NEARDUP_SOURCE__MANIFEST="/nowhere", NEARDUP_CONFIG="/no.toml"
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"New flags ({len(PLANTED)})" in done.stdout and "neardup-demo" in done.stdout
+    assert not own.exists() and [path.name for path in empty.folder.iterdir()] == ["neardup-demo"]
+    again = run(empty, "demo")
+    assert again.returncode == 0 and "No new flags" in again.stdout
+    shown = run(empty, "show", "4104005", NEARDUP_CONFIG="neardup-demo/config.toml")
+    assert shown.returncode == 0, shown.stderr
+
+
+def test_the_demo_overwrites_no_files(empty: Neardup) -> None:
+    (empty.folder / "mine").mkdir()
+    (empty.folder / "mine" / "config.toml").write_text("[source]", encoding="utf-8")
+    done = run(empty, "demo", "mine")
+    assert done.returncode == 2 and "name a new folder" in done.stderr
+    assert_one_line(empty("status", config=empty.folder / "mine" / "config.toml"), 2, "config.toml")
