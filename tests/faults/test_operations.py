@@ -21,7 +21,20 @@ from tests.support.paths import ROOT, SAMPLES
 
 RUNBOOK = text_of("RUNBOOK.md")
 SECTIONS = re.split(r"(?m)^## ", RUNBOOK)[1:]
-OTHERS = {"systemctl", "journalctl", "redis-cli", "usermod", "df", "du", "ls", "mkdir", "mv", "install", "alias"}
+OTHERS = {
+    "systemctl",
+    "journalctl",
+    "redis-cli",
+    "usermod",
+    "df",
+    "du",
+    "ls",
+    "mkdir",
+    "mv",
+    "install",
+    "alias",
+    "test",
+}
 Make = Callable[..., Neardup]
 
 
