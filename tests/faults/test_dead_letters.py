@@ -23,7 +23,7 @@ def with_dead_letters(proxy: Proxy, served: Neardup) -> tuple[Neardup, Ended]:
     """The command after a backfill that left dead letters and a missing page."""
     faults = {path: [Fault.DENIED] for path in PATHS[:3]} | {PATHS[9]: [Fault.NOT_FOUND]}
     proxy.plan(faults | {PATHS[20]: [Fault.INTERNAL] * 5})
-    rows = (SAMPLES / "manifest.csv").read_text(encoding="utf-8") + "twelve,hi,,,,\n"
+    rows = (SAMPLES / "manifest.csv").read_text(encoding="utf-8") + ",hi,,,,\n"
     manifest = served.folder / "manifest.csv"
     manifest.write_text(rows, encoding="utf-8")
     served.configure(configuration(proxy.endpoint, manifest))

@@ -72,7 +72,7 @@ def test_a_wrong_prefix_in_s3_is_named_with_a_key(make_neardup: Make, aws: Aws) 
             ["none of 2", "bad_path 2", "is not a path below", "column path"],
         ),
         (["1,hi,wrong/a.html,", "2,hi,,"], WORDS, ["none of 2", "missing 2", ".html", "content.key"]),
-        (["x,hi,a.html,"], WORDS, ["none of 1", "bad_id 1", "'x'", "column id"]),
+        ([",hi,a.html,"], WORDS, ["none of 1", "bad_id 1", "no id", "column id"]),
         (["1,hi,a.html,soon"], WORDS, ["none of 1", "bad_time 1", "'soon'", "time columns"]),
         ([], WORDS, ["the listing has no stories", "source.manifest"]),
     ],

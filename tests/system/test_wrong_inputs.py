@@ -108,7 +108,7 @@ PAGES = {
 MANIFEST = [
     ("1", "hi", "good.html"),
     ("", "hi", "good.html"),
-    ("twelve", "hi", "good.html"),
+    ("x" * 1001, "hi", "good.html"),
     ("3", "klingon", "good.html"),
     ("4", "hi", "../../secret.html"),
     ("5", "hi", "missing.html"),

@@ -6,7 +6,7 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.sqlite_pages import bytes_in_leaves, integer_bytes, varint_bytes
 
 HASH_BYTES, TIME_BYTES, NUMBER_BYTES = 16, 6, 4
-COLUMNS = 14
+COLUMNS = 15
 LONGEST_SHORT_TEXT = 57  # longer texts have a type of two bytes
 SMALL_TABLE = 4096  # bytes
 TABLES = 20
