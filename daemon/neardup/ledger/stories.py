@@ -150,20 +150,13 @@ def update(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
     """Update the metadata of stories with unchanged texts where it differs, within the caller's transaction."""
     db.executemany(
         "UPDATE stories SET path = ?2, author_id = ?3, title = ?4, published_at = ?5, updated_at = ?6,"
-        " etag = coalesce(?7, etag) WHERE id = ?1 AND"
-        " (path, author_id, title, published_at, updated_at, etag) IS NOT (?2, ?3, ?4, ?5, ?6, coalesce(?7, etag))",
+        " etag = coalesce(?7, etag), name = ?8 WHERE id = ?1 AND"
+        " (path, author_id, title, published_at, updated_at, etag, name)"
+        " IS NOT (?2, ?3, ?4, ?5, ?6, coalesce(?7, etag), ?8)",
         (
-            (
-                story.id,
-                story.path,
-                packed_id(story.author_id),
-                story.title,
-                story.published_at,
-                story.updated_at,
-                packed_etag(outcome.etag),
-            )
-            for outcome in unchanged
-            for story in [outcome.story]
+            (s.id, s.path, packed_id(s.author_id), s.title, s.published_at, s.updated_at, packed_etag(one.etag), s.name)
+            for one in unchanged
+            for s in [one.story]
         ),
     )
 

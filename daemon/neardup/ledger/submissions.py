@@ -73,7 +73,7 @@ def _on_record(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     row: sqlite3.Row | None = cursor.execute(
-        "SELECT text_hash, name AS language, path, CAST(author_id AS TEXT) AS author_id, title, published_at,"
+        "SELECT text_hash, l.name AS language, path, CAST(author_id AS TEXT) AS author_id, title, published_at,"
         " updated_at FROM stories JOIN languages l ON l.number = language WHERE id = ?",
         (story_id,),
     ).fetchone()

@@ -43,9 +43,9 @@ class Worker:
         known = await self._known(job.id)
         if isinstance(known, Skip):
             return job, Skipped(job, known, was_asked=False)
-        if known is not None and known.name != job.name:
-            other = "another story" if known.name is None else f"the story {known.name!r}"
-            return job, DeadLettered(job, Dead.BAD_ID, f"the id {job.name or job.id!r} has the number of {other}")
+        if known is not None and known.name not in {None, job.name}:
+            error = f"the id {job.name or job.id!r} has the number of the story {known.name!r}"
+            return job, DeadLettered(job, Dead.BAD_ID, error)
         skipped = skipped_without_reading(job, known)
         if skipped is not None:
             return job, skipped
