@@ -7,9 +7,10 @@ import asyncio
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,10 +20,16 @@ from neardup.errors import Fatal, Misuse
 from neardup.pipeline.progress import Watch
 from neardup.pipeline.summary import Counts
 from neardup.records import Language
-from neardup.source.documents import Documents, file_documents
+from neardup.source.documents import BadDocument, Document, Documents, file_documents
 from neardup.source.page_files import ENDINGS, find_files
+from neardup.source.spool import Spool, spooled_file
+from neardup.source.table_columns import Columns
+from neardup.source.tables import ENDINGS as TABLES
+from neardup.source.tables import Table, table_documents
 
 MAX_BYTES = 20_000_000  # of a document: longer than any novel
+STDIN = "-"
+ANY_COLUMNS = Columns()
 NEVER = 1.0  # the circuit breaker opens for a share of failures above this
 
 
@@ -31,11 +38,13 @@ class Request:
     """What to scan: paths, the paths of the reference to compare their documents with, and the language of all texts.
 
     Without a reference the documents are compared with each other; without a language each one's is detected.
+    `columns` are those of tables.
     """
 
     paths: Sequence[str]
     reference: Sequence[str] = ()
     language: Language | None = None
+    columns: Columns = ANY_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +56,55 @@ class Listing:
     left_out: Counter[str]
 
 
-def list_documents(request: Request) -> Listing:
-    """Find the documents of a request.  Raises Misuse for a path that names nothing, and if nothing is to be read."""
+@contextmanager
+def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> Iterator[Listing]:
+    """Find the documents of a request; `stdin` is a file with what the path - stands for.
+
+    The texts of tables are copied to `spool_file`, and then so are those of files.  Raises Misuse for a path that names
+    nothing, if nothing is to be read, and while the documents are listed as `table_documents` does.
+    """
     left_out, known = Counter[str](), set[str]()
     reference = find_files(request.reference, left_out, known)
-    files = find_files(request.paths, left_out, known)
+    files = find_files([path for path in request.paths if path != STDIN], left_out, known)
+    files += [stdin] if stdin is not None else []
     for paths, found in ((request.reference, reference), (request.paths, files)):
         if paths and not found:
             raise Misuse(_nothing_in(paths, left_out))
-    root = Path(os.path.commonpath([file.absolute().parent for file in (*reference, *files)]))
-    documents = Documents(
-        file_documents(root, files, request.language),
-        file_documents(root, reference, request.language) if request.reference else None,
-        len(reference) + len(files),
-    )
-    return Listing(documents, f"file:{root}", left_out)
+    if not any(_is_table(file) or file == stdin for file in (*reference, *files)):
+        root = Path(os.path.commonpath([file.absolute().parent for file in (*reference, *files)]))
+        read, url = partial(file_documents, root=root, language=request.language), f"file:{root}"
+        size = len(reference) + len(files)
+        yield Listing(Documents(read(files), read(reference) if request.reference else None, size), url, left_out)
+        return
+    with Spool(spool_file) as spool:
+        several = len(files) + len(reference) > 1
+        read = partial(_spooled, request=request, spool=spool, stdin=stdin, several=several)
+        documents = Documents(read(files), read(reference) if request.reference else None, 0)
+        yield Listing(documents, f"texts:{spool_file}", left_out)
+
+
+async def _spooled(
+    files: Sequence[Path], request: Request, spool: Spool, stdin: Path | None, *, several: bool
+) -> AsyncIterator[Document | BadDocument]:
+    """The documents of files, of which each is a table or a single text, with their texts in the spool."""
+    for file in files:
+        name = "stdin" if file == stdin else str(file)
+        if _is_table(file):
+            table = Table(file, name, f"{name}:" if several else "")
+            async for document in table_documents(table, request.columns, request.language, spool):
+                yield document
+        else:
+            yield spooled_file(file, name, request.language, spool, MAX_BYTES)
+
+
+def _is_table(file: Path) -> bool:
+    return file.suffix.lower() in TABLES
 
 
 def _nothing_in(paths: Sequence[str], left_out: Counter[str]) -> str:
     seen = f", only {endings_in_words(left_out)}" if left_out else ""
+    if any(ending in TABLES for ending in left_out):
+        seen += "; name a table itself"
     return f"{' '.join(paths)}: no {', '.join(ENDINGS)} file here that is not in the reference{seen}"
 
 

@@ -25,7 +25,7 @@ COMMANDS = {
     "replay": ("insights", "Show what other thresholds would flag among the candidates on record"),
     "evaluate": ("insights", "Measure recall on copies made from your own stories, or on pairs that you labelled"),
     "plan": ("insights", "Project what the corpus needs: memory, disk and time, and when the box will be full"),
-    "scan": ("scan", "Find the copies among files: folders, pages (.html) and plain texts (.txt, .md)"),
+    "scan": ("scan", "Find the copies among texts: folders and files of .txt, .md and .html, and tables"),
     "show": ("moderation", "Show the similarity of a story: its sources by share, and the copied passages"),
     "export": ("moderation", "Write the flagged pairs, the most severe first, or the stories that copy"),
     "report": ("insights", "Write an HTML page of plots for operators: flags, scores, buckets, latencies"),

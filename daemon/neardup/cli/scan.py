@@ -1,18 +1,22 @@
 """The command `scan`."""
 
 import asyncio
+import shutil
+import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
 from neardup.app import open_readers
 from neardup.cli import console
-from neardup.cli.base import command, refuse_missing_folder
+from neardup.cli.base import refuse_missing_folder, standalone_command
 from neardup.cli.event_loop import run_async
 from neardup.cli.found_copies import show_copies
-from neardup.config import Config
 from neardup.config.export import FORMATS, Format
 from neardup.errors import Misuse
 from neardup.languages import SHIPPED
@@ -21,6 +25,7 @@ from neardup.moderation.export.write import export as write_export
 from neardup.pipeline.summary import Counts
 from neardup.records import Language
 from neardup.scan import (
+    STDIN,
     Request,
     config_of,
     endings_in_words,
@@ -30,11 +35,16 @@ from neardup.scan import (
     unread_in_words,
     write_config,
 )
+from neardup.source.documents import HEAD_BYTES
+from neardup.source.table_columns import Columns
+from neardup.source.tables import ending_of
 
 
-@partial(command, needs_config=False)
+@standalone_command
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--language", metavar="L", help="The language of all texts.  [detected for each]")
+@click.option("--text", metavar="COLUMN", help="The column of a table that holds the texts.  [guessed]")
+@click.option("--id", "row_id", metavar="COLUMN", help="The column that names the rows.  [guessed, or their numbers]")
 @click.option(
     "--against", multiple=True, metavar="REFERENCE", help="Compare with these documents only; may be repeated."
 )
@@ -43,26 +53,31 @@ from neardup.scan import (
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DB", help="Keep the ledger, for `show` and `review`.")
 @click.option("--fail", is_flag=True, help="Exit with 1 if there are copies.")
 def scan(
-    _: Config | None,
     *,
     paths: tuple[str, ...],
     language: str | None,
+    text: str | None,
+    row_id: str | None,
     against: tuple[str, ...],
     file_format: Format | None,
     html: Path | None,
     keep: Path | None,
     fail: bool,
 ) -> None:
-    """Find the copies among files: folders, pages (.html) and plain texts (.txt, .md).
+    """Find the copies among texts: folders and files of .txt, .md and .html, and tables.
 
-    It needs no configuration.  Texts are compared within their language.  Nothing is kept, unless --keep names a new
-    ledger.
+    A table is a CSV, TSV, JSONL or Parquet file with a column of texts; - is stdin.  A scan needs no configuration.
+    Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
     """
     for option, path in (("--html", html), ("--keep", keep)):
         if path is not None:
             refuse_missing_folder(option, path)
-    listing = list_documents(Request(paths, against, None if language is None else _language(language)))
-    with new_ledger(keep) as ledger:
+    spoken = None if language is None else _language(language)
+    request = Request(paths, against, spoken, Columns(text, row_id))
+    with new_ledger(keep) as ledger, ExitStack() as stack:
+        stdin = stack.enter_context(_stdin(request)) if STDIN in paths else None
+        texts = ledger.with_name(f"{ledger.name}.texts")
+        listing = stack.enter_context(list_documents(request, texts, stdin))
         config = config_of(ledger, listing.url)
 
         async def find_and_write(_: asyncio.Event) -> Counts:
@@ -77,11 +92,23 @@ def scan(
             return counts
 
         counts = run_async(find_and_write)
-    _show_outcomes(counts, listing.left_out)
+        _show_outcomes(counts, listing.left_out)
     if keep is not None:
         click.echo(f"kept: neardup --config {write_config(config)} review", err=True)
     if fail and counts.flagged:
         raise SystemExit(1)
+
+
+@contextmanager
+def _stdin(request: Request) -> Iterator[Path]:
+    """A temporary file with what stdin has, with the ending that fits it."""
+    with TemporaryDirectory(prefix="neardup-scan-") as folder:
+        head = sys.stdin.buffer.read(HEAD_BYTES)
+        file = Path(folder) / f"stdin{ending_of(head, request.columns)}"
+        with file.open("wb") as copy:
+            copy.write(head)
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield file
 
 
 def _language(name: str) -> Language:

@@ -2,18 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
-from neardup.core.text.detect import UnknownScript, detect_language, script_of
+from neardup.core.text.detect import UnknownScript, detect_language
 from neardup.core.text.html import Extraction, NoStoryText, page_text
 from neardup.records import BadRow, Checkpoint, Dead, Language, ListedRow, Story
 from neardup.source.parse import UNPRINTABLE
 
-HEAD_BYTES = 65_536  # of a page, by which its language is detected; the rest is read only if they hold no letters
+TEXT_BYTES = 4_096  # of a plain text, by which its language is detected
+HEAD_BYTES = 65_536  # of a page, because its text begins late; the rest is read only if these bytes hold no letters
 DOCUMENTS_AT_A_TIME = 64  # whose languages are detected off the event loop
 WHOLE_PAGE = Extraction()
 
@@ -51,7 +51,10 @@ class Documents:
     name = "documents"
 
     def __init__(
-        self, documents: Iterable[Document | BadDocument], reference: Iterable[Document | BadDocument] | None, size: int
+        self,
+        documents: AsyncIterator[Document | BadDocument],
+        reference: AsyncIterator[Document | BadDocument] | None,
+        size: int,
     ) -> None:
         self.size = size
         self.first_new: int | None = None
@@ -60,32 +63,30 @@ class Documents:
 
     async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
         """All of them; `since` and `resume` are ignored."""
-        rows = self._rows()
-        while some := await asyncio.to_thread(lambda: list(islice(rows, DOCUMENTS_AT_A_TIME))):
-            for row in some:
-                yield row
-
-    def _rows(self) -> Iterator[ListedRow]:
         number = 1
-        for document in self._reference or ():
-            yield _listed(document, number)
-            number += 1
         if self._reference is not None:
+            async for row in _listed(self._reference, number):
+                yield row
+                number += 1
             self.first_new = number
-        for document in self._documents:
-            yield _listed(document, number)
-            number += 1
+        async for row in _listed(self._documents, number):
+            yield row
 
 
-def file_documents(root: Path, files: Iterable[Path], language: Language | None) -> Iterator[Document | BadDocument]:
+async def file_documents(
+    files: Iterable[Path], *, root: Path, language: Language | None
+) -> AsyncIterator[Document | BadDocument]:
     """The files, which are below the folder `root`, named by their paths."""
     for file in files:
-        try:
-            str(file).encode()
-        except UnicodeEncodeError:
-            yield BadDocument(os.fsencode(file).decode("utf-8", "replace"), Dead.BAD_PATH, "its name is not UTF-8")
-        else:
-            yield Document(str(file), os.path.relpath(file, root), partial(_read, file), language)
+        yield _file_document(file, root, language)
+
+
+def _file_document(file: Path, root: Path, language: Language | None) -> Document | BadDocument:
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        return BadDocument(os.fsencode(file).decode("utf-8", "replace"), Dead.BAD_PATH, "its name is not UTF-8")
+    return Document(str(file), os.path.relpath(file, root), partial(_read, file), language)
 
 
 def _read(file: Path, size: int) -> bytes:
@@ -96,7 +97,25 @@ def _read(file: Path, size: int) -> bytes:
         return opened.read(size)
 
 
-def _listed(document: Document | BadDocument, number: int) -> ListedRow:
+async def _listed(documents: AsyncIterator[Document | BadDocument], number: int) -> AsyncIterator[ListedRow]:
+    """The documents as rows, numbered from `number` on."""
+    some: list[Document | BadDocument] = []
+    async for document in documents:
+        some.append(document)
+        if len(some) == DOCUMENTS_AT_A_TIME:
+            for row in await asyncio.to_thread(_rows_of, some, number):
+                yield row
+            number += len(some)
+            some = []
+    for row in await asyncio.to_thread(_rows_of, some, number):
+        yield row
+
+
+def _rows_of(documents: Iterable[Document | BadDocument], first: int) -> list[ListedRow]:
+    return [_row_of(document, number) for number, document in enumerate(documents, first)]
+
+
+def _row_of(document: Document | BadDocument, number: int) -> ListedRow:
     if isinstance(document, Document) and document.language is None:
         document = _with_language(document)
     name = UNPRINTABLE.sub("\ufffd", document.name)
@@ -116,7 +135,7 @@ def _with_language(document: Document) -> Document | BadDocument:
 
 def _beginning(document: Document) -> str:
     """The text at the beginning of a document; an empty one if it has none or cannot be read."""
-    for size in (HEAD_BYTES, -1):
+    for size in (TEXT_BYTES, HEAD_BYTES, -1):
         try:
             head = document.read(size)
             text = page_text(head, None, WHOLE_PAGE)
@@ -124,6 +143,7 @@ def _beginning(document: Document) -> str:
             break  # its page is read again, for the reason
         except NoStoryText:
             text = ""
-        if len(head) < HEAD_BYTES or script_of(text):
+        has_letters = any(map(str.isalpha, text))
+        if len(head) != size or (has_letters and (size > TEXT_BYTES or b"<" not in head)):
             return text
     return ""

@@ -13,15 +13,16 @@ from neardup.source.rows import csv_rows, jsonl_rows
 
 
 class FileReader:
-    """Reads a local file by byte ranges.  Raises Misuse if it cannot be read."""
+    """Reads a local file, which messages call `called`, by byte ranges.  Raises Misuse if it cannot be read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, called: str) -> None:
         self._path = path
+        self._called = called
         try:
             with path.open("rb") as file:
                 self._stat = os.fstat(file.fileno())
         except OSError as error:
-            raise Misuse(f"cannot read the manifest {path}: {error.strerror}") from error
+            raise Misuse(f"cannot read {called}: {error.strerror}") from error
         self.size = self._stat.st_size
         self.name = f"{path}:{self.size}:{self._stat.st_mtime_ns}"
 
@@ -33,7 +34,7 @@ class FileReader:
                 self._stat.st_size,
                 self._stat.st_mtime_ns,
             ):
-                raise Fatal(f"the manifest {self._path} changed during the run: run again")
+                raise Fatal(f"{self._called} changed during the run: run again")
             file.seek(start)
             return file.read(end - start)
 
@@ -48,8 +49,9 @@ class Manifest:
         self._path = path
         self._languages = languages
         self._key = key
-        self._read = FileReader(path)
-        self._parquet = open_parquet(path) if path.suffix == ".parquet" else None
+        called = f"the manifest {path}"
+        self._read = FileReader(path, called)
+        self._parquet = open_parquet(path, called) if path.suffix == ".parquet" else None
         self.size = self._parquet.metadata.num_rows if self._parquet else self._read.size
         self.name = self._read.name
 

@@ -1,7 +1,7 @@
 """Rows of a Parquet file, read batch by batch; a row's position is its number, counted from 0."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,28 +15,34 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH = 4096
 
 
-def open_parquet(path: Path) -> "ParquetFile":
-    """Open a Parquet file.  Raises Misuse if it cannot be read, or if the library of Parquet is not installed."""
-    with needs("parquet", f"the manifest {path.name}"):
+def open_parquet(path: Path, called: str) -> "ParquetFile":
+    """Open a Parquet file, which messages call `called`.
+
+    Raises Misuse if it cannot be read, or if the library of Parquet is not installed.
+    """
+    with needs("parquet", called):
         from pyarrow import ArrowException  # type: ignore[import-untyped]  # noqa: PLC0415 - it is optional, and takes a third of a second
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - likewise
 
     try:
         return ParquetFile(path)
     except OSError as error:
-        raise Misuse(f"cannot read the manifest {path}: {error.strerror or error}") from error
+        raise Misuse(f"cannot read {called}: {error.strerror or error}") from error
     except ArrowException as error:
-        raise Misuse(f"the manifest {path} is not a Parquet file: {error}") from error
+        raise Misuse(f"{called} is not a Parquet file: {error}") from error
 
 
-async def parquet_rows(file: "ParquetFile", name: str, start: int = 0) -> AsyncIterator[Row]:
-    """The rows from the row `start` on.
+async def parquet_rows(
+    file: "ParquetFile", name: str, start: int = 0, chosen: Collection[str] = COLUMNS
+) -> AsyncIterator[Row]:
+    """The rows from the row `start` on, with the chosen columns.
 
-    Raises Misuse if the file lacks a required column, Fatal if it is damaged or changes meanwhile.
+    Raises Misuse if the file lacks a column that a listing requires, Fatal if it is damaged or changes meanwhile.
     """
     columns = {column.strip().lower(): column for column in file.schema_arrow.names}
-    checked_header(list(columns), name)
-    wanted = {column: given for column, given in columns.items() if column in COLUMNS}
+    if chosen is COLUMNS:
+        checked_header(list(columns), name)
+    wanted = {column: given for column, given in columns.items() if column in chosen}
     batches = _batches(file, name, list(wanted.values()), start)
     while batch := await asyncio.to_thread(next, batches, None):
         position, rows = batch
@@ -63,4 +69,4 @@ def _batches(
                     at += batch.num_rows
             position += size
     except (OSError, ArrowException) as error:
-        raise Fatal(f"the manifest {name} is damaged, or changed during the run: {error}") from error
+        raise Fatal(f"{name} is damaged, or changed during the run: {error}") from error

@@ -7,7 +7,7 @@ at the offset of any row.
 import codecs
 import csv
 import json
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,10 +50,10 @@ class Parse(Protocol):
     def __call__(self, chunk: bytes, start: int, *, final: bool) -> Iterator[Row]: ...
 
 
-async def csv_rows(read: Reader, name: str, start: int = 0) -> AsyncIterator[Row]:
+async def csv_rows(read: Reader, name: str, start: int = 0, required: Sequence[str] = REQUIRED) -> AsyncIterator[Row]:
     """The rows from byte `start` on (0: from the first).  Raises Misuse for a header that lacks a required column."""
     head = await read(0, min(HEADER_BYTES, read.size)) if read.size else b""
-    header, separator, begin = _header(head, name)
+    header, separator, begin = _header(head, name, required)
     async for row in _rows(read, max(start, begin), _csv_parser(header, separator)):
         yield row
 
@@ -87,7 +87,7 @@ async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
             length *= 2
 
 
-def _header(head: bytes, name: str) -> tuple[list[str], str, int]:
+def _header(head: bytes, name: str, required: Sequence[str]) -> tuple[list[str], str, int]:
     """The columns, the separator that gives the required ones, or else the most, and the offset of the first row."""
     if head.startswith(NOT_UTF8):
         raise Misuse(f"{name} is not text in UTF-8: save it as CSV in UTF-8, or as Parquet with the ending .parquet")
@@ -98,8 +98,9 @@ def _header(head: bytes, name: str) -> tuple[list[str], str, int]:
     except csv.Error as error:
         raise Misuse(f"{name}: no CSV header: {error}") from error
     headers = {one: [column.strip().lower() for column in columns] for one, columns in headers.items()}
-    separator = max(SEPARATORS, key=lambda one: (set(REQUIRED) <= set(headers[one]), len(headers[one])))
-    checked_header(headers[separator], name)
+    separator = max(SEPARATORS, key=lambda one: (set(required) <= set(headers[one]), len(headers[one])))
+    if required:
+        checked_header(headers[separator], name)
     return headers[separator], separator, len(line) + len(newline)
 
 

@@ -1,9 +1,12 @@
 """A file that holds the texts of table rows, one after another, where reader processes find them."""
 
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from neardup.errors import Fatal
+from neardup.records import Dead, Language
+from neardup.source.documents import BadDocument, Document
 
 
 class Spool:
@@ -40,3 +43,24 @@ class Spool:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def spooled_file(
+    file: Path, name: str, language: Language | None, spool: Spool, max_bytes: int
+) -> Document | BadDocument:
+    """A file as a document whose text is in the spool; of a file that is too large, only the path of so many bytes."""
+    try:
+        if not file.is_file():
+            return BadDocument(name, Dead.STORE_ERROR, "not a regular file")
+        with file.open("rb") as opened:
+            body = opened.read(max_bytes + 1)
+    except OSError as error:
+        reason = Dead.FORBIDDEN if isinstance(error, PermissionError) else Dead.STORE_ERROR
+        return BadDocument(name, reason, error.strerror or str(error))
+    path = spool.add(body) if len(body) <= max_bytes else f"0-{len(body)}"
+    return Document(name, path, partial(start_of, body), language)
+
+
+def start_of(body: bytes, size: int) -> bytes:
+    """The first bytes of a text, or all for -1."""
+    return body if size < 0 else body[:size]
