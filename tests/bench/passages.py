@@ -1,6 +1,6 @@
 """Measures the passage index alone, on synthetic passage hashes: python -m tests.bench.passages --stories 1000000.
 
-A story has 67 random hashes, as one of 1,000 words has; each tenth story has 20 of them from the story before it.  The
+A story has 78 random hashes, as one of 1,000 words has; each tenth story has 20 of them from the story before it.  The
 segments are flushed as by `backfill --fresh` and merged at the end, or as they come with --merging.  Each stage runs in
 a process of its own, and says how much memory that process takes.
 """
@@ -26,7 +26,7 @@ from neardup.index.redis.commands import batches
 from tests.bench.report import out
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
 
-HASHES, COPIED, COPIES_ONE_IN = 67, 20, 10
+HASHES, COPIED, COPIES_ONE_IN = 78, 20, 10
 FLUSHED = 100_000  # stories
 BATCH = 512  # stories of a lookup
 DAILY = 10_000  # stories

@@ -201,14 +201,11 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
 @every_language
 @pytest.mark.parametrize("name", ["{}", "{iso}"])
 def test_a_languages_table_changes_that_language_only(tmp_path: Path, language: Language, name: str) -> None:
-    iso = CODES
-    table = f"[detection.{name.format(language, iso=iso[language])}]\nhamming = 2\n"
+    table = f"[detection.{name.format(language, iso=CODES[language])}]\nhamming = 2\n"
     general = 'hamming = 4\nmax_matches = 9\nsame_author = "keep"'
     detection = read(tmp_path, f"{MINIMAL}[detection]\n{general}\n{table}").detection
     assert {n: detection.of(n).hamming for n in LANGUAGES} == dict.fromkeys(LANGUAGES, 4) | {language: 2}
-    assert {detection.of(n).max_matches for n in LANGUAGES} == {9}, (
-        "keys that a language's table lacks must be inherited"
-    )
+    assert {detection.of(n).max_matches for n in LANGUAGES} == {9}, "keys that the table lacks are not inherited"
 
 
 @every_language
@@ -236,11 +233,8 @@ def test_relative_paths_start_at_the_files_folder(tmp_path: Path, monkeypatch: p
 def test_absolute_paths_and_s3_urls_are_kept(tmp_path: Path) -> None:
     text = '[source]\nmanifest = "/srv/list.csv"\n[content]\nurl = "{}"\n[export]\npath = ""\n'
     config = read(tmp_path, text.format("file:///srv/pages"))
-    assert (config.source.manifest, config.content.url, config.export.path) == (
-        Path("/srv/list.csv"),
-        "file:/srv/pages",
-        None,
-    )
+    assert (config.source.manifest, config.content.url) == (Path("/srv/list.csv"), "file:/srv/pages")
+    assert config.export.path is None
     assert read(tmp_path, text.format("s3://bucket/prefix")).content.url == "s3://bucket/prefix"
     assert read(tmp_path, text.format("file:x").replace('""', '"s3://flags/a.csv"')).export.path == "s3://flags/a.csv"
     assert read(tmp_path, athena()).source.daily_sql == "SELECT 1 WHERE 1 > ?"
