@@ -51,7 +51,7 @@ def test_address_round_trips_to_its_queue(queue: Queue) -> None:
     "query",
     [
         {"language": "klingon"}, {"kind": "EXACT"}, {"status": "withdrawn"}, {"status": "x"}, {"score": "2"},
-        {"score": "nan"}, {"score": "-1"}, {"score": "x"}, {"story": "-1"}, {"story": "1.0"}, {"cluster": "9" * 30},
+        {"score": "nan"}, {"score": "-1"}, {"score": "x"}, {"story": "x" * 10_000}, {"story": "a\x00"}, {"cluster": "a\n"},
         {"similarity": "91"}, {"similarity": "nan"}, {"same_author": "1"}, {"view": "PAIRS"}, {"view": "x"},
     ],
 )  # fmt: skip

@@ -101,11 +101,11 @@ def test_titles_read_back_unchanged(one: str | None, other: str | None, language
     db = ledger(Story(1, language, title=one, author_id="a"), Story(2, language, title=other, author_id="b"))
     for row in exported(db, form):
         assert (row["language"], str(row["matched_id"]), str(row["story_id"])) == (language, "1", "2")
-        for column, title in (("matched_title", one), ("story_title", other)):
+        for column, title in (("matched_title", one or "1"), ("story_title", other or "2")):
             if form == "jsonl":
                 assert row[column] == title
             else:
-                assert row[column] == guarded(title or "")
+                assert row[column] == guarded(title)
                 assert not row[column].startswith(("=", "+", "-", "@", "\t", "\r")), "a spreadsheet would run it"
 
 

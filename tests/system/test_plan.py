@@ -50,7 +50,7 @@ def test_pages_that_cannot_be_read_are_counted_by_reason(make_neardup: Make, tmp
     pages.mkdir()
     (pages / "good.html").write_text(f"<p>{'शब्द और वाक्य ' * 20}</p>", encoding="utf-8")
     (pages / "empty.html").write_bytes(b"")
-    rows = ["1,hi,good.html", "2,hi,missing.html", "3,hi,empty.html", "x,hi,good.html", "4,xx,good.html"]
+    rows = ["1,hi,good.html", "2,hi,missing.html", "3,hi,empty.html", ",hi,good.html", "4,xx,good.html"]
     manifest = tmp_path / "manifest.csv"
     manifest.write_text("\n".join(["id,language,path", *rows]), encoding="utf-8")
     neardup = make_neardup(embedded(manifest, pages).replace('body = "article .story, div.post-body"', ""))

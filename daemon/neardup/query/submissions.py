@@ -24,7 +24,7 @@ from neardup.query import lookups
 from neardup.query.check import Assessed, Checker, Examined
 from neardup.query.check_result import CheckResult, Submission
 from neardup.records import Assessment, Candidate, Fingerprinted, Story
-from neardup.source.parse import id_of, path_of, printable
+from neardup.source.parse import integer_id_of, path_of, printable
 
 
 class Submissions:
@@ -122,7 +122,7 @@ def _story(submission: Submission, path: str | None) -> Story:
         raise Misuse("a story to be stored needs an id")
     try:
         return Story(
-            id_of(str(submission.story_id)),
+            integer_id_of(str(submission.story_id)),
             submission.language,
             None if path is None else path_of(path),
             author_id=printable(submission.author_id),

@@ -31,7 +31,7 @@ def can_plot() -> bool:
     try:
         import matplotlib as mpl  # noqa: F401, PLC0415 - takes half a second, so only for plots
     except ImportError:
-        log.warning(f"the page has no plots, because matplotlib is not installed: {how_to_install('report')}")
+        log.warning("the page has no plots, because matplotlib is not installed", remedy=how_to_install("report"))
         return False
     return True
 
