@@ -52,7 +52,8 @@ def test_address_round_trips_to_its_queue(queue: Queue) -> None:
     [
         {"language": "klingon"}, {"kind": "EXACT"}, {"status": "withdrawn"}, {"status": "x"}, {"score": "2"},
         {"score": "nan"}, {"score": "-1"}, {"score": "x"}, {"story": "x" * 10_000}, {"story": "a\x00b"},
-        {"cluster": "a\nb"}, {"similarity": "91"}, {"similarity": "nan"}, {"same_author": "1"}, {"view": "PAIRS"}, {"view": "x"},
+        {"cluster": "a\nb"}, {"similarity": "91"}, {"similarity": "nan"}, {"same_author": "1"}, {"view": "PAIRS"},
+        {"view": "x"},
     ],
 )  # fmt: skip
 def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
