@@ -130,7 +130,7 @@ async def test_every_job_is_written_exactly_once_within_the_bounds(n: int, shape
     assert sorted(factory.written, key=lambda row: row.position) == factory.listing
     assert all(1 <= len(one) <= factory.batch for one in factory.batches)
     assert max(factory.peaks["jobs"], factory.peaks["outcomes"]) <= factory.depth
-    # one more row is on its way into each of the two queues
+    # two more: the source's next row waits for a place in the queue, the first row of the next batch for a slot
     assert factory.peaks["held"] <= 2 * factory.depth + factory.workers + MAX_BATCHES * factory.batch + 2
     assert factory.closed
 

@@ -100,14 +100,7 @@ def _match_of(match: check_result.Match) -> Match:
         path=match.path,
         published_at=rfc3339(match.published_at),
         kind=match.kind,
-        scores=Scores(
-            hamming=match.hamming,
-            jaccard=match.jaccard,
-            containment=match.containment,
-            matched_containment=match.matched_containment,
-            longest_run_words=match.longest_run_words,
-            copied_words=match.copied_words,
-        ),
+        scores=Scores.model_validate(match, from_attributes=True),
         estimated=match.estimated,
         spans=[
             Span(start=start, end=end, match_start=match_start, match_end=match_end, words=end - start)

@@ -19,14 +19,7 @@ async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadli
     found = await asyncio.to_thread(evidence, a, b, thresholds_of(parts.config.detection, a, b), common)
     return CompareAnswer(
         kind=found.kind,
-        scores=Scores(
-            hamming=found.hamming,
-            jaccard=found.jaccard,
-            containment=found.containment,
-            matched_containment=found.matched_containment,
-            longest_run_words=found.longest_run_words,
-            copied_words=found.copied_words,
-        ),
+        scores=Scores.model_validate(found, from_attributes=True),
         share_a=found.share_a or 0.0,
         share_b=found.share_b or 0.0,
         passages=[CopiedPassage.model_validate(asdict(passage)) for passage in found.passages],
