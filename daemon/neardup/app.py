@@ -4,10 +4,9 @@ What loads a large library is imported where it is used: `status` starts without
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,16 +14,14 @@ from neardup import __version__
 from neardup.config import Config, Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
-from neardup.errors import Misuse
-from neardup.extras import needs
 from neardup.index import backends
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, connect, dead_letters, files, languages, read
+from neardup.ledger import Ledger, cases, connect, dead_letters, files, languages, read, works
 from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.store import open_store
+from neardup.pages.store import WorkPages, open_store
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
@@ -33,10 +30,9 @@ from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.run_options import Options
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.query.compare import Comparer
-from neardup.records import Checkpoint
 from neardup.source import Source
+from neardup.source.configured import open_source
 from neardup.source.dead_letters import DeadLetters
-from neardup.source.manifest import Manifest
 from neardup.telemetry.metrics import create_series
 
 if TYPE_CHECKING:
@@ -89,21 +85,6 @@ async def open_index(config: Config) -> Index:
     return await backends.open_index(config.index, config.ledger.path, bandings, config.registry.codes)
 
 
-def open_source(config: Config, checkpoint: Callable[[Checkpoint], Awaitable[None]]) -> Source:
-    """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint."""
-    if config.source.kind == "athena":
-        with needs("aws", 'source.kind = "athena"'):
-            from neardup.s3_objects import open_range_reader  # noqa: PLC0415 - loads aioboto3
-            from neardup.source.athena import Athena  # noqa: PLC0415 - loads aioboto3
-
-        content = config.content
-        opener = partial(open_range_reader, content=content)
-        return Athena(config.source, content.region, config.registry, opener, checkpoint, key=content.key)
-    if config.source.manifest is None:
-        raise Misuse("the documents of a scan are not listed again: run `neardup scan`")
-    return Manifest(config.source.manifest, config.registry, config.content.key)
-
-
 async def _open_dead_letters(ledger: Ledger, choice: DeadLetterFilter) -> Source:
     size = sum((await ledger.do(dead_letters.counted, choice)).values())
     return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
@@ -112,8 +93,11 @@ async def _open_dead_letters(ledger: Ledger, choice: DeadLetterFilter) -> Source
 def open_readers(config: Config) -> ReaderPool:
     """A pool of reader processes, which start when first needed.  Raises Fatal for a store that does not exist."""
     open_store(config.content)
-    submitted = files.submitted_folder(config.ledger.path)
-    return ReaderPool(config.content, extraction(config), config.run.workers, submitted)
+    submitted, works = files.submitted_folder(config.ledger.path), None
+    if (reference := config.reference) is not None:
+        open_store(reference.content)
+        works = WorkPages(reference.content, Extraction(reference.extract.body, reference.extract.strip))
+    return ReaderPool(config.content, extraction(config), config.run.workers, submitted, works)
 
 
 def extraction(config: Config) -> Extraction:
@@ -139,7 +123,7 @@ async def run_once(
     dead_letters: DeadLetterFilter | None = None,
     listing: Source | None = None,
 ) -> RunSummary:
-    """Run `backfill`, `daily`, `retry` or `scan` until its listing ends or `stop` is set; then call the hooks.
+    """Run `backfill`, `daily`, `retry`, `scan` or `reference` until its listing ends or `stop` is set; then hooks.
 
     `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed;
     otherwise those of `listing`, or of [source].
@@ -160,7 +144,9 @@ async def run_once(
         await refresh_gauges(app.ledger, app.index, app.passages)
 
     async def notify(summary: Summary) -> None:
-        await notify_webhook(config.export, summary.command, summary.status, summary.as_dict())
+        flagged = await app.ledger.do(works.open_flags, summary.started_at)
+        facts = summary.as_dict() | {"flagged_by_catalogue": flagged}
+        await notify_webhook(config.export, summary.command, summary.status, facts)
 
     options = Options(
         command,
@@ -169,7 +155,8 @@ async def run_once(
         refingerprint_for=config.extract.model_dump_json() if refingerprint else None,
         fresh=fresh,
         dead_letters=dead_letters is not None,
-        refuses_unreadable=listing is None,
+        moves_watermark=dead_letters is None and listing is None,
+        refuses_unreadable=command != "scan",
     )
     parts = Parts(
         ledger=app.ledger,
@@ -180,16 +167,18 @@ async def run_once(
         version=app.version,
         section=config.run,
         detection=config.detection,
+        languages=config.registry,
         open_source=open_listing,
         open_readers=lambda: open_readers(config),
     )
+    webhooks = [Hook("webhook", notify)] if listing is None else []
     return await carry_out(
         Run(parts, options, stop, watch),
         app.ledger,
         stop,
         release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
-        hooks=[*_exports(config, stop), Hook("gauges", refresh), Hook("webhook", notify)],
+        hooks=[*_after_run(config, app.ledger, stop), Hook("gauges", refresh), *webhooks],
     )
 
 
@@ -220,17 +209,25 @@ async def sweep(
         stop,
         release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
-        hooks=_exports(config, stop),
+        hooks=_after_run(config, ledger, stop),
     )
 
 
-def _exports(config: Config, stop: asyncio.Event) -> list[Hook]:
-    """The hook that writes the file of [export]; once `stop` is set it leaves out passages, which take time."""
+def _after_run(config: Config, ledger: Ledger, stop: asyncio.Event) -> list[Hook]:
+    """The hooks that bring the cases up to date and write the file of [export].
+
+    Once `stop` is set, the export leaves out passages, which take time.
+    """
+
+    async def refresh_cases(_: Summary) -> None:
+        await ledger.do(cases.refresh)
+
+    refreshing = Hook("cases", refresh_cases)
     if config.export.path is None:
-        return []
+        return [refreshing]
     check_format(config.export.path_format)  # before hours of work, not after
 
     async def export(_: Summary) -> None:
         await export_after_run(config, lambda: open_readers(config), passages=not stop.is_set())
 
-    return [Hook("export", export, vital=True)]
+    return [refreshing, Hook("export", export, vital=True)]

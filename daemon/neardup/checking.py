@@ -60,7 +60,8 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
         upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
         keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
         try:
-            submissions = Submissions(checker, app.ledger, texts, config.detection, config.content.max_bytes)
+            max_bytes, languages = config.content.max_bytes, config.registry
+            submissions = Submissions(checker, app.ledger, texts, config.detection, max_bytes, languages=languages)
             yield ServiceParts(config, checker, submissions, app.reader, pool)
         finally:
             keeping_up.cancel()

@@ -1,15 +1,8 @@
 """The records that flow through the pipeline: frozen, slotted.  Times are whole milliseconds since 1970 in UTC."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType, Self
-
-import numpy as np
-import numpy.typing as npt
-
-Spans = npt.NDArray[np.int32]  # (n, 2): words [start, end) of a text, ascending and disjoint
-NO_SPANS: Spans = np.empty((0, 2), np.int32)
 
 Language = NewType("Language", str)  # a registered language's name: see neardup.languages
 
@@ -21,12 +14,11 @@ class Skip(StrEnum):
     SUPERSEDED = "superseded"  # the ledger holds a later version of the story
     FORGOTTEN = "forgotten"  # the story was forgotten on request
     MISSING = "missing"  # the object does not exist
-    TOO_LARGE = "too_large"
     EMPTY = "empty"  # the object has no bytes, or the page has no words
     NOT_TEXT = "not_text"  # the object is an image, an archive or the like
     NO_BODY = "no_body"  # nothing on the page matches extract.body
     TOO_SHORT = "too_short"
-    OVER_BUDGET = "over_budget"  # reading the page exceeds the limits of time or memory
+    OVER_BUDGET = "over_budget"  # reading the page exceeds the limits of time or memory, even without its markup
 
 
 class Dead(StrEnum):
@@ -47,7 +39,8 @@ class Dead(StrEnum):
 class Story:
     """One listed story; `path` is None if the listing names no path, `position` is that of its row in the listing.
 
-    `name` is the id in the listing where that is no integer; `id` is then made from it.
+    `name` is the id in the listing where that is no integer; `id` is then made from it.  A work of the reference has a
+    `catalogue`, and perhaps a `licence`.
     """
 
     id: int
@@ -59,11 +52,18 @@ class Story:
     updated_at: int | None = None
     position: int = 0
     name: str | None = None
+    catalogue: str | None = None
+    licence: str | None = None
 
     @property
     def key(self) -> str:
         """The key of the story among the stories in flight and the dead letters."""
         return str(self.id)
+
+
+def is_work(story_id: int) -> bool:
+    """Whether a story is a work of the reference: their ids are negative, and those of the platform's stories not."""
+    return story_id < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,33 @@ class Fingerprint:
         return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles, self.passages)
 
 
+class MarkReason(StrEnum):
+    """Why a story is marked.  The value is a metric label."""
+
+    MISLABELLED = "mislabelled"  # most letters of its text are of a script in which its language is not written
+    TRUNCATED = "truncated"  # its page exceeds a limit, and was read up to it
+
+
+class Limit(StrEnum):
+    """What a page exceeds that is truncated."""
+
+    SIZE = "size"  # read up to content.max_bytes
+    TAGS = "tags"  # read without its markup, since it has too many tags
+    BUDGET = "budget"  # read without its markup, since parsing exceeds the limits of time or memory
+    NESTING = "nesting"  # read without the pages that stand within too many others
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is unusual about a story, beside its outcome; `detail` is the script or the limit."""
+
+    reason: MarkReason
+    detail: str
+
+
+Marks = tuple[Mark, ...]  # of distinct reasons
+
+
 @dataclass(frozen=True, slots=True)
 class Fingerprinted:
     """The story is new or its text has changed; `page_title` names it if the listing does not."""
@@ -107,16 +134,21 @@ class Fingerprinted:
     fingerprint: Fingerprint
     etag: str | None
     page_title: str | None = None
+    marks: Marks = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The story has no new fingerprint, for a named reason; `was_asked` if its page had to be asked for."""
+    """The story has no new fingerprint, for a named reason; `was_asked` if its page had to be asked for.
+
+    `marks` replace those on record; None leaves them as they are, because the page was not read.
+    """
 
     story: Story
     reason: Skip
     etag: str | None = None
     was_asked: bool = True
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,79 +197,6 @@ class Change:
     old: BandedFingerprint | None
     new: BandedFingerprint | None
     number: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PairedStory:
-    """One story of a candidate pair, with what is needed to verify the pair and to read the text again."""
-
-    id: int
-    path: str | None
-    text_hash: bytes
-    simhash: bytes
-    signature: bytes | None
-    words: int
-    shingles: int
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A nominated pair, `a.id` < `b.id`."""
-
-    language: Language
-    a: PairedStory
-    b: PairedStory
-
-
-Kind = str  # how two stories match: the name of a row of neardup.core.verify.tiers.TIERS
-
-
-@dataclass(frozen=True, slots=True)
-class Signals:
-    """The measurements of a pair, by which the tiers decide.
-
-    `hamming` counts the bits in which the SimHashes differ.  `jaccard` and the containments compare the sets of
-    shingles, from 0 to 1; `containment_a` is the share of a's shingles that b has.  If a text is missing, they are
-    `estimated` from the signatures, or None without signatures.  `extra` has the further signals of a tier, by name.
-    """
-
-    hamming: int
-    same_text: bool = False
-    jaccard: float | None = None
-    containment_a: float | None = None
-    containment_b: float | None = None
-    longest_run_words: int | None = None
-    estimated: bool = False
-    extra: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def containment(self) -> float:
-        """The larger containment, which is never below the Jaccard similarity; 0 if unknown."""
-        return max(self.containment_a or 0.0, self.containment_b or 0.0)
-
-
-class Verdict(StrEnum):
-    """What a moderator decides on a flagged pair.  The value is the status of the flag, and a metric label."""
-
-    PLAGIARISM = "plagiarism"
-    REPOST = "repost"  # the author's own
-    QUOTATION = "quotation"
-    TEMPLATE = "template"  # text that many stories share: a form, a prayer, a blurb
-    NOT_SIMILAR = "not_similar"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Assessment:
-    """The result of verifying a pair; `kind` is None for a near miss.
-
-    `spans_a` and `spans_b` are the copied words of either text, as `core.verify.alignment` finds them; none if a text
-    was missing.
-    """
-
-    kind: Kind | None
-    signals: Signals
-    spans_a: Spans = field(default_factory=lambda: NO_SPANS)
-    spans_b: Spans = field(default_factory=lambda: NO_SPANS)
 
 
 @dataclass(frozen=True, slots=True)

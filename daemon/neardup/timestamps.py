@@ -11,6 +11,11 @@ def rfc3339(milliseconds: int | None) -> str | None:
     return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
 
 
+def milliseconds(time: str | None) -> int | None:
+    """The inverse of `rfc3339`."""
+    return None if time is None else round(datetime.fromisoformat(time).timestamp() * 1000)
+
+
 def readable(time: str | None) -> str:
     """A time in RFC 3339, of any zone, for people: 20 November 2026, 02:00 UTC; "" for None."""
     if time is None:

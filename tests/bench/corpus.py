@@ -12,7 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
-from neardup.core.text.html import Extraction, NoStoryText, page_text
+from neardup.core.text.decoding import NoStoryText
+from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED
 from neardup.records import Language

@@ -25,10 +25,11 @@ from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify import tiers
 from neardup.languages import LANGUAGES
-from neardup.ledger import connect, flags, similarities, stories, transaction
+from neardup.ledger import cases, connect, flags, similarities, stories, transaction
 from neardup.ledger.spans import packed
 from neardup.moderation.desk.app import application, open_desk
-from neardup.records import Fingerprint, Fingerprinted, Signals, Story
+from neardup.pairs import Signals
+from neardup.records import Fingerprint, Fingerprinted, Story
 
 from tests.bench.report import out, table_of
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -43,8 +44,10 @@ WORDS = 300  # of a story without a page
 COPYING, SOURCES, PASSAGE = 950_000_000, 30, 8  # a story, the number of its sources, words
 FLAG = (
     "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, flagged_at, fingerprint_version,"
-    " language, severity, strength, joins_clusters, spans_a, spans_b, author_a, author_b)"
-    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'v', a.language, ?9, ?10, 1, ?11, ?11, a.author_id, b.author_id"
+    " language, severity, strength, joins_clusters, spans_a, spans_b, author_a, author_b,"
+    " published_a, published_b)"
+    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'v', a.language, ?9, ?10, 1, ?11, ?11, a.author_id, b.author_id,"
+    " a.published_at, b.published_at"
     " FROM stories a, stories b WHERE a.id = ?1 AND b.id = ?2"
 )
 
@@ -178,23 +181,34 @@ def main() -> None:
             copying = write_copying(folder, db, options.words, rng)
             write_cluster(db, CLUSTER, options.cluster, rng)
             db.execute("ANALYZE")
+            start = time.perf_counter()
+            cases.refresh(db)
+            out.print(f"the cases of {options.flags + options.cluster:,} flags: {time.perf_counter() - start:.1f} s")
             middle = next(flags.select(db, limit=1, offset=options.flags // 2))
         pair = "/pair/{}/{}".format(*sorted((middle["story_id"], middle["matched_id"])))
         milliseconds = asyncio.run(
             measure(
                 folder,
                 {
-                    "queue": "/",
-                    "queue, last page": f"/?page={options.flags // 50}",
-                    "queue of one language and kind": "/?language=TAMIL&kind=similar",
-                    "queue by similarity": "/?view=similarity",
-                    "queue of stories": "/?view=stories",
-                    "queue from 50 % similarity": "/?similarity=0.5",
-                    "queue of one author": "/?author=77&status=every",
+                    "cases": "/",
+                    "cases, last page": f"/?page={options.flags // 60}",
+                    "cases by date": "/?sort=date",
+                    "cases by the author's history": "/?sort=history",
+                    "cases by size": "/?sort=stories&status=every",
+                    "cases of one language and kind": "/?language=TAMIL&kind=similar",
+                    "free cases from 50 % similarity": "/?similarity=0.5&inbox=free",
+                    "cases of one author": "/?author=77&status=every",
+                    "case in the middle, pages missing": f"/case/{middle['story_id']}?at={options.flags // 2}",
+                    f"case of {options.cluster:,} stories": f"/case/{CLUSTER}?sort=stories&at=0",
+                    f"case of {options.words:,} words with {SOURCES} sources": f"/case/{copying}?at=0",
+                    "pairs": "/pairs",
+                    "pairs, last page": f"/pairs?page={options.flags // 50}",
+                    "pairs of one language and kind": "/pairs?language=TAMIL&kind=similar",
                     "pair in the middle, pages missing": f"{pair}?at={options.flags // 2}",
-                    "cluster of three": "/cluster/20",
-                    f"cluster of {options.cluster:,}": f"/cluster/{CLUSTER}",
                     "pair of that cluster": f"/pair/{CLUSTER}/{CLUSTER + 7}",
+                    "author": "/author/77",
+                    "authors": "/authors",
+                    "statistics": "/statistics",
                     f"story of {options.words:,} words with {SOURCES} sources": f"/story/{copying}",
                     f"pair of two stories of {options.words:,} words": f"/pair/{a}/{b}",
                 },

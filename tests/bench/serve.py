@@ -1,7 +1,7 @@
-"""Measures the HTTP service under a constant rate of checks: python -m tests.bench.serve [--stories N] [--seconds N]
+"""Measures the HTTP service under 50 checks a second: python -m tests.bench.serve [--stories N] [--seconds N]
 
 The ledger holds 1,000,000 synthetic stories with passage hashes, and 2,000 stories with pages, in an object store that
-answers after 20 ms.  The index is in Redis.  locust sends checks of stories of 1,000 words at a constant rate, however
+answers after 20 ms.  The index is in Redis.  locust sends checks of stories of 1,000 words at random times, however
 slow the answers are: half of them are edits of a story with a page, half are new.  Meanwhile a novel of 100,000 words
 is checked again and again.
 """

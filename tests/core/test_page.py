@@ -21,7 +21,7 @@ from neardup.core.page import (
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.core.text.title import opening
-from neardup.languages import LANGUAGES
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language, Skip
 
 from tests.support.languages import TEXTS
@@ -42,7 +42,7 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     page = Page(f"<p>{text}</p>".encode(), "text/html; charset=utf-8", '"e"')
     words = tokens(text)
     assert fingerprint_page(page, WHOLE) == PageFingerprinted(
-        fingerprint(words), '"e"', len(page.body), None, opening(text)
+        fingerprint(words), '"e"', len(page.body), None, opening(text), SHIPPED[language].script.upper()
     )
     shingled = shingle_story(text)
     assert isinstance(shingled, PageShingled)

@@ -20,7 +20,7 @@ from neardup.telemetry import metrics
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
-from tests.support.deploy_files import DEPLOY, read_yaml, text_of
+from tests.support.deploy_files import DEPLOY, PRODUCTION, read_yaml, text_of
 from tests.support.languages import CODES
 from tests.support.servers import redis_server
 
@@ -38,7 +38,7 @@ def run(*command: str | Path) -> str:
 
 @pytest.fixture
 def production() -> Config:
-    return load(DEPLOY / "config.production.toml")
+    return load(PRODUCTION)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LIBRARIES = {
     "aws": ["aioboto3", "aiobotocore", "botocore", "certifi", "pycurl"],
     "parquet": ["pyarrow"],
+    "pdf": ["weasyprint"],
     "redis": ["hiredis", "redis"],
     "report": ["matplotlib"],
     "xlsx": ["xlsxwriter"],
@@ -75,6 +76,7 @@ def test_files_and_sqlite_need_no_extra(bare: Callable[[str], Neardup]) -> None:
     ("extra", "config", "arguments"),
     [
         ("parquet", embedded(), ["export", "-o", "flags.parquet"]),
+        ("pdf", embedded(), ["case", "4104005", "--pdf"]),
         ("xlsx", embedded(), ["export", "-o", "flags.xlsx"]),
         ("aws", embedded(), ["export", "-o", "s3://bucket/flags.csv"]),
         ("redis", embedded(index="redis://127.0.0.1:1"), ["backfill"]),
@@ -87,7 +89,7 @@ def test_a_missing_extra_is_one_line_that_says_how_to_install_it(
 ) -> None:
     neardup = bare(config)
     (neardup.folder / "list.parquet").write_bytes(b"")
-    if arguments[0] == "export":
+    if arguments[0] in {"case", "export"}:
         assert neardup("backfill").code == 0
     assert_one_line(neardup(*arguments), 2, f"pip install 'neardup[{extra}]'")
 

@@ -10,7 +10,7 @@ from neardup.config.serve import DEFAULT_LISTEN
 from neardup.insights.plan.project import DAEMON, sweep_bytes
 
 from tests.deploy.test_deploy import run
-from tests.support.deploy_files import DEPLOY, text_of
+from tests.support.deploy_files import DEPLOY, PRODUCTION, text_of
 from tests.support.synthetic_stories import PLATFORM
 
 UNITS = (
@@ -58,7 +58,7 @@ each_unit = pytest.mark.parametrize("unit", UNITS)
 
 @pytest.fixture
 def production() -> Config:
-    return load(DEPLOY / "config.production.toml")
+    return load(PRODUCTION)
 
 
 def settings(unit: str) -> dict[str, str]:
@@ -138,7 +138,7 @@ def test_sysusers_creates_the_units_user(tmp_path: Path) -> None:
 def test_a_unit_and_the_configuration_agree(unit: str, production: Config) -> None:
     unit_settings = settings(unit)
     assert f" --config {CONFIG_PATH} " in unit_settings["ExecStart"], unit_settings["ExecStart"]
-    assert CONFIG_PATH in text_of("config.production.toml")
+    assert CONFIG_PATH in PRODUCTION.read_text(encoding="utf-8")
     state = Path("/var/lib") / unit_settings["StateDirectory"].split()[0]
     assert production.ledger.path.parent == state, f"only {state} can be written"
     assert isinstance(production.export.path, Path)

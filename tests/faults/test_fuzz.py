@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
-from neardup.core.text.html import Extraction, NoStoryText, page_text
+from neardup.core.text.decoding import NoStoryText
+from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
 from neardup.records import Language
 

@@ -92,7 +92,7 @@ def give_verdict(address: str) -> None:
             return str(answer.read().decode())
 
     request("/name", {**hidden(request("/name")), "name": "Asha"})
-    link = re.search(r'"(/pair/\d+/\d+)', request("/"))
+    link = re.search(r'"(/pair/\d+/\d+)', request("/pairs"))
     assert link
     form = hidden(request(link[1]).partition('class="judge"')[2].partition("</form>")[0])
     request(f"{link[1]}/verdict", {**form, "verdict": "template", "note": ""})
@@ -154,8 +154,10 @@ def work(unit: str, installed: Installation, user: User, before: list[str]) -> N
             with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as desk:
                 assert desk.stderr is not None
                 address = json.loads(desk.stderr.readline())["address"].rstrip("/")
-                give_verdict(address)
-                stop(desk)
+                try:
+                    give_verdict(address)
+                finally:
+                    stop(desk)
         case _:
             command = user.command(*config, "run", before=before)
             with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as service:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from neardup.core.page import PageFingerprinted
+from neardup.languages import SHIPPED
 from neardup.pages.results import PageResult
 from neardup.pipeline.worker import Worker
 from neardup.records import Fingerprinted, Story
@@ -90,5 +91,5 @@ async def test_a_story_whose_processing_raised_once_is_fingerprinted() -> None:
             raise answer
         return answer
 
-    _, outcome = await Worker(known, read).process(Story(1, TAMIL))
+    _, outcome = await Worker(known, read, SHIPPED).process(Story(1, TAMIL))
     assert isinstance(outcome, Fingerprinted) and not answers

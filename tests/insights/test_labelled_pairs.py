@@ -11,7 +11,7 @@ from neardup.insights.evaluate import report, verdict_tables
 from neardup.insights.evaluate.truth import read_labels, score_flags
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect, verdicts
-from neardup.records import Verdict
+from neardup.pairs import Verdict
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.languages import HINDI, ODIA
@@ -60,7 +60,8 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
     db = connect(folder / "l.db")
     for n in range(1, 10):
         db.execute(
-            "INSERT INTO stories (id, language, text_hash, simhash, words, shingles) VALUES (?, ?, x'', x'', 1, 1)",
+            "INSERT INTO stories (id, language, text_hash, simhash, words, shingles, known_since)"
+            " VALUES (?, ?, x'', x'', 1, 1, 0)",
             (n, list(LANGUAGES).index(HINDI if n < 5 else ODIA)),
         )
     for a, b, kind, jaccard, containment, status in flagged:

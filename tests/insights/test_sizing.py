@@ -3,6 +3,7 @@
 import random
 from contextlib import closing
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,12 +20,21 @@ from neardup.index.redis import size as redis_size
 from neardup.index.size import LanguageShape, TierSize
 from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
 from neardup.index.sqlite import SqliteIndex
+from neardup.index.titles import Position, TitleIndex
 from neardup.insights.plan.passages import project_passages
 from neardup.insights.plan.profile import TYPICAL, measured
-from neardup.insights.plan.project import Corpus, days_until_full, index_size, memory_needed, reads_per_lookup
+from neardup.insights.plan.project import (
+    Corpus,
+    days_until_full,
+    index_size,
+    memory_needed,
+    reads_per_lookup,
+    title_index_bytes,
+)
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect
 from neardup.ledger.size import StoryRow, ledger_bytes
+from neardup.query.title_search import ROWS_AT_ONCE
 from neardup.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support import synthetic
@@ -211,3 +221,19 @@ async def test_the_embedded_index_is_as_large_as_projected(tmp_path: Path) -> No
     await index.close()
     projected = index_size(corpus_of(sizes), "sqlite").total
     assert projected == pytest.approx((tmp_path / "i.db").stat().st_size, rel=0.15)
+
+
+@pytest.mark.parametrize("words", [2, 8])
+def test_the_projected_index_of_titles_is_that_of_a_real_file(tmp_path: Path, words: int) -> None:
+    rng = random.Random(words)
+    letters = [chr(code) for code in range(0x0915, 0x0939)]
+    vocabulary = ["".join(rng.choices(letters, k=rng.randint(2, 6))) for _ in range(50_000)]
+    frequencies = list(accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))
+    rows = [(n, " ".join(rng.choices(vocabulary, cum_weights=frequencies, k=words))) for n in range(1, 20_001)]
+    with closing(TitleIndex(tmp_path / "titles", "a ledger")) as index:
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            batch = rows[first : first + ROWS_AT_ONCE]
+            index.add(batch, index.position(), Position(batch[-1][0], 0))
+    profile = replace(TYPICAL[HINDI], row=StoryRow(title=sum(len(title.encode()) for _, title in rows) / len(rows)))
+    projected = title_index_bytes(Corpus({HINDI: len(rows)}, {HINDI: profile}, Detection()))
+    assert projected == pytest.approx((tmp_path / "titles").stat().st_size, rel=0.5)

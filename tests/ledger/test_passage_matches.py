@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.verify.tiers import EXACT, PARTIAL
-from neardup.ledger import candidates, flags, transaction, verdicts
+from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
+from neardup.ledger import candidates, cases, flags, transaction, verdicts
 from neardup.ledger.candidates import Matches
 from neardup.ledger.selection import Selection
+from neardup.pairs import Assessment, Kind, Signals, Verdict
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Assessment, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
+from neardup.records import Fingerprinted, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprint_of, fingerprinted, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of
@@ -92,15 +93,16 @@ def test_near_miss_remembers_how_it_was_nominated(db: sqlite3.Connection) -> Non
     assert rows == [(2, 1), (3, 0)]
 
 
-def decide_story(db: sqlite3.Connection, story_id: int, verdict: Verdict) -> int:
-    seen = verdicts.state(db, verdicts.open_flags_of_story(db, story_id))
-    return verdicts.decide_story(db, story_id, verdict, "", "Asha", seen)
+def decide_case(db: sqlite3.Connection, case_id: int, verdict: Verdict) -> int:
+    cases.refresh(db)
+    chosen = cases.flags_of(db, case_id)
+    return verdicts.decide(db, chosen, verdict, "", "Asha", verdicts.state(db, chosen))
 
 
-def test_verdict_on_a_story_decides_its_sources_and_no_copies_of_it(db: sqlite3.Connection) -> None:
+def test_verdict_on_a_case_decides_the_sources_of_its_story_and_no_copies_of_it(db: sqlite3.Connection) -> None:
     for a, b in ((1, 5), (2, 5), (5, 6)):
-        flag_spans(db, a, b, PARTIAL, spans_of((0, 10)), spans_of((0, 10)))
-    decision = decide_story(db, 5, Verdict.PLAGIARISM)
+        flag_spans(db, a, b, PASSAGE, spans_of((0, 10)), spans_of((0, 10)))
+    decision = decide_case(db, 5, Verdict.PLAGIARISM)
     statuses = dict(db.execute("SELECT (a, b) = (5, 6), status FROM flags"))
     assert statuses == {0: "plagiarism", 1: "open"}
     assert len(verdicts.of_decision(db, decision)) == 2
@@ -109,11 +111,11 @@ def test_verdict_on_a_story_decides_its_sources_and_no_copies_of_it(db: sqlite3.
 
 
 @pytest.mark.parametrize("verdict", [Verdict.NOT_SIMILAR, Verdict.TEMPLATE])
-def test_verdict_on_a_story_suppresses_no_pair_of_its_sources(db: sqlite3.Connection, verdict: Verdict) -> None:
+def test_verdict_on_a_case_suppresses_no_pair_of_two_sources(db: sqlite3.Connection, verdict: Verdict) -> None:
     for a, b in ((1, 5), (2, 5)):
-        flag_spans(db, a, b, PARTIAL, spans_of((0, 10)), spans_of((0, 10)))
-    decide_story(db, 5, verdict)
-    flag_spans(db, 1, 2, PARTIAL, spans_of((0, 10)), spans_of((0, 10)))
+        flag_spans(db, a, b, PASSAGE, spans_of((0, 10)), spans_of((0, 10)))
+    decide_case(db, 5, verdict)
+    flag_spans(db, 1, 2, PASSAGE, spans_of((0, 10)), spans_of((0, 10)))
     flag = flags.of_pair(db, 1, 2)
     assert flag is not None and flag["status"] == "open"
 

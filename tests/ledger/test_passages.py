@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.ledger import common_passages, missing_passages, passage_hashes, stories
 from neardup.ledger.common_passages import CommonPassage
+from neardup.ledger.restart import restart
 from neardup.records import Fingerprinted, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
@@ -113,6 +114,6 @@ def test_example_of_a_common_passage_leaves_with_its_text(db: sqlite3.Connection
         case "forget":
             stories.forget(db, 1)
         case _:
-            stories.restart(db, "v2", "")
+            restart(db, "v2", "")
     assert [row["example"] for row in common_passages.listed(db, 9)] == ([] if leave == "restart" else [None])
     assert len(passage_hashes.after(db, 0, 9)) == (leave == "edit")

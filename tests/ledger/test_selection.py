@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.clusters import clusters as clusters_of
-from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, PASSAGE, kinds, tier_of
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, PASSAGE, TRANSLITERATED, kinds, tier_of
 from neardup.languages import LANGUAGES
 from neardup.ledger import clusters, flags
 from neardup.ledger.compact_columns import packed_id
 from neardup.ledger.selection import JOINING, Selection, members_of
-from neardup.records import Fingerprinted, Kind, Language, Signals, Skip, Skipped, Story, Verdict
+from neardup.pairs import DECIDING, Kind, Signals
+from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory, verify_pending
 from tests.support.languages import HINDI, NUMBER_OF, ODIA, TAMIL
 
 STORIES = 8
 AUTHORS = (None, "7", "07", "asha")
-STATUSES = ("open", "withdrawn", *(verdict.value for verdict in Verdict))
+STATUSES = ("open", "withdrawn", *(verdict.value for verdict in DECIDING))
 shares = st.sampled_from([0.25, 0.5, 0.75, 1.0])
 scores = st.none() | st.tuples(shares, shares, shares)
 ids = st.integers(1, STORIES)
@@ -47,7 +48,8 @@ class Flag:
     @property
     def badness(self) -> tuple[float, ...]:
         jaccard, one, other = self.scores or (0.0, 0.0, 0.0)
-        alike = {PARTIAL: max(one, other), EXACT: 1.0, PASSAGE: 0.0}.get(self.kind, jaccard)
+        most = max(one, other)
+        alike = {PARTIAL: most, TRANSLITERATED: most, EXACT: 1.0, PASSAGE: 0.0}.get(self.kind, jaccard)
         return list(kinds()).index(self.kind), self.hamming * (self.kind == NEAR), -alike, self.a, self.b
 
 
@@ -154,7 +156,12 @@ def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int)
     joining = [one for one in rows if joins(one)]
     all_of_them = clusters_of([(one.a, one.b, one.score) for one in joining], {})
     assert clusters.of_flags(db) == all_of_them
-    assert clusters.around(db, story) == next((one for one in all_of_them if story in one.stories), None)
+    expected = next((one for one in all_of_them if story in one.stories), None)
+    found, edges = clusters.around(db, story) or (None, [])
+    assert found == expected
+    assert sorted(edges) == sorted(
+        (one.a, one.b, one.score) for one in joining if expected and one.a in expected.stories
+    )
     assert members_of(db, story) == members(rows, story)
     cluster = members(rows, story)
     inside = sorted(

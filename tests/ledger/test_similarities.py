@@ -9,10 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import flags, similarities, stories, verdicts
+from neardup.ledger import copying_stories, flags, similarities, stories, verdicts
+from neardup.ledger.restart import restart
 from neardup.ledger.selection import Selection
 from neardup.ledger.spans import unpacked
-from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
+from neardup.pairs import Kind, Spans, Verdict
+from neardup.records import Fingerprinted, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of
@@ -116,18 +118,12 @@ class AnyOperations(RuleBasedStateMachine):
         """The next nomination verifies the flags again."""
         self.db.execute("UPDATE flags SET estimated = 1 WHERE a = ?1 OR b = ?1", (story_id,))
 
-    @rule(story_id=ids, verdict=st.sampled_from(Verdict), as_a_whole=st.booleans())
-    def decide(self, story_id: int, verdict: Verdict, as_a_whole: bool) -> None:
-        if as_a_whole:
-            chosen = verdicts.open_flags_of_story(self.db, story_id)
-        else:
-            query = "SELECT flag_id FROM flags WHERE (a = ?1 OR b = ?1) AND status <> 'withdrawn'"
-            chosen = [row[0] for row in self.db.execute(query, (story_id,))]
-        if not chosen:
-            return
-        by = (verdict, "", "Asha", verdicts.state(self.db, chosen))
-        decide_one = verdicts.decide_story(self.db, story_id, *by) if as_a_whole else None
-        self.decisions.append(decide_one or verdicts.decide(self.db, chosen, *by))
+    @rule(story_id=ids, verdict=st.sampled_from(Verdict))
+    def decide(self, story_id: int, verdict: Verdict) -> None:
+        query = "SELECT flag_id FROM flags WHERE (a = ?1 OR b = ?1) AND status <> 'withdrawn'"
+        if chosen := [row[0] for row in self.db.execute(query, (story_id,))]:
+            seen = verdicts.state(self.db, chosen)
+            self.decisions.append(verdicts.decide(self.db, chosen, verdict, "", "Asha", seen))
 
     @rule(n=st.integers(0, 9))
     def undo(self, n: int) -> None:
@@ -146,7 +142,7 @@ class AnyOperations(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        stories.restart(self.db, "v2", "")
+        restart(self.db, "v2", "")
 
     @invariant()
     def similarities_are_those_computed_from_scratch(self) -> None:
@@ -174,7 +170,7 @@ class AnyOperations(RuleBasedStateMachine):
 
     @invariant()
     def stories_are_selected_by_similarity(self) -> None:
-        rows = [dict(row) for row in similarities.selected(self.db)]
+        rows = [dict(row) for row in copying_stories.selected(self.db)]
         order = [(-row["similarity"], row["story_id"]) for row in rows]
         assert order == sorted(order)
         with_open = {
@@ -186,10 +182,10 @@ class AnyOperations(RuleBasedStateMachine):
         similar: dict[int, Any] = dict(self.db.execute("SELECT story_id, similarity FROM similarities"))
         assert {row["story_id"] for row in rows} == with_open & similar.keys()
         half = Selection(similarity=0.5)
-        assert [row["story_id"] for row in similarities.selected(self.db, half)] == [
+        assert [row["story_id"] for row in copying_stories.selected(self.db, half)] == [
             row["story_id"] for row in rows if row["similarity"] >= 0.5
         ]
-        assert similarities.tally(self.db, half).total() == sum(row["similarity"] >= 0.5 for row in rows)
+        assert copying_stories.tally(self.db, half).total() == sum(row["similarity"] >= 0.5 for row in rows)
         high = {story for story, similarity in similar.items() if similarity >= 0.5}
         pairs = flags.select(self.db, Selection(similarity=0.5, same_author=True))
         every = flags.select(self.db, Selection(same_author=True))

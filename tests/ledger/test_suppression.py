@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
 from neardup.ledger import active_verdicts, candidates, flags, stories, verdicts
+from neardup.ledger.restart import restart
 from neardup.ledger.selection import Selection
+from neardup.pairs import DECIDING, Kind, Verdict
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Kind, Skip, Skipped, Story, Verdict
+from neardup.records import Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 from tests.support.languages import HINDI
@@ -42,7 +44,7 @@ def kept(db: sqlite3.Connection) -> set[tuple[int, int]]:
 
 
 @settings(deadline=None)
-@given(st.sampled_from(Verdict), st.sampled_from(kinds()), st.sampled_from(kinds()))
+@given(st.sampled_from(DECIDING), st.sampled_from(kinds()), st.sampled_from(kinds()))
 def test_edit_reopens_a_decided_pair_only_as_more_severe(verdict: Verdict, before: Kind, after: Kind) -> None:
     db = ledger_in_memory()
     flag_pair(db, 1, 2, before)
@@ -161,7 +163,7 @@ def test_refingerprinting_restores_all_statuses(db: sqlite3.Connection) -> None:
     add_copies(db, 4, 5)
     give_verdict(db, {(1, 4)}, Verdict.PLAGIARISM)
     before = statuses(db), kept(db)
-    stories.restart(db, "v2", "")
+    restart(db, "v2", "")
     assert set(statuses(db).values()) == {"withdrawn"}
     add_copies(db, *range(1, 6))
     assert statuses(db) == before[0]
@@ -169,7 +171,7 @@ def test_refingerprinting_restores_all_statuses(db: sqlite3.Connection) -> None:
     assert flags.count(db, Selection(only_new=True)) == flags.count(db)
 
 
-@pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.TEMPLATE])
+@pytest.mark.parametrize("verdict", [verdict for verdict in DECIDING if verdict is not Verdict.TEMPLATE])
 def test_decided_pairs_do_not_count_as_matches(db: sqlite3.Connection, verdict: Verdict) -> None:
     add_copies(db, 1, 2, 3)
     assert add_copies(db, 4, most=2) == 2, "1, 2 and 3 are full, and the best of them is joined alone"

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from neardup.errors import Misuse
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.login_limit import FREE_ATTEMPTS, LOG_EVERY_SECONDS, LONGEST_WAIT_SECONDS, LoginLimit
+from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.sessions import Keys
+from neardup.token_file import digest_of
 
 from tests.support.desk_client import OPEN, TOKEN, Client, desk, form_token, origin
 
@@ -32,7 +34,7 @@ async def log_in(client: Client, secret: str, **headers: str) -> tuple[int, dict
 
 async def test_open_desk_requires_the_token(tmp_path: Path) -> None:
     async with desk(tmp_path, OPEN, TOKEN) as client:
-        for path in ("/", "/name", "/pair/1/2", "/cluster/1", "/story/1", "/?view=stories", "/search?q=x", "/nowhere"):
+        for path in ("/", "/name", "/pair/1/2", "/case/1", "/story/1", "/pairs", "/search?q=x", "/nowhere"):
             async with client.get(path, allow_redirects=False) as answer:
                 assert (answer.status, answer.headers["Location"][:12]) == (303, "/login?back="), path
         async with client.get("/static/icon.svg") as answer:
@@ -67,22 +69,27 @@ async def test_open_address_requires_a_configured_token(tmp_path: Path, listen: 
             pass
 
 
-@given(st.text(), st.text(), st.integers(0, 10**10))
-def test_only_the_key_makes_a_login(session: str, token: str, now: int) -> None:
-    keys = Keys.of(token)
+@given(st.text(), st.text(min_size=1), st.text(), st.integers(0, 10**10))
+def test_only_the_key_makes_a_login(session: str, token: str, name: str, now: int) -> None:
+    keys, asha = Keys.of(token), Moderator(name, digest_of(token))
+    known = [Moderator(name + "x", digest_of(token)), asha]
     with patch("time.time", lambda: now):
-        made = sessions.login(keys, session)
-        assert sessions.is_login(Keys.of(token), session, made), "a restart ended a login"
-        assert not sessions.is_login(keys, session + "x", made), "a login is valid for another session"
-        assert not sessions.is_login(Keys.of(token + "x"), session, made), "a login survived a new token"
-        assert not sessions.is_login(keys, session, made[:-1]), "a truncated signature is accepted"
+        made = sessions.login(keys, session, asha)
+        assert sessions.login_of(Keys.of(token), session, made, known) is asha, "a restart ended a login"
+        assert not sessions.login_of(keys, session + "x", made, known), "a login is valid for another session"
+        assert not sessions.login_of(Keys.of(token + "x"), session, made, known), "a login survived a new token"
+        assert not sessions.login_of(keys, session, made[:-1], known), "a truncated signature is accepted"
+        assert not sessions.login_of(keys, session, made, known[:1]), "a login survived its moderator"
+        renewed = [Moderator(name, digest_of(token + "x"))]
+        assert not sessions.login_of(keys, session, made, renewed), "a login survived the moderator's new token"
+        assert not sessions.login_of(Keys.of(""), session, made, known), "a desk without a token takes any key"
     with patch("time.time", lambda: now + sessions.LOGIN_SECONDS + 1):
-        assert not sessions.is_login(keys, session, made), "a login does not expire"
-        _, signed_at, signature = made.rsplit(".", 2)
+        assert not sessions.login_of(keys, session, made, known), "a login does not expire"
+        signed, signed_at, signature = made.rsplit(".", 2)
         with patch("time.time", lambda: now + 100):
-            later = sessions.login(keys, session).rsplit(".", 2)[1]
+            later = sessions.login(keys, session, asha).rsplit(".", 2)[1]
         assert signed_at != later
-        assert not sessions.is_login(keys, session, f"{session}.{later}.{signature}"), "a login was forged"
+        assert not sessions.login_of(keys, session, f"{signed}.{later}.{signature}", known), "a login was forged"
 
 
 async def test_wrong_tokens_are_limited_by_address(tmp_path: Path) -> None:

@@ -17,13 +17,14 @@ from neardup.ledger import flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
 from neardup.moderation.desk.position import position_of
-from neardup.moderation.desk.query import STATUSES, Queue, View, number, query_of, queue_of
-from neardup.records import Language, Verdict
+from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, queue_of
+from neardup.pairs import Verdict
+from neardup.records import Language
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, verify_pending
 from tests.support.languages import TEXTS
 
-one_or_none = st.none() | st.integers(0, 10**15)
+one_or_none = st.none() | st.integers(0, 10**15) | st.integers(-(2**63) + 1, -(2**62))
 selections = st.builds(
     Selection,
     languages=st.just(()) | st.tuples(st.sampled_from(LANGUAGES)),
@@ -32,11 +33,12 @@ selections = st.builds(
     score=st.none() | st.floats(0, 1),
     author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text == text.strip()),
     story=one_or_none,
-    cluster=one_or_none,
+    case=one_or_none,
+    catalogue=st.none() | st.sampled_from(["Classics", "पुनर्मुद्रण & more"]),
     similarity=st.none() | st.floats(0, 1),
     same_author=st.booleans(),
 )
-queues = st.builds(Queue, selections, st.sampled_from(View))
+queues = st.builds(Queue, selections)
 
 
 @given(queues)
@@ -52,8 +54,7 @@ def test_address_round_trips_to_its_queue(queue: Queue) -> None:
     [
         {"language": "klingon"}, {"kind": "EXACT"}, {"status": "withdrawn"}, {"status": "x"}, {"score": "2"},
         {"score": "nan"}, {"score": "-1"}, {"score": "x"}, {"story": "x" * 10_000}, {"story": "a\x00b"},
-        {"cluster": "a\nb"}, {"similarity": "91"}, {"similarity": "nan"}, {"same_author": "1"}, {"view": "PAIRS"},
-        {"view": "x"},
+        {"case": "a\nb"}, {"similarity": "91"}, {"similarity": "nan"}, {"same_author": "1"},
     ],
 )  # fmt: skip
 def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
@@ -62,7 +63,7 @@ def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
 
 
 def test_empty_form_fields_filter_nothing() -> None:
-    names = "view", "language", "kind", "status", "score", "author", "story", "cluster", "similarity", "same_author"
+    names = "language", "kind", "status", "score", "author", "story", "case", "similarity", "same_author"
     assert queue_of(dict.fromkeys(names, " "), SHIPPED) == Queue()
 
 

@@ -1,17 +1,18 @@
-"""Laws of the desk's story pages: a story is decided only as it was seen, with its open pairs and no others; its page
-is shown whatever happened to its text; queues count what they list.
+"""Laws of the pages of cases and stories: a case is decided only as it was seen, with its open pairs and no others; a
+page is shown whatever happened to its text; queues count what they list.
 """
 
 import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 
 import pytest
 from neardup.core.fingerprint.version import version
 from neardup.core.verify.tiers import EXACT, PARTIAL
-from neardup.ledger import connect, flags, runs, similarities
+from neardup.ledger import connect, flags, runs
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.query import EVERY
 
@@ -52,6 +53,12 @@ def with_status(db: sqlite3.Connection, status: str) -> set[tuple[int, int]]:
     return {pair for pair, its in statuses(db).items() if its == status}
 
 
+def case_on(page: str, action: str) -> str:
+    """The address of the form of a case's page that gives a verdict or reopens the case."""
+    [path] = re.findall(rf'action="(/case/\d+/{action})"', page)
+    return str(path)
+
+
 PAIRS = {(1000, COPYING), (1001, COPYING), (1002, COPYING)}
 
 
@@ -66,8 +73,8 @@ async def test_report_lists_sources_by_share(tmp_path: Path) -> None:
     assert re.findall(r"<strong>(\d+)\s%</strong>, (\d+) words", page) == [("42", "100"), ("25", "60"), ("17", "40")]
     marks = re.findall(r'<mark class="s(\d)" data-passage="(\d)" id="p\d"><a class="jump" href="([^"]*)"', page)
     assert marks == [
-        ("1", "1", f"/pair/1000/{COPYING}?view=stories&word=50#here"),
-        ("3", "2", f"/pair/1001/{COPYING}?view=stories&word=160#here"),
+        ("1", "1", f"/pair/1000/{COPYING}?word=50#here"),
+        ("3", "2", f"/pair/1001/{COPYING}?word=160#here"),
     ]
     assert "100 words from source 1, also in 2" in page, "the second source is hidden by the first, and not said to be"
     assert "author not known" in page
@@ -76,7 +83,13 @@ async def test_report_lists_sources_by_share(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ledger")
 async def test_titles_and_authors_are_text(tmp_path: Path) -> None:
     async with named_client(tmp_path) as client:
-        for path in (f"/story/{COPYING}", "/?view=stories", "/?view=similarity", f"/pair/1000/{COPYING}?word=60"):
+        for path in (
+            f"/story/{COPYING}",
+            "/",
+            "/pairs",
+            f"/case/{COPYING}",
+            f"/pair/1000/{COPYING}?word=60",
+        ):
             async with client.get(path) as answer:
                 page = await answer.text()
             assert answer.status == 200
@@ -91,8 +104,8 @@ async def test_unknown_stories_have_a_page_that_says_so(tmp_path: Path) -> None:
         for path in ("/story/5", "/story/0", "/story/x", "/story/-1", "/story/" + "9" * 30, "/story/1.5", "/story/5/x"):
             status, page = await get(client, path)
             assert (status, "Back to the queue" in page) == (404, True), path
-        for query in ("at=x", "view=x", "similarity=7", "done=-1"):
-            assert (await get(client, f"/story/{COPYING}?{query}"))[0] == 400, query
+        for query in ("at=x", "sort=x", "similarity=7", "done=-1", "inbox=x", "since=x", "authors=x", "status=x"):
+            assert (await get(client, f"/case/{COPYING}?{query}"))[0] == 400, query
 
 
 async def test_story_without_text_is_reported_from_the_ledger(tmp_path: Path, ledger: sqlite3.Connection) -> None:
@@ -103,102 +116,133 @@ async def test_story_without_text_is_reported_from_the_ledger(tmp_path: Path, le
         assert status == 200
         assert "The text of this story is not available" in page
         assert "58 % of this story" in page
-        assert 'class="source"' in page and "<mark" not in page and 'class="judge"' in page
+        assert 'class="source"' in page and "<mark" not in page
         status, page = await get(client, f"/story/{OTHER}")
         assert (status, "The page has changed since it was compared" in page) == (200, True)
         assert FIRST[0] in page and "<mark" not in page
         status, page = await get(client, "/story/1000")
-        assert (status, "No part of this story is known to stand in an earlier story" in page) == (200, True)
-        assert 'class="judge"' not in page
+        assert (status, "No part of this story is known to be copied from a story by others" in page) == (200, True)
     assert statuses(ledger)[1000, COPYING] == "open"
 
 
-async def test_story_is_decided_with_its_open_pairs_and_undone(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+async def test_case_is_decided_with_its_open_pairs_and_undone(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
         _, page = await get(client, "/pair/1001/1003")
         form = hidden_fields(page) | {"verdict": "quotation"}
         assert (await send(client, "/pair/1001/1003/verdict", form))[0] == 303
-        _, page = await get(client, f"/story/{COPYING}?view=stories&language=HINDI&at=1")
-        assert "all 2 open pairs" in page
+        _, page = await get(client, f"/case/{COPYING}?language=HINDI&at=0")
+        assert "all 2 open pairs" in page and "1 of 2" in page
         form = hidden_fields(page) | {"verdict": "plagiarism", "note": "woven together"}
-        status, target, _ = await send(client, f"/story/{COPYING}/verdict", form)
-        assert (status, target) == (303, f"/story/{SERIAL}?view=stories&language=HINDI&at=0&done=2")
+        status, target, _ = await send(client, case_on(page, "verdict"), form)
+        assert (status, target[:6], target.endswith("?language=HINDI&at=0&done=2")) == (303, "/case/", True), target
         assert with_status(ledger, "plagiarism") == {(1000, COPYING), (1002, COPYING)}
         assert with_status(ledger, "quotation") == {(1001, COPYING)}, "a verdict was replaced unasked"
         _, page = await get(client, target)
-        assert f"Story {COPYING}, 2 pairs" in page
+        assert "2 pairs: <strong>plagiarism" in page
         status, target, _ = await send(client, "/undo/2", hidden_fields(page, "done"))
-        assert (status, target) == (303, f"/story/{COPYING}?view=stories&language=HINDI&at=0")
+        assert (status, target.endswith("?language=HINDI&at=0")) == (303, True)
+        _, page = await get(client, target)
+        assert "all 2 open pairs" in page, "the undo does not lead back to its case"
     assert with_status(ledger, "quotation") == {(1001, COPYING)}
     assert PAIRS - {(1001, COPYING)} <= with_status(ledger, "open")
 
 
-async def test_story_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+async def test_pairs_are_left_out_of_a_verdict_also_after_a_conflict(
+    tmp_path: Path, ledger: sqlite3.Connection
+) -> None:
     async with named_client(tmp_path) as client:
-        _, page = await get(client, f"/story/{COPYING}")
-        form = hidden_fields(page) | {"verdict": "plagiarism", "note": "नोट"}
+        _, page = await get(client, f"/case/{COPYING}")
+        left_out = dict(ledger.execute("SELECT 'except-' || flag_id, 1 FROM flags WHERE a = 1002 AND b = 1003"))
+        assert set(left_out) <= set(re.findall(r'name="(except-\d+)"', page))
+        form = hidden_fields(page) | {"verdict": "plagiarism", "note": "नोट"} | dict.fromkeys(left_out, "1")
         _, pair = await get(client, "/pair/1000/1003")
-        sent = hidden_fields(pair) | {"verdict": "quotation"}
-        assert (await send(client, "/pair/1000/1003/verdict", sent))[0] == 303
-        status, _, page = await send(client, f"/story/{COPYING}/verdict", form)
-        assert (status, "नोट</textarea>" in page) == (409, True)
+        assert (await send(client, "/pair/1000/1003/verdict", hidden_fields(pair) | {"verdict": "quotation"}))[0] == 303
+        status, _, conflict = await send(client, case_on(page, "verdict"), form)
+        assert (status, "नोट</textarea>" in conflict) == (409, True)
         assert not with_status(ledger, "plagiarism")
-        again = hidden_fields(page) | {"verdict": "plagiarism"}
-        assert (await send(client, f"/story/{COPYING}/verdict", again))[0] == 303
-        assert with_status(ledger, "plagiarism") == {(1001, COPYING), (1002, COPYING)}
-        assert (await send(client, "/story/5/verdict", again))[0] == 409
-        assert (await send(client, f"/story/{COPYING}/verdict", again | {"verdict": "x"}))[0] == 400
-        assert (await send(client, f"/story/{COPYING}/verdict", again | {"token": "x"}))[0] == 403
+        again = hidden_fields(conflict) | {"verdict": "plagiarism"}
+        assert (await send(client, case_on(page, "verdict"), again))[0] == 303
+        assert with_status(ledger, "plagiarism") == {(1001, COPYING)}, "the conflict forgot what was left out"
+        assert (await send(client, "/case/5/verdict", again))[0] == 409
+        for wrong in ("x", "reopened"):
+            assert (await send(client, case_on(page, "verdict"), again | {"verdict": wrong}))[0] == 400
+        assert (await send(client, case_on(page, "verdict"), again | {"token": "x"}))[0] == 403
 
 
-async def test_verdict_leads_from_story_to_story(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    expected = [row["story_id"] for row in similarities.selected(ledger)]
-    assert expected == [OTHER, COPYING, SERIAL]
+async def test_verdict_leads_from_case_to_case(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
-        path = f"/story/{OTHER}?view=stories&at=0"
-        for n, story in enumerate(expected):
-            assert path.startswith(f"/story/{story}?"), path
+        _, page = await get(client, "/")
+        path = unescape(re.findall(r'class="row" href="([^"]*)"', page)[0])
+        for n, lead in enumerate([OTHER, COPYING, SERIAL], 1):
             _, page = await get(client, path)
+            assert f"Story {lead}:" in page and f"1 of {4 - n}</span>" in page
             form = hidden_fields(page) | {"verdict": "plagiarism"}
-            status, path, _ = await send(client, f"/story/{story}/verdict", form)
+            status, path, _ = await send(client, case_on(page, "verdict"), form)
             assert status == 303
-            assert len(list(similarities.selected(ledger))) == len(expected) - n - 1
-        assert path.startswith("/?view=stories&done=")
+        assert path.startswith("/?done=")
     assert with_status(ledger, "open") == {(3000, SERIAL)}, "the author's own pair was decided, too"
 
 
-async def test_verdict_on_a_pair_of_a_story_leads_back_to_it(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+async def test_chosen_cases_get_one_verdict_and_are_undone_together(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
-        _, page = await get(client, f"/pair/1000/{COPYING}?view=stories&at=1&word=60")
-        assert '<span id="here"></span>' in page
-        assert f'href="/story/{COPYING}?view=stories&at=1"' in page
-        form = hidden_fields(page) | {"verdict": "quotation"}
-        status, target, _ = await send(client, f"/pair/1000/{COPYING}/verdict", form)
-    assert (status, target) == (303, f"/story/{COPYING}?view=stories&at=1&done=1")
-    assert with_status(ledger, "quotation") == {(1000, COPYING)}
+        decided = PAIRS | {(2000, OTHER), (3001, SERIAL)}
+        _, page = await get(client, "/?sort=date")
+        marks = {name: unescape(mark) for name, mark in re.findall(r'name="(case-\d+)" value="([^"]*)"', page)}
+        form = hidden_fields(page, "chosen") | {"verdict": "template", "note": "a prayer"}
+        assert (await send(client, "/cases/verdict", form))[0] == 400, "no case was chosen"
+        changed = dict.fromkeys(list(marks)[:1], "another mark")
+        assert (await send(client, "/cases/verdict", form | changed))[0] == 409
+        status, target, _ = await send(client, "/cases/verdict", form | marks)
+        assert (status, target) == (303, "/?sort=date&done=1")
+        assert with_status(ledger, "template") == decided
+        _, page = await get(client, target)
+        assert "3 cases, 5 pairs" in page
+        assert (await send(client, "/undo/1", hidden_fields(page, "done")))[:2] == (303, "/?sort=date")
+    assert with_status(ledger, "open") >= decided
+
+
+async def test_decided_case_is_opened_again_for_a_reason(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, f"/case/{OTHER}")
+        await send(client, case_on(page, "verdict"), hidden_fields(page) | {"verdict": "plagiarism", "note": "same"})
+        _, page = await get(client, f"/case/{OTHER}")
+        form = hidden_fields(page)
+        assert (await send(client, case_on(page, "reopen"), form | {"note": " "}))[0] == 400
+        status, target, _ = await send(client, case_on(page, "reopen"), form | {"note": "the author objects"})
+        assert status == 303
+        _, page = await get(client, target)
+        assert "the author objects" in page and "same" in page, "the history is lost"
+        assert "Your verdict on the case" in page
+    assert not with_status(ledger, "plagiarism")
+
+
+async def test_case_that_another_has_open_is_read_and_not_decided(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, f"/case/{COPYING}")
+        form = hidden_fields(page) | {"verdict": "plagiarism", "note": "नोट"}
+        assert (await send(client, "/name", {"token": form["token"], "name": "Ravi"}))[0] == 303
+        _, seen = await get(client, f"/case/{COPYING}")
+        assert "Asha</bdi> has this case open" in seen and 'name="verdict"' not in seen
+        _, queue = await get(client, "/")
+        assert "Asha</bdi> has it open" in queue and queue.count('type="checkbox"') == 2
+        assert [(await get(client, f"/?inbox={inbox}"))[1].count('class="row"') for inbox in ("mine", "free")] == [0, 2]
+        status, _, refused = await send(client, case_on(page, "verdict"), form)
+        assert (status, "Asha has this case open" in refused, "नोट</textarea>" in refused) == (409, True, True)
+        assert not with_status(ledger, "plagiarism")
 
 
 async def test_queues_list_and_count_by_the_same_filters(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
-        _, page = await get(client, "/?view=stories")
-        assert re.findall(r'class="row" href="/story/(\d+)\?view=stories&at=(\d)"', page) == [
-            (str(OTHER), "0"), (str(COPYING), "1"), (str(SERIAL), "2")
-        ]  # fmt: skip
-        assert "3 stories</p>" in page
+        _, page = await get(client, "/")
+        assert re.findall(r"<strong>(\d+)\s% of this story", page)[:2] == ["100", "58"]
+        assert "3 cases</h1>" in page
         assert re.findall(r"(Hindi|Tamil) <span class=\"n\">(\d)", page) == [("Hindi", "2"), ("Tamil", "1")]
-        for query, stories in (
-            ("similarity=0.75", 1),
-            ("language=HINDI", 2),
-            (f"kind={PARTIAL}", 2),
-            ("status=judged", 0),
-        ):
-            _, page = await get(client, f"/?view=stories&{query}")
-            assert page.count('class="row"') == stories, query
-        _, page = await get(client, "/?view=similarity")
-        order = re.findall(r'class="row" href="/pair/\d+/(\d+)', page)
-        assert order == [str(OTHER), *[str(COPYING)] * 3, str(SERIAL)]
+        for query, n in (("similarity=0.75", 1), ("language=HINDI", 2), (f"kind={PARTIAL}", 2), ("status=judged", 0)):
+            _, page = await get(client, f"/?{query}")
+            assert page.count('class="row"') == n, query
+        _, page = await get(client, "/pairs")
         assert f"story {COPYING} is 58\N{NO-BREAK SPACE}% copied" in page
-        _, page = await get(client, "/?similarity=0.55")
+        _, page = await get(client, "/pairs?similarity=0.55")
         assert page.count('class="row"') == 4
         assert "0 of 4 decided" in page
     assert flags.count(ledger, Selection(statuses=EVERY, similarity=0.55)) == 4
@@ -207,7 +251,7 @@ async def test_queues_list_and_count_by_the_same_filters(tmp_path: Path, ledger:
 @pytest.mark.usefixtures("ledger")
 async def test_pairs_of_one_author_are_shown_on_request(tmp_path: Path) -> None:
     async with named_client(tmp_path) as client:
-        _, page = await get(client, "/")
+        _, page = await get(client, "/pairs")
         assert "/pair/3000/3002" not in page
         assert "0 of 5 decided" in page
         assert "1 pair of one author is not shown" in page
@@ -217,4 +261,4 @@ async def test_pairs_of_one_author_are_shown_on_request(tmp_path: Path) -> None:
         assert "/pair/3000/3002" in page
         assert "0 of 6 decided" in page
         assert re.findall(r"Hindi <span class=\"n\">(\d)", page) == ["5"]
-        assert '<a href="/">Hide</a>' in page
+        assert '<a href="/pairs">Hide</a>' in page

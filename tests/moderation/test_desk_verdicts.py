@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from neardup.ledger import connect, flags, verdicts
 from neardup.moderation.desk import connections
-from neardup.records import Verdict
+from neardup.pairs import Verdict
 
 from tests.support.builders import commit, fingerprinted, verify_pending
 from tests.support.desk_client import Client, hidden_fields, named_client, origin, send
 
-PAIR, CLUSTER = "/pair/1/2", "/cluster/1"
+PAIR, CASE = "/pair/1/2", "/case/1"
 NOTE = "टिप्पणी <b>&"
 
 
@@ -43,6 +43,7 @@ def verdicts_on(db: sqlite3.Connection, a: int = 1, b: int = 2) -> list[tuple[st
 
 
 def decide_as_ravi(db: sqlite3.Connection, *pair: int) -> int:
+    db.execute("DELETE FROM leases")  # as if they had ended
     flag = flags.of_pair(db, *pair)
     assert flag is not None
     ids = [flag["flag_id"]]
@@ -94,22 +95,23 @@ async def test_conflict_shows_the_other_verdict_and_keeps_the_note(tmp_path: Pat
     assert [row[0] for row in verdicts_on(ledger)] == ["template", "quotation"]
 
 
-async def test_cluster_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+async def test_case_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
-        form = await form_on(client, f"{CLUSTER}?language=HINDI", verdict="template", note=NOTE)
+        form = await form_on(client, f"{CASE}?language=HINDI", verdict="template", note=NOTE)
         decide_as_ravi(ledger, 2, 3)
-        status, _, page = await send(client, f"{CLUSTER}/verdict", form)
+        status, _, page = await send(client, f"{CASE}/verdict", form)
         assert (status, f"{NOTE}</textarea>" in page) == (409, True)
         assert verdicts_on(ledger) == []
         form = hidden_fields(page) | {"verdict": "template", "note": NOTE}
         commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
         verify_pending(ledger)
-        status, _, page = await send(client, f"{CLUSTER}/verdict", form)
+        status, _, page = await send(client, f"{CASE}/verdict", form)
         assert (status, verdicts_on(ledger)) == (409, []), "the verdict covers a story that was not on the page"
-        status, target, _ = await send(client, f"{CLUSTER}/verdict", hidden_fields(page) | {"verdict": "template"})
+        status, target, _ = await send(client, f"{CASE}/verdict", hidden_fields(page) | {"verdict": "template"})
         assert (status, target) == (303, "/?language=HINDI&done=2")
-    assert {verdicts_on(ledger, *pair)[0][0] for pair in ((1, 2), (1, 3), (2, 3), (1, 4))} == {"template"}
-    assert verdicts_on(ledger, 8, 9) == [], "the verdict covers another cluster"
+    assert {verdicts_on(ledger, *pair)[0][0] for pair in ((1, 2), (1, 3), (1, 4))} == {"template"}
+    assert verdicts_on(ledger, 2, 3)[0][0] == "quotation", "a verdict was replaced unasked"
+    assert verdicts_on(ledger, 8, 9) == [], "the verdict covers another case"
 
 
 async def test_verdict_of_another_moderator_is_not_undone_unseen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
@@ -136,7 +138,7 @@ async def test_rejected_forms_keep_their_input(tmp_path: Path, ledger: sqlite3.C
         assert (await send(client, f"{PAIR}/verdict", form | {"verdict": "nonsense"}))[0] == 400
         assert (await send(client, f"{PAIR}/verdict", form | {"query": "?language=klingon"}))[0] == 400
         assert (await send(client, "/pair/1/9/verdict", form))[0] == 409, "a pair without a flag was decided"
-        assert (await send(client, "/cluster/77/verdict", form))[0] == 409
+        assert (await send(client, "/case/77/verdict", form))[0] == 409
         client.session.cookie_jar.clear(lambda cookie: cookie.key == "neardup_name")
         status, _, page = await send(client, f"{PAIR}/verdict", form)
         assert (status, f"{NOTE}</textarea>" in page) == (403, True), "a form without a name is not shown again"
@@ -159,7 +161,7 @@ async def test_new_flag_is_shown_with_a_verdict_beside_it(tmp_path: Path, ledger
     commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
     verify_pending(ledger)
     async with named_client(tmp_path) as client:
-        async with client.get("/") as answer:
+        async with client.get("/pairs") as answer:
             assert "matches a story with the verdict template" in await answer.text()
         async with client.get("/pair/1/4") as answer:
             page = await answer.text()

@@ -56,7 +56,7 @@ def test_a_story_on_an_evidence_page_has_its_direction(language: Language) -> No
 async def test_titles_on_the_desk_have_their_direction(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
         assert await post(client, "/name", {"name": "Asha"}) == 303
-        for path in ("/", "/cluster/0"):
+        for path in ("/", "/case/0"):
             async with client.get(path) as answer:
                 assert answer.status == 200, path
                 found = directions(LexborHTMLParser(await answer.text()).css("bdi.words"))

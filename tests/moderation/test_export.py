@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from neardup.config.export import FORMATS, Format
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.ledger import flags, stories
+from neardup.ledger import cases, flags, stories
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.export.guard import guarded
@@ -33,7 +33,9 @@ COLUMN_CONTRACT = (
     "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
     "story_title matched_title story_author_id matched_author_id same_author story_published_at matched_published_at "
     "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated context story_path "
-    "matched_path copied_words story_name matched_name"
+    "matched_path copied_words story_name matched_name publication_order story_updated_at matched_updated_at "
+    "story_known_since matched_known_since verdict moderator note decided_at undone_at undone_by "
+    "catalogue licence"
 )
 NOON = 1_795_176_000_000
 opened: list[sqlite3.Connection] = []
@@ -139,7 +141,9 @@ def test_all_columns_of_a_row(language: Language) -> None:
     one = Story(1, language, title=title, author_id="7", published_at=NOON)
     other = Story(2, language, title="b", author_id="7", published_at=NOON - 1)
     db = ledger(one, other)
+    known_since = NOON + 5
     db.execute("UPDATE flags SET flagged_at = ?", (NOON,))
+    db.execute("UPDATE stories SET known_since = ?", (known_since,))
     want = {
         "flag_id": 1, "kind": "exact", "language": language, "story_id": 1, "matched_id": 2, "hamming": 0,
         "jaccard": 1.0, "containment": 1.0, "matched_containment": 1.0, "longest_run_words": 100, "story_title": title,
@@ -149,6 +153,11 @@ def test_all_columns_of_a_row(language: Language) -> None:
         "cluster_id": 2, "cluster_size": 2, "estimated": False,
         "context": None, "story_path": None, "matched_path": None, "copied_words": 100,
         "story_name": None, "matched_name": None,
+        "publication_order": "2 was published less than a second before 1, by the listing",
+        "story_updated_at": None, "matched_updated_at": None, "story_known_since": rfc3339(known_since),
+        "matched_known_since": rfc3339(known_since), "verdict": None, "moderator": None, "note": None,
+        "decided_at": None, "undone_at": None, "undone_by": None,
+            "catalogue": None, "licence": None,
     }  # fmt: skip
     assert exported(db) == [want]
     assert exported(db, "csv") == [{column: of_csv(value) for column, value in want.items()}]
@@ -204,14 +213,16 @@ def test_unwritable_file_is_fatal(tmp_path: Path) -> None:
             write_atomically(path, lambda file: file.touch())
 
 
-def test_page_exports_only_the_pairs_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.moderation.export.write.MAX_PAIRS_SHOWN", 4)
+def test_page_exports_only_the_pairs_it_shows(tmp_path: Path) -> None:
     db = ledger(*(Story(n, MALAYALAM) for n in range(5)))
     assert len(write(db, tmp_path / "flags", ExportOptions("csv"), SHIPPED)) == 10
+    cases.refresh(db)
     exported_ids = write(db, tmp_path / "flags.html", ExportOptions("html"), SHIPPED)
     text = (tmp_path / "flags.html").read_text(encoding="utf-8")
-    assert (len(exported_ids), text.count("<article")) == (4, 4), "pairs that are not shown count as exported"
-    assert "4 of 10 pairs are shown" in text
+    assert (len(exported_ids), text.count("<article"), text.count('id="flag-')) == (5, 1, 5), (
+        "pairs that are not shown count as exported"
+    )
+    assert "And 5 more pairs" in text
 
 
 def test_withdrawn_and_not_similar_flags_join_no_cluster() -> None:

@@ -13,16 +13,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.ledger import flags
-from neardup.moderation.export import write as writing
+from neardup.ledger import cases
+from neardup.moderation.export import cases as listing
 from neardup.moderation.export.fair_shares import fair_shares
 from neardup.moderation.export.table import ExportRow
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.moderation.templating import visible
-from neardup.records import Kind, Language, Signals
+from neardup.pairs import Kind, Signals
+from neardup.records import Fingerprinted, Language, Story
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.support.builders import flag_pair, ledger_in_memory
+from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory
+from tests.support.copied_spans import flag_spans, spans_of
 from tests.support.exported_pairs import ATTACKING, page, pair, pairs_of
 from tests.support.languages import CODES, HINDI, TAMIL, TEXTS
 
@@ -43,7 +45,7 @@ def test_titles_add_no_markup_to_the_page(pairs: list[ExportRow]) -> None:
         page(path, titled)
         assert _elements(path) == wanted, "a title added an element or an attribute"
         tree = LexborHTMLParser(path.read_text(encoding="utf-8"))
-    shown = [node.text() for node in tree.css("h3 bdi")]
+    shown = [node.text() for node in tree.css(".two .name bdi")]
     assert shown == [visible(one[side]) for one in titled for side in ("matched_title", "story_title")]
 
 
@@ -63,8 +65,8 @@ def test_page_is_self_contained_and_names_languages(tmp_path: Path, language: La
     [policy] = [node.attributes["content"] or "" for node in tree.css("meta[http-equiv=Content-Security-Policy]")]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
-    assert [node.attributes["lang"] for node in tree.css("h3 bdi")] == [CODES[language]] * 2
-    assert [node.text() for node in tree.css("h3 bdi")] == ["<script>", TEXTS[language]]
+    assert [node.attributes["lang"] for node in tree.css(".two .name bdi")] == [CODES[language]] * 2
+    assert [node.text() for node in tree.css(".two .name bdi")] == ["<script>", TEXTS[language]]
     assert tree.css_first(f"#language-{language}") is not None
 
 
@@ -98,8 +100,8 @@ def test_places_are_shared_fairly(sizes: dict[int, int], places: int) -> None:
         assert shares[group] == size or most - 1 <= shares[group] <= size, "one group displaces another"
 
 
-def test_page_shows_every_language_and_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MAX_PAIRS_SHOWN", CAP)
+def test_page_shows_cases_of_every_language_and_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MAX_CASES_SHOWN", CAP)
     groups: dict[tuple[Language, Kind], int] = {
         (HINDI, EXACT): 30, (HINDI, PARTIAL): 9, (TAMIL, NEAR): 2, (TAMIL, PARTIAL): 12, (TAMIL, SIMILAR): 1,
     }  # fmt: skip
@@ -110,22 +112,46 @@ def test_page_shows_every_language_and_kind(tmp_path: Path, monkeypatch: pytest.
                 signals = Signals(0, jaccard=n / 100, containment_a=n / 100, containment_b=0)
                 flag_pair(db, story, story + 1, kind, language=language, signals=signals)
                 story += 2
+        cases.refresh(db)
         shown_ids = write(db, path, ExportOptions("html"), SHIPPED)
-        worst_first = [row["flag_id"] for row in flags.select(db) if row["flag_id"] in shown_ids]
     tree = LexborHTMLParser(path.read_text(encoding="utf-8"))
     articles = [node.attributes["class"] or "" for node in tree.css("article")]
     shown = {group: sum(f"kind-{group[1]} language-{group[0]}" in one for one in articles) for group in groups}
     assert shown == {(HINDI, EXACT): 6, (HINDI, PARTIAL): 5, (TAMIL, NEAR): 2, (TAMIL, PARTIAL): 6, (TAMIL, SIMILAR): 1}
-    assert shown_ids == worst_first
+    assert [node.attributes["id"] for node in tree.css(".evidence")] == [f"flag-{n}" for n in shown_ids]
     left_out = [node.text() for node in tree.css(".left-out li")]
     assert left_out == [
         "exact, Hindi: 24 of 30 left out", "partial, Hindi: 4 of 9 left out", "partial, Tamil: 6 of 12 left out",
     ]  # fmt: skip
-    assert "20 of 54 pairs are shown" in tree.text()
+    assert "20 of 54 cases are shown" in tree.text()
 
 
-def test_page_says_whether_pairs_are_left_out(tmp_path: Path) -> None:
-    sentences = "1 of 50,000 pairs are shown: select fewer, or use another format", "There are no flagged pairs."
+def test_case_lists_the_pairs_of_its_lead_and_counts_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Story 5 copies from four others, the most from 3; two of these are alike, which is no evidence on story 5."""
+    monkeypatch.setattr(listing, "PAIRS_OF_A_CASE", 3)
+    with closing(ledger_in_memory()) as db:
+        for n in range(1, 6):
+            story = Story(n, HINDI, f"{n}.html", f"a{n}", title=f"कथा {n}", published_at=n)
+            commit(db, Fingerprinted(story, fingerprint_of(n.to_bytes(16)), None))
+        for n, count in enumerate((10, 20, 60, 5), 1):
+            flag_spans(db, n, 5, SIMILAR, spans_of((0, count)), spans_of((0, count)))
+        flag_spans(db, 1, 2, EXACT, spans_of((0, 50)), spans_of((0, 50)))
+        unsettled = write(db, tmp_path / "unsettled.html", ExportOptions("html"), SHIPPED)
+        cases.refresh(db)
+        shown = write(db, tmp_path / "flags.html", ExportOptions("html"), SHIPPED)
+    assert sorted(unsettled) == [1, 2, 3, 4, 5], "a flag that has no case yet is left out"
+    [article] = LexborHTMLParser((tmp_path / "flags.html").read_text(encoding="utf-8")).css("article")
+    text = " ".join(article.text().replace("\N{NO-BREAK SPACE}", " ").split())
+    for words in ("Exact copy", "5 pairs", "60 % of this story stands in earlier stories by others", "कथा 5",
+                  "And 2 more pairs"):  # fmt: skip
+        assert words in text, f"{words!r} is not in {text}"
+    assert len(shown) == 3 and 5 not in shown, "a pair of two sources is shown in place of a source of the lead"
+
+
+def test_page_says_whether_cases_are_left_out(tmp_path: Path) -> None:
+    sentences = "1 of 50,000 cases are shown: select fewer, or use another format", "There are no flagged pairs."
     for pairs, chosen, expected in (
         ([pair()], None, (False, False)),
         ([pair()], Counter({(HINDI, "exact"): 50_000}), (True, False)),
@@ -139,4 +165,4 @@ def test_page_says_whether_pairs_are_left_out(tmp_path: Path) -> None:
 def test_story_without_a_title_has_its_path_or_id_as_name(tmp_path: Path) -> None:
     page(tmp_path / "pairs.html", [pair(matched_path="a/1.html")])
     tree = LexborHTMLParser((tmp_path / "pairs.html").read_text(encoding="utf-8"))
-    assert [node.text() for node in tree.css("h3 bdi")] == ["a/1.html", "Story 2"]
+    assert [node.text() for node in tree.css(".two .name bdi")] == ["a/1.html", "Story 2"]

@@ -11,10 +11,13 @@ import pytest
 from neardup.config.export import FORMATS, Format
 from neardup.core.verify.tiers import NEAR, PARTIAL
 from neardup.languages import SHIPPED
+from neardup.ledger import verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.stories import STORIES
 from neardup.moderation.export.write import ExportOptions, write_stories
+from neardup.pairs import Verdict
 from neardup.records import Fingerprinted, Story
+from neardup.timestamps import rfc3339
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
@@ -22,10 +25,12 @@ from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of
 from tests.support.exported_pairs import of_csv, read_csv, read_jsonl, read_xlsx
 from tests.support.languages import HINDI
+from tests.support.verdicts import decide_case
 
 COLUMN_CONTRACT = (
     "story_id language title author_id published_at similarity copied_words words sources top_source_id "
-    "top_source_title top_source_author_id top_share kinds path name top_source_name"
+    "top_source_title top_source_author_id top_share kinds path name top_source_name publication_order updated_at "
+    "known_since verdict moderator note decided_at undone_at undone_by top_source_catalogue top_source_licence"
 )
 EVERY = Selection()
 NOON = 1_795_176_000_000
@@ -42,6 +47,7 @@ def db() -> Iterator[sqlite3.Connection]:
         flag_spans(db, 1, 3, PARTIAL, spans_of((0, 40)), spans_of((10, 50)))
         flag_spans(db, 2, 3, PARTIAL, spans_of((0, 20)), spans_of((40, 60)))
         flag_spans(db, 1, 4, NEAR, spans_of((0, 100)), spans_of((0, 100)))
+        db.execute("UPDATE stories SET known_since = ?", (NOON,))
         yield db
 
 
@@ -71,6 +77,10 @@ def test_row_of_a_story(db: sqlite3.Connection, tmp_path: Path) -> None:
         "published_at": "2026-11-20T12:00:00.003Z", "similarity": 0.5, "copied_words": 50, "words": 100, "sources": 2,
         "top_source_id": 1, "top_source_title": "=कथा 1", "top_source_author_id": "a1", "top_share": 0.4,
         "kinds": "partial", "path": "3.html", "name": None, "top_source_name": None,
+        "publication_order": "1 was published less than a second before 3, by the listing", "updated_at": None,
+        "known_since": rfc3339(NOON), "verdict": None, "moderator": None, "note": None, "decided_at": None,
+        "undone_at": None, "undone_by": None,
+            "top_source_catalogue": None, "top_source_licence": None,
     }  # fmt: skip
 
 
@@ -80,7 +90,7 @@ def test_every_format_has_the_same_stories(db: sqlite3.Connection, tmp_path: Pat
         {name: of_csv(value) for name, value in row.items()} for row in rows
     ]
     assert exported(db, tmp_path / "parquet", "parquet") == [
-        row | {"published_at": datetime.fromisoformat(row["published_at"])} for row in rows
+        row | {name: datetime.fromisoformat(row[name]) for name in ("published_at", "known_since")} for row in rows
     ]
     header, *sheet = exported(db, tmp_path / "stories.xlsx", "xlsx")
     assert header == list(STORIES.columns)
@@ -104,6 +114,18 @@ def test_stories_are_those_that_copy_by_a_selected_pair(
     db: sqlite3.Connection, tmp_path: Path, selection: Selection, stories: list[int]
 ) -> None:
     assert [row["story_id"] for row in exported(db, tmp_path / "stories", selection=selection)] == stories
+
+
+def test_row_has_the_latest_verdict_on_the_story_also_if_undone(db: sqlite3.Connection, tmp_path: Path) -> None:
+    def decision() -> tuple[Any, ...]:
+        row = next(one for one in exported(db, tmp_path / "stories") if one["story_id"] == 3)
+        return tuple(row[name] for name in ("verdict", "moderator", "note", "undone_by"))
+
+    done = decide_case(db, 3, Verdict.QUOTATION, "नोट")
+    db.execute("UPDATE flags SET status = 'open' WHERE a = 1 AND b = 3")
+    assert decision() == ("quotation", "Asha", "नोट", None)
+    verdicts.undo(db, done, "Ravi", verdicts.state(db, verdicts.flags_of(db, done)))
+    assert decision() == ("quotation", "Asha", "नोट", "Ravi")
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -18,8 +18,8 @@ from neardup.languages import SHIPPED
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.write import ExportOptions, write
+from neardup.pairs import Signals, Verdict
 from neardup.pipeline.gauges import _set_verdict_gauges
-from neardup.records import Signals, Verdict
 from neardup.telemetry.metrics import VERDICTS
 
 from tests.support.builders import commit, fingerprinted, flag_pair
@@ -28,6 +28,7 @@ from tests.support.desk_client import desk, post
 QUOTED = Tier(
     kind="quoted",
     severity=350,
+    compares="words",
     nominated_by=("passages",),
     holds=lambda signals, _: signals.extra.get("quoted_lines", 0) >= 5,
     strength=lambda signals: signals.extra["quoted_lines"],
@@ -124,9 +125,9 @@ def test_new_tier_is_counted_in_its_place(db: sqlite3.Connection) -> None:
 async def test_desk_shows_new_tier_with_its_evidence(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
         assert await post(client, "/name", {"name": "Asha"}) == 303
-        async with client.get("/") as answer:
+        async with client.get("/pairs") as answer:
             page = unescape(await answer.text()).replace("\N{NO-BREAK SPACE}", " ")
-    assert '<span class="badge mild">Quoted at length</span> 50 lines, 25 % of the text' in page
+    assert '<span class="badge mild" title="50 lines, 25 % of the text">Quoted at length</span>' in page
     assert ">Quoted" in page, "the queue offers the kind as a filter"
 
 

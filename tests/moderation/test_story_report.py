@@ -11,9 +11,10 @@ from neardup.core.text.normalize import located, tokens
 from neardup.ledger.similarities import Similarity, Source
 from neardup.ledger.spans import union, words_in
 from neardup.moderation.evidence.alignment import Mark
+from neardup.moderation.evidence.fragments import Fold, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
-from neardup.query.evidence import LoadedStory
-from neardup.records import Spans
+from neardup.pairs import Spans
+from neardup.query.compared_story import LoadedStory
 
 from tests.support.languages import HINDI, TEXTS, URDU
 
@@ -61,10 +62,14 @@ many_spans = st.lists(spans(), max_size=COLOURS + 3)
 masks = st.lists(st.booleans(), min_size=WORDS, max_size=WORDS).map(np.array)
 
 
+def lines_of(report: StoryReport) -> list[Paragraph]:
+    return [line for block in report.blocks for line in (block.paragraphs if isinstance(block, Fold) else [block])]
+
+
 def marked_words(report: StoryReport, mark: Mark) -> set[int]:
     """The numbers of the words in the fragments with this mark."""
     found = []
-    for line in report.paragraphs:
+    for line in lines_of(report):
         for one in line.fragments:
             if one.mark is mark:
                 found += [int(word.removeprefix("शब्द")) for word in one.text.split()]
@@ -84,7 +89,7 @@ def test_marked_words_are_those_of_the_sources(of_sources: list[Spans], common: 
     assert marked_words(report, Mark.COPIED) == copied
     assert marked_words(report, Mark.COMMON) == set(np.flatnonzero(common).tolist()) - copied
     assert report.has_common == bool(marked_words(report, Mark.COMMON))
-    shown = "".join(one.text for line in report.paragraphs for one in line.fragments)
+    shown = "".join(one.text for line in lines_of(report) for one in line.fragments)
     assert shown == unicodedata.normalize("NFC", TEXT)
 
 
@@ -125,9 +130,9 @@ def test_bars_cover_what_is_copied(of_sources: list[Spans]) -> None:
 def test_story_without_its_compared_text_has_no_marks() -> None:
     found = similarity([np.array([[3, 9]], np.int32)])
     gone = story_report(found, None, None)
-    assert (gone.paragraphs, [source.passage for source in gone.sources]) == ((), [None])
+    assert (gone.blocks, [source.passage for source in gone.sources]) == ((), [None])
     changed = story_report(found, story_of("एक दो तीन"), None)
-    assert [[one.mark for one in line.fragments] for line in changed.paragraphs] == [[Mark.PLAIN]]
+    assert [[one.mark for one in line.fragments] for line in lines_of(changed)] == [[Mark.PLAIN]]
 
 
 def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
@@ -135,4 +140,4 @@ def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
     words = len(tokens(text))
     found = similarity([np.array([[0, words // 2]], np.int32)], words)
     report = story_report(found, story_of(text), np.zeros(words, bool))
-    assert "".join(one.text for line in report.paragraphs for one in line.fragments) == located(text).text
+    assert "".join(one.text for line in lines_of(report) for one in line.fragments) == located(text).text

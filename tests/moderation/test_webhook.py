@@ -1,16 +1,27 @@
 """The webhook: the posted summary, retries, and errors that keep the URL secret."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stamina
 import structlog
-from neardup.config import Export
+from aiohttp import CookieJar
+from aiohttp.test_utils import TestClient, TestServer
+from neardup.app import open_readers
+from neardup.config import Config, Content, Export, Ledger, Source
+from neardup.config.review import Review
 from neardup.errors import NeardupError, Transient
+from neardup.ledger import connect, verdict_log, verdicts
+from neardup.moderation.desk.announcements import announce
+from neardup.moderation.desk.app import application, open_desk
 from neardup.moderation.webhook import notify_webhook
+from neardup.pairs import Verdict
 
+from tests.support.builders import commit, fingerprinted, flag_pair, verify_pending
+from tests.support.desk_client import LOOPBACK, get, hidden_fields, post, send
 from tests.support.servers import free_port
 from tests.support.webhook_server import SECRET, webhook_server
 
@@ -82,3 +93,66 @@ async def test_missing_answer_is_raised_without_the_url(warnings: list[Any]) -> 
 
 async def test_nothing_is_posted_without_a_webhook() -> None:
     await notify_webhook(section(""), "daily", "done", FACTS)
+
+
+async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_none(
+    tmp_path: Path, warnings: list[Any]
+) -> None:
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        flag_pair(db, 1, 2)
+    with stamina.set_testing(True, attempts=1):
+        async with webhook_server(200, 404, 200) as (url, received):
+            config = config_of(tmp_path, url)
+            async with open_desk(config, lambda: open_readers(config), LOOPBACK) as desk:
+                for verdict in (Verdict.PLAGIARISM, Verdict.TEMPLATE):
+                    seen = await desk.ledger.read(verdicts.state, [1])
+                    done = await desk.ledger.write(verdicts.decide, [1], verdict, "नोट", "Asha", seen)
+                    announce(desk, done, "verdict")
+                await desk.ledger.write(verdicts.undo, done, "Ravi", await desk.ledger.read(verdicts.state, [1]))
+                announce(desk, done, "undo")
+                with closing(connect(tmp_path / "neardup.db")) as db:
+                    log = list(verdict_log.since(db))
+    assert [{name: value for name, value in one.items() if name != "text"} for one in received] == log
+    assert [one["text"] for one in received] == [
+        "neardup: Asha decided plagiarism, stories 1 and 2",
+        "neardup: Asha decided template, stories 1 and 2",
+        "neardup: Ravi undid template, stories 1 and 2",
+    ]
+    assert [entry["why"] for entry in warnings if entry["event"] == "a verdict was not posted"] == [
+        "review.webhook answers 404"
+    ]
+    assert SECRET not in str(warnings), "the URL may be a secret"
+
+
+async def test_every_form_of_the_desk_posts_what_it_stores(tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        commit(db, fingerprinted(1, 7), fingerprinted(2, 7), pairs=[(1, 2)])
+        verify_pending(db)
+    async with webhook_server(*[200] * 5) as (url, received):
+        config = config_of(tmp_path, url)
+        async with (
+            open_desk(config, lambda: open_readers(config), LOOPBACK) as parts,
+            TestClient(TestServer(application(parts)), cookie_jar=CookieJar(unsafe=True)) as client,
+        ):
+            assert await post(client, "/name", {"name": "Asha"}) == 303
+            for path, action, form_class, fields in (
+                ("/pair/1/2", "/pair/1/2/verdict", "judge", {"verdict": "template"}),
+                ("/pair/1/2?done=1", "/undo/1", "done", {}),
+                ("/case/1", "/case/1/verdict", "judge", {"verdict": "plagiarism"}),
+                ("/case/1", "/case/1/reopen", "judge", {"note": "an appeal"}),
+            ):
+                form = hidden_fields((await get(client, path))[1], form_class)
+                assert (await send(client, action, form | fields))[0] == 303, action
+    assert [(one["event"], one["verdict"], one["note"]) for one in received] == [
+        ("verdict", "template", ""), ("undo", "template", ""), ("verdict", "plagiarism", ""),
+        ("verdict", "reopened", "an appeal"),
+    ]  # fmt: skip
+
+
+def config_of(folder: Path, webhook: str) -> Config:
+    return Config(
+        source=Source(manifest=Path("none.csv")),
+        content=Content(url=f"file:{folder}"),
+        ledger=Ledger(path=folder / "neardup.db"),
+        review=Review(webhook=webhook),
+    )

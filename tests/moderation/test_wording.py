@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.moderation.wording import duration, findings, headline, kind, percent, scores, share, warnings
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
+from neardup.moderation.publication_wording import duration
+from neardup.moderation.wording import findings, headline, kind, percent, scores, share, warnings
+from neardup.query.compared_story import LoadedStory, UnreadableStory
+from neardup.query.evidence import Evidence, evidence, evidence_from_ledger
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of
 
@@ -67,10 +69,10 @@ def test_headline_has_both_shares() -> None:
 @pytest.mark.parametrize(
     ("times", "sentence"),
     [
-        ((0, 3 * DAY_MS), "A was published 3 days before B"),
-        ((DAY_MS, 0), "B was published 24 hours before A"),
-        ((5, 5), "Both were published at the same time, so it is not known which was first"),
-        ((None, 5), "It is not known which was published first"),
+        ((0, 3 * DAY_MS), "A was published 3 days before B, by the listing"),
+        ((DAY_MS, 0), "B was published 24 hours before A, by the listing"),
+        ((5, 5), "The order of publication is not known: the listing gives both the same date"),
+        ((None, 5), "The order of publication is not known: the listing has no date of A"),
     ],
 )
 def test_findings_state_the_order_of_publication(times: tuple[int | None, int | None], sentence: str) -> None:
@@ -111,7 +113,7 @@ def test_unavailable_text_is_described_from_the_ledger(exchanged: bool) -> None:
     assert headline(found) == f"About {first} % of A's word pairs are also in B; {second} % of B's in A"
     letter = "A" if exchanged else "B"
     assert warnings(found)[1] == f"The text of {letter} is no longer available (its page is gone: x)"
-    assert f"{'B' if exchanged else 'A'} was published 24 hours before {letter}" in findings(found)
+    assert f"{'B' if exchanged else 'A'} was published 24 hours before {letter}, by the listing" in findings(found)
     assert "The same author wrote both" in findings(found)
     assert (share(found, "a"), kind(found)) == (None, "Partial copy")
     assert ("SimHash", "40 of 128 bits differ") in scores(found)

@@ -32,7 +32,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def proxy(server: Server) -> Iterator[Proxy]:
     with proxied(f"http://127.0.0.1:{server.port}") as made, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(s3, "REQUEST_SECONDS", 0.25)
+        patch.setattr(s3, "REQUEST_SECONDS", 0.75)
         yield made
 
 
@@ -46,8 +46,8 @@ def outcome(fetch: Callable[[], Page | None]) -> object:
         return type(error), str(error), vars(error)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.sampled_from(FAULTS), min_size=1, max_size=20))
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(FAULTS), min_size=1, max_size=12))
 @example([Fault.SILENT])
 @example([*FAULTS, *FAULTS])
 def test_a_request_ends_among_others_as_it_does_alone(proxy: Proxy, faults: list[Fault]) -> None:

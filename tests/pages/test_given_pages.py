@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
-from neardup.core.page import Page, PageText, Unreadable, split_story, text_of
+from neardup.core.page import Page, PageText, StoryText, Unreadable, split_story, text_of
 from neardup.core.text.html import Extraction
+from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.pages import watchdog
 from neardup.pages.reader_pool import ReaderPool
-from neardup.records import Skip
+from neardup.records import Limit, Mark, MarkReason, Skip
 
 from tests.support.languages import TEXTS
 
@@ -28,18 +29,22 @@ async def test_a_page_at_hand_reads_as_one_of_the_store(tmp_path: Path) -> None:
         for language in LANGUAGES:
             body = page_of(f"{TEXTS[language]} {TEXTS[language]}")
             text = text_of(Page(body), STORY)
-            assert isinstance(text, str)
-            assert await pool.split(body) == split_story(text), language
+            assert isinstance(text, StoryText)
+            assert await pool.split(body) == split_story(text.text), language
         assert await pool.split(b"<p>no article") == Unreadable(Skip.NO_BODY)
         assert await pool.split(b"") == Unreadable(Skip.EMPTY)
 
 
-async def test_a_hostile_page_is_given_up_and_the_others_are_read(
+async def test_a_hostile_page_is_read_without_its_markup_beside_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "PAGE_BYTES", 50_000_000)
     async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), Extraction(), 8)) as pool:
         await pool.start()
-        found = await asyncio.gather(*map(pool.split, [HOSTILE, *(page_of(2 * f"{TEXTS[one]} ") for one in LANGUAGES)]))
-    assert found[0] == Unreadable(Skip.OVER_BUDGET)
-    assert all(isinstance(one, PageText) for one in found[1:])
+        pages = [page_of(2 * f"{TEXTS[one]} ") for one in LANGUAGES]
+        hostile, *others = await asyncio.gather(*map(pool.split, [HOSTILE + pages[0], *pages]))
+    assert isinstance(hostile, PageText)
+    assert hostile.marks == (Mark(MarkReason.TRUNCATED, Limit.BUDGET),)
+    words = tokens(2 * f"{TEXTS[LANGUAGES[0]]} ")
+    assert hostile.words[-len(words) :] == words, "the story behind the bomb was not read"
+    assert all(isinstance(one, PageText) and not one.marks for one in others)

@@ -35,6 +35,8 @@ def harm():
     if names := sorted(left.iterdir()):
         names[0].unlink()
         os.kill(os.getpid(), signal.{signal})
+        while True:  # another thread may receive the signal first
+            signal.pause()
 
 if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
     if {moment!r} == "at its first instruction":
@@ -48,9 +50,9 @@ if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
         compiled = warm_up()
         harm()
         return compiled
-    def harm_and_parse(page, extraction):
+    def harm_and_parse(page, extraction, *, parsed=True):
         harm()
-        return text_of(page, extraction)
+        return text_of(page, extraction, parsed=parsed)
     if {moment!r} == "once it has compiled":
         version.warm_up = warm_up_and_harm
     if {moment!r} == "as it computes":

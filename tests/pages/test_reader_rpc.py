@@ -12,7 +12,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.pages.reader_group import _reason_to_refuse
-from neardup.pages.reader_process import FINGERPRINT
+from neardup.pages.reader_process import FINGERPRINT, Request
 from neardup.pages.reader_rpc import connect_reader
 from neardup.pages.watchdog import Record, new_record
 
@@ -23,7 +23,7 @@ async def test_each_failure_of_a_process_has_its_own_error() -> None:
     async def ask_process_that_sends(*messages: bytes) -> None:
         pool_end, reader_end = socket.socketpair()
         connection = await connect_reader(pool_end, Record(new_record()), _reason_to_refuse, NOWHERE)
-        answer = asyncio.create_task(connection.ask((FINGERPRINT, "HINDI/1.html", None)))
+        answer = asyncio.create_task(connection.ask(Request(FINGERPRINT, "HINDI/1.html")))
         with Connection(reader_end.detach()) as reader:
             for _ in ("settings", "requests"):
                 await asyncio.to_thread(reader.recv)
@@ -34,7 +34,7 @@ async def test_each_failure_of_a_process_has_its_own_error() -> None:
         except NeardupError as error:
             assert connection.ended, "the pool would send more pages to a useless process"
             with pytest.raises(type(error)):
-                await connection.ask((FINGERPRINT, "HINDI/2.html", None))
+                await connection.ask(Request(FINGERPRINT, "HINDI/2.html"))
             raise
 
     ready = pickle.dumps((os.getpid(), (fingerprint_version.version(), True)))
@@ -63,7 +63,7 @@ async def test_closing_a_process_that_starts_is_no_failure_of_it() -> None:
     pool_end, reader_end = socket.socketpair()
     with reader_end:
         connection = await connect_reader(pool_end, Record(new_record()), _reason_to_refuse, NOWHERE)
-        answer = asyncio.create_task(connection.ask((FINGERPRINT, "HINDI/1.html", None)))
+        answer = asyncio.create_task(connection.ask(Request(FINGERPRINT, "HINDI/1.html")))
         await asyncio.sleep(0)
         connection.close()
         with pytest.raises(Transient, match="the reader pool is closed"):

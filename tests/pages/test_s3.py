@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.config import Content
 from neardup.core.page import Page
-from neardup.errors import Fatal, Gone, TooLarge, Transient
+from neardup.errors import Fatal, Gone, Transient
 from neardup.pages.s3 import Get
 from neardup.pages.store import Pages
 
@@ -144,10 +144,10 @@ def test_a_request_keeps_no_header_of_the_previous_one(server: Server, monkeypat
 
 
 @pytest.mark.parametrize("path", ["with-its-length", "in-chunks"])
-def test_an_object_over_the_limit_is_refused(server: Server, path: str) -> None:
+def test_an_object_over_the_limit_is_cut(server: Server, path: str) -> None:
     assert fetch_page(pages_of(server, max_bytes=len(BODY)), path) == Page(BODY, None, '"e"')
-    with pytest.raises(TooLarge):
-        fetch_page(pages_of(server, max_bytes=len(BODY) - 1), path)
+    cut = fetch_page(pages_of(server, max_bytes=len(BODY) - 1), path)
+    assert cut == Page(BODY[:-1], None, '"e"', is_cut=True)
     server.requests.clear()
 
 

@@ -23,12 +23,13 @@ from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, flags, runs
+from neardup.pairs import Candidate, Kind, PairedStory
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import BatchLookup, Writer
-from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind, Language, Outcome, PairedStory, Story
+from neardup.records import Change, Fingerprint, Fingerprinted, Language, Outcome, Story
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
@@ -51,8 +52,8 @@ listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, ma
 class NoTexts:
     """An object store without any pages."""
 
-    async def read(self, sides: Iterable[tuple[Language, PairedStory]]) -> dict[bytes, None]:
-        return {side.text_hash: None for _, side in sides}
+    async def read(self, sides: Iterable[PairedStory]) -> dict[bytes, None]:
+        return {side.text_hash: None for side in sides}
 
 
 class LaggingIndex(SqliteIndex):
@@ -133,7 +134,9 @@ def run(
 
 def side(one: Fingerprinted) -> PairedStory:
     made = one.fingerprint
-    return PairedStory(one.story.id, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+    return PairedStory(
+        one.story.id, one.story.language, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles
+    )
 
 
 def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
@@ -146,7 +149,7 @@ def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
     nominated = sum(map(all, zip(same[::2], same[1::2], strict=True))) >= 2 and sum(same) >= 10
     if differing > 3 and not nominated:
         return None, differing
-    return kind_of(estimate(Candidate(x.story.language, side(x), side(y)), differing), Detection()), differing
+    return kind_of(estimate(Candidate(side(x), side(y)), differing), Detection()), differing
 
 
 def brute_force(outcomes: list[Fingerprinted]) -> Pairs:

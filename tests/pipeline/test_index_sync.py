@@ -1,8 +1,9 @@
 """Law: whatever an index has lost, `catch_up` brings it in step with the ledger, and logs that data was lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -14,12 +15,15 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, runs, stories
+from neardup.ledger.restart import restart
+from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, rebuild, refuse_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of, stories_as_changes
+from tests.support.faults.consistency import index_faults
 from tests.support.languages import CODES, HINDI
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
@@ -112,6 +116,35 @@ def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(kind: str, tm
     assert not list(tmp_path.glob("*-rebuild-*")), "scratch files are left behind"
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
+def test_stories_written_during_a_rebuild_are_entered_once(
+    kind: str, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_sync, "REBUILD_STORIES", 2)
+
+    async def play() -> None:
+        ledger = Ledger(tmp_path / "l.db")
+        index = await opened(kind, tmp_path, redis_url)
+        await catch_up(index, ledger, "v")
+        await commit(ledger, (1, 1), (2, 2), (3, 3))
+        build = index.build
+
+        async def build_while_stories_arrive(pages: Any, scratch: Path) -> AsyncIterator[int]:
+            await commit(ledger, (4, 4), (1, 99))
+            async for done in build(pages, scratch):
+                yield done
+
+        monkeypatch.setattr(index, "build", build_while_stories_arrive)
+        await rebuild(index, ledger, "v")
+        await catch_up(index, ledger, "v")
+        await assert_in_step(ledger, index)
+        await index.close()
+        ledger.close()
+
+    asyncio.run(play())
+    assert index_faults(tmp_path / "l.db", kind, redis_url) == [], "a story is in a bucket twice, or in none"
+
+
 def test_a_redis_restored_from_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
     async def play() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES)
@@ -173,7 +206,7 @@ def test_an_interrupted_refingerprinting_is_resumed(tmp_path: Path) -> None:
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1))
         await catch_up(index, ledger, "v")
-        await ledger.do(stories.restart, "v", "whole pages")  # as if killed before the index was cleared
+        await ledger.do(restart, "v", "whole pages")  # as if killed before the index was cleared
         await forget_fingerprints(index, passages, ledger, "v", "whole pages")
         await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from neardup.config import Content, Detection
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.page import shingle_story, text_of
+from neardup.core.page import StoryText, shingle_story, text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.errors import NeardupError
@@ -52,8 +52,8 @@ class Store:
         except NeardupError as error:
             return failure_of(error)
         assert page is not None
-        text = text_of(page, Extraction())
-        return shingle_story(text) if isinstance(text, str) else text
+        story_text = text_of(page, Extraction())
+        return shingle_story(story_text.text) if isinstance(story_text, StoryText) else story_text
 
     def write(self, language: Language, story_id: int, words: list[str]) -> None:
         path = self.folder / language / f"{story_id}.html"

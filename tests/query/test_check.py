@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from neardup.config import Detection
-from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
+from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR, TRANSLITERATED
 from neardup.errors import Transient
 from neardup.languages import LANGUAGES
 from neardup.ledger import fingerprint_arrays, now_ms
@@ -19,6 +19,8 @@ from neardup.records import Language
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of, words_of
 from tests.support.languages import GUJARATI, HINDI, MARATHI, ODIA, TAMIL, TELUGU
+from tests.support.sample_texts import STORIES
+from tests.support.transliteration import transliterated
 
 ORIGINAL = 7
 
@@ -47,6 +49,21 @@ async def test_copies_are_found_most_severe_first(platform: CheckedLedger, langu
     assert all(match.story_id != CHECKED_ID for match in result.matches)
     nothing = await platform.check(words_of(language, "new"), language)
     assert (nothing.verdict, nothing.similarity, nothing.matches) == ("clear", 0.0, [])
+
+
+@pytest.mark.parametrize("language", [HINDI, ODIA, TAMIL])
+async def test_a_story_in_another_script_or_under_another_language_is_found(
+    platform: CheckedLedger, language: Language
+) -> None:
+    story = STORIES[language][0]
+    await platform.add(TELUGU, 1, transliterated(story, language, TELUGU).split())
+    await platform.add(MARATHI, 2, story.split())
+    await platform.add(GUJARATI, 3, STORIES[GUJARATI][0].split())
+    await platform.index_all()
+    found = await platform.check(story.split(), language)
+    assert {match.story_id: match.kind for match in found.matches} == dict.fromkeys((1, 2), TRANSLITERATED)
+    assert found.similarity > 0.9
+    assert all(match.spans for match in found.matches), "a match is shown without its copied words"
 
 
 async def test_the_similarity_is_the_union_of_what_stands_in_earlier_stories_of_others(platform: CheckedLedger) -> None:

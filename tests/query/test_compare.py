@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.passage_hashes import passage_hashes
+from neardup.core.publication_order import Side
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
 from neardup.core.verify.scores import shingled
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
 from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
-from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, Side, evidence
+from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, evidence
 from neardup.records import Language
 from rich.cells import cell_len
 from rich.console import Console

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from neardup import Copy
 from neardup.core.text.normalize import nfc, tokens
 from neardup.core.verify.alignment import MIN_BLOCK
+from neardup.core.verify.tiers import TRANSLITERATED
+from neardup.records import Language
 
-from tests.support.languages import ENGLISH, SAMPLED
-from tests.support.sample_texts import STORIES
+from tests.support.languages import ENGLISH, KANNADA, SAMPLED
+from tests.support.sample_texts import STORIES, rng
+from tests.support.transliteration import transliterated
 
 TEXTS = {f"{language} {n}": text for language in SAMPLED for n, text in enumerate(STORIES[language])}
 WORDS = STORIES[ENGLISH][0].split()
@@ -101,7 +104,7 @@ def test_what_is_not_compared_is_named_with_the_reason() -> None:
 def test_a_common_passage_is_not_a_copy(count: int, copies: bool) -> None:
     """What more than 50 texts have in common does not count as copied."""
     common = " ".join(WORDS[:80])
-    texts = [f"{common} " + " ".join(f"{word}{n}" for word in WORDS[:120]) for n in range(count)]
+    texts = [f"{common} " + " ".join(rng(n).sample(WORDS[80:], 120)) for n in range(count)]
     assert bool(neardup.find_copies(texts, language="en")) == copies
 
 
@@ -110,9 +113,26 @@ def test_wrong_arguments() -> None:
         neardup.find_copies(["a"], language="klingon")
     with pytest.raises(ValueError, match=r"zip\(\) argument"):
         neardup.find_copies(["a", "b"], keys=["a"])
+    with pytest.raises(TypeError, match=r"a table: give its column of texts, such as table\["):
+        neardup.find_copies(pa.table({"id": [1, 2], "text": ["a", "b"]}))
+    with pytest.raises(TypeError, match="a single text: give a list of texts"):
+        neardup.find_copies(" ".join(WORDS))
     index = neardup.Index()
     index.add("one", " ".join(WORDS))
     with pytest.raises(ValueError, match="'one' was added before"):
         index.add("one", " ".join(WORDS))
     with pytest.raises(ValueError, match="fewer than 10 words"):
         index.look_up("word")
+
+
+@pytest.mark.parametrize("language", [language for language in SAMPLED if language not in {ENGLISH, KANNADA}])
+def test_a_transliteration_is_found(language: Language) -> None:
+    story = STORIES[language][0]
+    texts = {"original": story, "copy": transliterated(story, language, KANNADA), "other": STORIES[ENGLISH][0]}
+    found = neardup.find_copies(texts)
+    assert [(one.kind, one.a, one.b) for one in found] == [(TRANSLITERATED, "original", "copy")]
+    assert found[0].spans_a and found[0].spans_b
+    index = neardup.Index()
+    index.add("original", story)
+    assert [one.kind for one in index.look_up(texts["copy"])] == [TRANSLITERATED]
+    assert neardup.compare(story, texts["copy"]).kind == TRANSLITERATED

@@ -31,8 +31,8 @@ async def client(tmp_path: Path) -> AsyncIterator[HttpClient]:
         ("GET /v1/check", {}, 405, "method-not-allowed"),
         ("GET /v2/check", {}, 404, "not-found"),
         ("GET /static/../app.py", {}, 404, "not-found"),
-        ("GET /v1/stories/nine", {}, 422, "invalid"),
-        (f"DELETE /v1/stories/{2**63}", {}, 422, "invalid"),
+        ("GET /v1/stories/" + 1001 * "x", {}, 422, "invalid"),
+        ("DELETE /v1/stories/a%0Ab", {}, 422, "invalid"),
         ("GET /healthz", {"headers": {"Host": "evil.example"}}, 421, "other-host"),
     ],
 )

@@ -5,6 +5,7 @@ that was only checked.
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from neardup.records import Language
@@ -23,6 +24,7 @@ WRONG = [
     (b'{"language": "hi", "text": "a", "texts": "b"}', 422, "texts: unknown member"),
     (b'{"language": "hi", "text": 1}', 422, "text: "),
     (b'{"language": "hi", "text": "a", "id": -1}', 422, "id: "),
+    (b'{"language": "hi", "text": "a", "id": "reference:x/1"}', 422, "only a work of the reference"),
     (b'{"language": "hi", "text": "a", "published_at": "soon"}', 422, "published_at: not an RFC 3339 time"),
     (b'{"language": "tlh", "text": "a"}', 422, "unknown language 'tlh'"),
     (b'{"language": "hi", "text": ""}', 422, "empty"),
@@ -54,8 +56,12 @@ async def send(client: HttpClient, method: str, path: str, **body: Any) -> str:
         return text
 
 
-async def put(client: HttpClient, story_id: int, language: Language, text: str, **known: str) -> CheckAnswer:
-    stored = await send(client, "PUT", f"/v1/stories/{story_id}", language=language, text=text, **known)
+def path_of(story_id: int | str) -> str:
+    return f"/v1/stories/{quote(str(story_id), safe='')}"
+
+
+async def put(client: HttpClient, story_id: int | str, language: Language, text: str, **known: str) -> CheckAnswer:
+    stored = await send(client, "PUT", path_of(story_id), language=language, text=text, **known)
     return CheckAnswer.model_validate_json(stored)
 
 
@@ -81,31 +87,35 @@ async def test_what_is_stored_is_found_in_every_language(client: HttpClient) -> 
         assert matches.matches == [], "a check was stored"
 
 
-async def test_a_stored_copy_is_on_record_on_both_sides_until_it_is_forgotten(client: HttpClient) -> None:
-    language = SAMPLED[0]
+@pytest.mark.parametrize(("original_id", "copy_id"), [(1, 2), ("कहानियाँ/पहली", "कहानियाँ/दूसरी #2")])
+async def test_a_stored_copy_is_on_record_on_both_sides_until_it_is_forgotten(
+    client: HttpClient, original_id: int | str, copy_id: int | str
+) -> None:
+    language, path = SAMPLED[0], path_of(copy_id)
     early, late = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
-    await put(client, 1, language, original(language), published_at=early)
-    first = await put(client, 2, language, excerpt(language), published_at=late)
-    again = await put(client, 2, language, excerpt(language), published_at=late)
+    await put(client, original_id, language, original(language), published_at=early)
+    first = await put(client, copy_id, language, excerpt(language), published_at=late)
+    again = await put(client, copy_id, language, excerpt(language), published_at=late)
     assert first.verdict == "copy"
     assert again.model_copy(update={"took_ms": first.took_ms}) == first, "the same request again had another answer"
-    of_copy = MatchesAnswer.model_validate_json(await send(client, "GET", "/v1/stories/2/matches"))
-    of_original = MatchesAnswer.model_validate_json(await send(client, "GET", "/v1/stories/1/matches"))
+    of_copy = MatchesAnswer.model_validate_json(await send(client, "GET", f"{path}/matches"))
+    of_original = MatchesAnswer.model_validate_json(await send(client, "GET", f"{path_of(original_id)}/matches"))
     [source], [copy] = of_copy.matches, of_original.matches
-    assert (source.story_id, source.earlier, copy.story_id, copy.earlier) == (1, True, 2, False)
+    assert (source.story_id, source.earlier, copy.story_id, copy.earlier) == (original_id, True, copy_id, False)
+    assert first.matches[0].story_id == original_id
     assert source.scores.containment == copy.scores.matched_containment == first.matches[0].scores.containment
     assert (source.spans, source.match_spans) == (copy.match_spans, copy.spans) != ([], [])
-    recorded = Stored.model_validate_json(await send(client, "GET", "/v1/stories/2"))
+    recorded = Stored.model_validate_json(await send(client, "GET", path))
     assert (recorded.similarity, recorded.words, recorded.language) == (first.similarity, first.words, language)
-    assert '"forgotten":true' in await send(client, "DELETE", "/v1/stories/2")
+    assert '"forgotten":true' in await send(client, "DELETE", path)
     assert '"forgotten":false' in await send(client, "DELETE", "/v1/stories/3")
-    status, problem = await problem_of(client, "GET", "/v1/stories/2")
+    status, problem = await problem_of(client, "GET", path)
     assert (status, problem["type"]) == (404, "urn:neardup:problem:unknown-story")
     body = {"language": language, "text": excerpt(language)}
-    status, problem = await problem_of(client, "PUT", "/v1/stories/2", json=body)
+    status, problem = await problem_of(client, "PUT", path, json=body)
     assert (status, problem["type"]) == (409, "urn:neardup:problem:forgotten")
-    await send(client, "PUT", "/v1/stories/2", **body, restore=True)
-    await send(client, "GET", "/v1/stories/2")
+    await send(client, "PUT", path, **body, restore=True)
+    await send(client, "GET", path)
 
 
 async def test_a_page_and_its_text_have_the_same_answer(client: HttpClient) -> None:

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.problem_types import UNAVAILABLE
 from neardup.serve import lanes
 from neardup.serve.lanes import Deadline, Lane
-from neardup.serve.problems import BUSY, UNAVAILABLE, Refused
+from neardup.serve.problems import BUSY, Refused
 
 LONG = 3600.0
 

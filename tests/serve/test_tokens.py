@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.errors import Misuse
-from neardup.serve.tokens import Right, Tokens, new_token, read_tokens, rights_of
+from neardup.serve.tokens import Right, new_token, open_tokens, read_tokens, rights_of
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True)
 RIGHTS = st.frozensets(st.sampled_from(Right), min_size=1)
@@ -18,7 +18,7 @@ def test_each_token_is_found_with_its_rights(tmp_path: Path, rights: dict[str, f
     path = tmp_path / "tokens.toml"
     path.unlink(missing_ok=True)
     secrets = {name: new_token(path, name, chosen) for name, chosen in rights.items()}
-    tokens = Tokens(path)
+    tokens = open_tokens(path)
     for name, secret in secrets.items():
         token = tokens.find(secret)
         assert token is not None
@@ -31,7 +31,7 @@ def test_each_token_is_found_with_its_rights(tmp_path: Path, rights: dict[str, f
 def test_a_token_that_is_added_or_removed_counts_at_once(tmp_path: Path) -> None:
     path = tmp_path / "tokens.toml"
     first = new_token(path, "first", frozenset({Right.CHECK}))
-    tokens = Tokens(path)
+    tokens = open_tokens(path)
     second = new_token(path, "second", frozenset(Right))
     assert tokens.find(second) is not None
     path.write_text("not TOML", encoding="utf-8")

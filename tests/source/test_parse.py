@@ -163,3 +163,27 @@ def test_a_time_is_milliseconds_since_1970(at: str, milliseconds: int) -> None:
 def test_an_empty_cell_is_none_and_a_relative_path_stays() -> None:
     assert read(path="", author_id=" ", title=None, published_at="", updated_at="  ") == Story(17, HINDI, position=5)
     assert read(path="hi/17..html", author_id=7) == Story(17, HINDI, "hi/17..html", "7", position=5)
+
+
+@given(st.sampled_from(["7", "7 b", "ß/7", "reference:x/7"]), st.sampled_from(["A", "कथा", "A b"]))
+def test_a_work_has_a_name_and_an_id_that_no_story_can_have(listed: str, catalogue: str) -> None:
+    row = Row(3, {"id": listed, "language": "hi", "catalogue": catalogue, "licence": " CC0 "}, "")
+    made = parse_row(row, SHIPPED, "{id}.txt", of_reference=True)
+    if "/" in listed:  # its page has a path of its own, which may not end so
+        assert isinstance(made, Story) or made.reason is Dead.BAD_PATH
+    if isinstance(made, Story):
+        assert made.name == f"reference:{catalogue}/{listed}"
+        assert made.id == id_of(made.name) < 0
+        assert (made.catalogue, made.licence, made.path) == (catalogue, "CC0", f"{listed}.txt")
+        again = parse_row(Row(3, {"id": made.name, "language": "hi"}, ""), SHIPPED)
+        assert isinstance(again, BadRow) and again.reason is Dead.BAD_ID
+        assert id_of(str(made.id)) == made.id, "its number does not lead to it"
+        as_story = parse_row(Row(3, {"id": listed, "language": "hi", "catalogue": catalogue}, ""), SHIPPED)
+        assert isinstance(as_story, BadRow) or (as_story.id >= 0 and as_story.catalogue is as_story.licence is None)
+
+
+@pytest.mark.parametrize("catalogue", [None, "", "a/b", "a,b", "x" * 101, "a\tb"])
+def test_a_work_needs_a_plain_catalogue(catalogue: str | None) -> None:
+    row = Row(0, {"id": "1", "language": "hi", "catalogue": catalogue}, "")
+    bad = parse_row(row, SHIPPED, of_reference=True)
+    assert isinstance(bad, BadRow) and bad.reason is Dead.BAD_ROW and "catalogue" in bad.error

@@ -16,24 +16,22 @@ from neardup.core.text.html import Extraction
 from neardup.core.verify.scores import assess
 from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
-from neardup.languages import LANGUAGES
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import candidates, connect, flags, schema, stories
 from neardup.ledger.candidates import Matches
 from neardup.pages.curl_multi import Transfers
 from neardup.pages.results import NotModified, PageResult, failure_of
 from neardup.pages.store import Pages, path_of
+from neardup.pairs import Assessment, Kind, Signals
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Worker
 from neardup.records import (
-    Assessment,
     BandedFingerprint,
     Change,
     Fingerprint,
     Fingerprinted,
-    Kind,
     Language,
     Outcome,
-    Signals,
     StoredVersion,
     Story,
 )
@@ -94,7 +92,7 @@ def worker_of(
             return failure_of(error)
         return NotModified() if page is None else fingerprint_page(page, extraction)
 
-    return Worker(known_story, read)
+    return Worker(known_story, read, SHIPPED)
 
 
 def stories_as_changes(db: sqlite3.Connection) -> list[Change]:

@@ -8,24 +8,25 @@ from pathlib import Path
 from neardup.config import Content, Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.page import PageText, shingle_story, split_story
+from neardup.core.page import PageText, StoryText, shingle_story, split_story
 from neardup.core.page import text_of as page_text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.index.passages.index import PassageIndex
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
+from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import Ledger, files, stories
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
+from neardup.pairs import Kind
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.pipeline.upkeep import Upkeep
 from neardup.query.check import Checker
 from neardup.query.check_result import CheckResult, Submission
 from neardup.query.submissions import Submissions
-from neardup.records import Dead, Fingerprinted, Kind, Language, Story
+from neardup.records import Dead, Fingerprinted, Language, Story
 
 from tests.support.builders import fetch_page
 from tests.support.languages import TEXTS
@@ -64,7 +65,7 @@ class CheckedLedger:
         parts = self.index, passages, ledger, texts, detection, VERSION
         self.checker = Checker(*parts)
         self.upkeep = Upkeep(*parts)
-        self.submissions = Submissions(self.checker, ledger, texts, detection, MAX_BYTES)
+        self.submissions = Submissions(self.checker, ledger, texts, detection, MAX_BYTES, languages=SHIPPED)
 
     async def _shingled(self, story: Story) -> ShingledResult:
         return await self.read(story)
@@ -77,8 +78,8 @@ class CheckedLedger:
             return shingle_story(self.texts[story.id])
         page = fetch_page(self._pages, story.path)
         assert page is not None
-        text = page_text_of(page, Extraction())
-        return shingle_story(text) if isinstance(text, str) else text
+        story_text = page_text_of(page, Extraction())
+        return shingle_story(story_text.text) if isinstance(story_text, StoryText) else story_text
 
     async def add(
         self,

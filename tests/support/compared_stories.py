@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.text.html import Extraction, page_text
 from neardup.core.text.normalize import tokens
-from neardup.query.evidence import LoadedStory
+from neardup.query.compared_story import LoadedStory
 
 from tests.support.graphemes import GRAPHEME_PARTS
 from tests.support.languages import SAMPLED, TEXTS

@@ -10,8 +10,9 @@ import numpy as np
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify.tiers import PARTIAL
 from neardup.ledger import candidates, flags, stories
+from neardup.pairs import Assessment, Kind, Signals
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Assessment, Fingerprinted, Kind, Language, Signals, Story
+from neardup.records import Fingerprinted, Language, Story
 
 from tests.support.builders import matches
 

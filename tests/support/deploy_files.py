@@ -7,6 +7,7 @@ import yaml
 from tests.support.paths import ROOT
 
 DEPLOY = ROOT / "deploy"
+PRODUCTION = ROOT / "config.toml"
 
 
 def text_of(name: str) -> str:

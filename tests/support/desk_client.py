@@ -20,14 +20,16 @@ Client = TestClient[web.Request, web.Application]
 
 
 @asynccontextmanager
-async def desk(folder: Path, listen: str = LOOPBACK, token: str = "") -> AsyncIterator[Client]:
-    """An HTTP client, connected to a desk with an empty ledger."""
+async def desk(
+    folder: Path, listen: str = LOOPBACK, token: str = "", moderators: Path | None = None
+) -> AsyncIterator[Client]:
+    """An HTTP client, connected to a desk whose ledger is in this folder, and is empty if there is none."""
     connect(folder / "neardup.db").close()
     config = Config(
         source=Source(manifest=Path("none.csv")),
         content=Content(url=f"file:{folder}"),
         ledger=Ledger(path=folder / "neardup.db"),
-        review=Review(token=token),
+        review=Review(token=token, moderators=moderators),
     )
     async with open_desk(config, lambda: open_readers(config), listen) as parts:
         server = TestServer(application(parts))
@@ -60,6 +62,14 @@ async def named_client(folder: Path, name: str = "Asha") -> AsyncIterator[Client
         yield client
 
 
+async def sign_in(client: Client, secret: str) -> tuple[int, str]:
+    """Log in with a token, in a browser without cookies; returns the status and the page."""
+    client.session.cookie_jar.clear()
+    form = {"token": await form_token(client, "/login"), "secret": secret, "back": "/"}
+    status, _, page = await send(client, "/login", form)
+    return status, page
+
+
 async def get(client: Client, path: str) -> tuple[int, str]:
     """The status and the page at a path, without HTML escapes."""
     async with client.get(path) as answer:
@@ -69,7 +79,7 @@ async def get(client: Client, path: str) -> tuple[int, str]:
 def hidden_fields(page: str, form_class: str = "judge") -> dict[str, str]:
     """The hidden fields of the form of this class."""
     form = page.partition(f'class="{form_class}"')[2].partition("</form>")[0]
-    return {name: unescape(value) for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)}
+    return {name: unescape(value) for name, value in re.findall(r'type="hidden" name="([\w-]+)" value="([^"]*)"', form)}
 
 
 async def send(client: Client, path: str, form: Mapping[str, str]) -> tuple[int, str, str]:

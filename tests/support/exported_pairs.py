@@ -11,10 +11,14 @@ import openpyxl  # type: ignore[import-untyped]
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES, SHIPPED
+from neardup.ledger.flagged_cases import FlaggedCase
+from neardup.ledger.similarities import Similarity
+from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.guard import guarded
-from neardup.moderation.export.page import Tally, write_page
+from neardup.moderation.export.page import write_page
 from neardup.moderation.export.pairs import COLUMNS, TIMES
 from neardup.moderation.export.table import ExportRow
+from neardup.pairs import NO_SPANS
 from neardup.timestamps import rfc3339
 
 from tests.support.hostile_titles import TITLES
@@ -59,10 +63,28 @@ ATTACKING = [pair(story_title=title, matched_title=title, story_author_id=title)
 
 
 def page(path: Path, pairs: Iterable[ExportRow], chosen: Tally | None = None) -> None:
-    """Write the page of these pairs, of which `chosen` were selected; by default as many as there are."""
-    rows = list(pairs)
-    tally = Counter((row["language"], row["kind"]) for row in rows)
-    write_page(path, rows, tally, tally if chosen is None else chosen, {}, registry=SHIPPED)
+    """Write the page of these pairs, each a case, of which `chosen` were selected; by default as many as there are."""
+    cases = [_case(one) for one in pairs]
+    tally = Counter((one.case.language, one.case.kind) for one in cases)
+    write_page(path, cases, tally if chosen is None else chosen, {}, registry=SHIPPED)
+
+
+def _case(one: ExportRow) -> ListedCase:
+    story_id = one["story_id"]
+    found = Similarity(
+        story_id,
+        language=one["language"],
+        title=one["story_title"] or one["story_path"] or str(story_id),
+        path=one["story_path"],
+        author_id=one["story_author_id"],
+        published_at=None,
+        words=100,
+        copied_words=0,
+        similarity=0.0,
+        spans=NO_SPANS,
+        sources=(),
+    )
+    return ListedCase(FlaggedCase(story_id, story_id, one["language"], one["kind"], 1), found, [one], 0)
 
 
 def read_csv(path: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from neardup.config import Config, Content, Ledger, Serve, Source
 from neardup.errors import Transient
 from neardup.serve.app import application
 from neardup.serve.service import Service
-from neardup.serve.tokens import Tokens
+from neardup.serve.tokens import open_tokens
 
 HttpClient = TestClient[web.Request, web.Application]
 
@@ -46,7 +46,7 @@ async def http_service(
         context: AbstractAsyncContextManager[ServiceParts] = opened(config)
         return context
 
-    tokens = None if config.serve.tokens is None else Tokens(config.serve.tokens)
+    tokens = None if config.serve.tokens is None else open_tokens(config.serve.tokens)
     service = Service(config.serve, open_parts, tokens, stop, lambda _: announced.set())
     opening = asyncio.create_task(service.keep_open())
     async with TestClient(TestServer(application(service))) as client:

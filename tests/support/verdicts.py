@@ -3,8 +3,8 @@
 import sqlite3
 from collections.abc import Iterable
 
-from neardup.ledger import candidates, transaction, verdicts
-from neardup.records import Verdict
+from neardup.ledger import candidates, cases, transaction, verdicts
+from neardup.pairs import Verdict
 
 from tests.support.builders import commit, fingerprinted, verify_pending
 
@@ -14,6 +14,15 @@ def give_verdict(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]], verdi
     ids = [flag_id for flag_id, *pair in db.execute("SELECT flag_id, a, b FROM flags") if tuple(pair) in chosen]
     assert ids, "none of the pairs is flagged"
     return verdicts.decide(db, ids, verdict, "", "Asha", verdicts.state(db, ids))
+
+
+def decide_case(db: sqlite3.Connection, story_id: int, verdict: Verdict, note: str = "") -> int:
+    """Give all flags of the case of a story a verdict."""
+    cases.refresh(db)
+    case_id = cases.of_story(db, story_id)
+    assert case_id is not None, "the story is in no case"
+    ids = cases.flags_of(db, case_id)
+    return verdicts.decide(db, ids, verdict, note, "Asha", verdicts.state(db, ids))
 
 
 def undo(db: sqlite3.Connection, decision: int) -> None:

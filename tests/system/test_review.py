@@ -4,10 +4,11 @@ import re
 import signal
 import socket
 import subprocess
+import tomllib
 
 import pytest
 
-from tests.support.command import Neardup, assert_one_line
+from tests.support.command import Ended, Neardup, assert_one_line
 from tests.support.paths import ROOT
 
 TIMEOUT_SECONDS = 60
@@ -28,6 +29,23 @@ def test_errors_at_the_start(neardup: Neardup) -> None:
         assert_one_line(neardup("review", "--listen", listen), 1, f"review.listen: cannot listen on {listen}: ")
     broken = neardup("review", NEARDUP_CONTENT__URL="file:/nowhere")
     assert_one_line(broken, 1, "content.url: no folder /nowhere")
+
+
+def test_tokens_of_moderators(neardup: Neardup) -> None:
+    file = neardup.folder / "moderators.toml"
+    assert_one_line(neardup("review", "--new-token", "Asha"), 2, "--new-token: name the file of the moderators first")
+    assert_one_line(neardup("review", "--rights", "read"), 2, "--rights, --languages: only --new-token takes them")
+
+    def review(*arguments: str) -> Ended:
+        return neardup("review", *arguments, NEARDUP_REVIEW__MODERATORS=str(file))
+
+    assert_one_line(review(), 2, f"review.moderators: cannot read {file}")
+    token = review("--new-token", "आशा", "--rights", "read", "--languages", "hi,MARATHI").out.strip()
+    assert token and token not in file.read_text(encoding="utf-8")
+    assert tomllib.loads(file.read_text(encoding="utf-8"))["आशा"]["languages"] == ["HINDI", "MARATHI"]
+    assert_one_line(review("--new-token", "आशा"), 2, "has a token")
+    assert_one_line(review("--new-token", "x", "--rights", "all"), 2, "a right is one of read, decide")
+    assert_one_line(review("--new-token", "x", "--languages", "zz"), 2, "unknown language 'zz'")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

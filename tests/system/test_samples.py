@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 from neardup.core.candidates.banding import band_values
-from neardup.ledger import read
+from neardup.ledger import connect, read
+from neardup.query.title_search import open_titles
 
 from tests.support.command import COMMON, Neardup, embedded
 from tests.support.languages import SAMPLED
@@ -147,7 +148,11 @@ def test_check_lists_the_matches_and_stores_nothing(neardup: Neardup) -> None:
         (4104006, "exact"),
     }
     assert neardup.ledger.read_bytes() == before
-    assert "No match" in neardup("check", str(page), "--language", "HINDI").out
+    found = neardup("check", str(page), "--language", "HINDI", "--json")
+    assert {(match["story_id"], match["kind"]) for match in found.facts["matches"]} == {
+        (4104000, "transliterated"),
+        (4104006, "transliterated"),
+    }, "a story under another language is compared by its skeleton"
 
 
 def test_check_finds_a_story_of_any_id(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> None:
@@ -175,9 +180,12 @@ def test_reindex_and_forget(neardup: Neardup) -> None:
 
 
 def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
+    connect(neardup.ledger).close()
+    open_titles(neardup.ledger).close()
     probed = neardup("doctor")
     assert probed.code == 0, probed.out
-    parts = ("config", "ledger", "index", "passages", "submitted pages", "source", "object store", "clock")
+    assert "neardup.db.titles, complete" in probed.out
+    parts = ("config", "ledger", "index", "passages", "titles", "submitted pages", "source", "object store", "clock")
     assert [line.split(":")[0] for line in probed.out.splitlines()] == [
         f"ok   {part}" for part in (*parts, "fingerprints")
     ]

@@ -53,13 +53,18 @@ def test_similarity_can_be_chosen(flagged: Neardup) -> None:
 def test_story_that_copies_nothing_and_unknown_story(flagged: Neardup) -> None:
     ended = flagged("show", "1")
     assert (ended.code, ended.out, ended.err) == (1, "", "neardup: story 1 is not in the ledger\n")
+    assert flagged("case", "a name").err == "neardup: story a name is not in the ledger\n", (
+        "a name is shown as it was given"
+    )
     copies = {
         row["story_id"]
         for row in map(json.loads, flagged("export", "--by", "story", "--format", "jsonl").out.splitlines())
     }
     own = next(story for story in range(4100000, 4100009) if story not in copies)
     shown = flagged("show", str(own))
-    assert "similarity 0 %: none of its words is known to stand in an earlier story" in " ".join(shown.out.split())
+    assert "similarity 0 %: none of its words is known to be copied from a story by others" in " ".join(
+        shown.out.split()
+    )
 
 
 def test_changed_text_is_not_shown(flagged: Neardup) -> None:

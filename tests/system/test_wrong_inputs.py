@@ -135,8 +135,8 @@ def test_wrong_rows_and_pages_are_named_outcomes(make_neardup: Make, tmp_path: P
     assert "Traceback" not in ended.err
     facts = ended.facts
     assert facts["listed"] == len(MANIFEST)
-    assert facts["fingerprinted"] == 2, "the good page and the UTF-16 one"
-    assert facts["skipped"] == {"empty": 1, "missing": 1, "not_text": 1, "too_large": 1, "too_short": 1, "unchanged": 1}
+    assert facts["fingerprinted"] == 3, "the good page, the UTF-16 one, and the beginning of the huge one"
+    assert facts["skipped"] == {"empty": 1, "missing": 1, "not_text": 1, "too_short": 1, "unchanged": 1}
     assert facts["dead_lettered"] == {"bad_id": 2, "bad_language": 1, "bad_path": 1}
     on_record = neardup("status", "--json").facts["dead_letters"]
     assert on_record == facts["dead_lettered"] | {"missing": 1}, "a missing page is not recorded for a retry"

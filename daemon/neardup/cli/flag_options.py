@@ -2,20 +2,23 @@
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
-from neardup.cli.base import parse_time_option
+from neardup.cli.base import parse_time_option, refuse_missing_folder
 from neardup.config import Config
+from neardup.config.export import Target, target_of
 from neardup.core.verify import tiers
 from neardup.errors import Misuse
 from neardup.languages import Languages
 from neardup.ledger.selection import Selection
-from neardup.records import Language, Verdict
+from neardup.pairs import DECIDING
+from neardup.records import Language
 from neardup.source.parse import id_of
 
-STATUSES = ["open", "withdrawn", *(verdict.value for verdict in Verdict)]
+STATUSES = ["open", "withdrawn", *(verdict.value for verdict in DECIDING)]
 
 
 def story_id(value: str) -> int:
@@ -24,6 +27,17 @@ def story_id(value: str) -> int:
         return id_of(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def output_target(output: str) -> Target | None:
+    """What --output names; None for -, which is stdout.  Raises Misuse."""
+    try:
+        target = None if output == "-" else target_of(output)
+    except ValueError as error:
+        raise Misuse(f"--output: {error}") from None
+    if isinstance(target, Path):
+        refuse_missing_folder("--output", target)
+    return target
 
 
 OPTIONS = (
@@ -44,6 +58,7 @@ OPTIONS = (
     click.option("--author", metavar="ID", help="Pairs with a story by this author."),
     click.option("--story", type=story_id, metavar="ID", help="Pairs that contain this story."),
     click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that contains this story."),
+    click.option("--catalogue", metavar="NAME", help="Copies of the works of this catalogue of [reference]."),
     click.option("--since", metavar="TIME", help="Pairs flagged at or after this RFC 3339 time."),
     click.option("--until", metavar="TIME", help="Pairs flagged before this time."),
     click.option(
@@ -74,6 +89,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         author: str | None,
         story: int | None,
         cluster: int | None,
+        catalogue: str | None,
         since: str | None,
         until: str | None,
         min_similarity: float | None,
@@ -92,6 +108,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
             author=author,
             story=story,
             cluster=cluster,
+            catalogue=catalogue,
             since=after,
             until=before,
             only_new=only_new,

@@ -40,11 +40,18 @@ def _normal(name: str) -> str:
 
 
 def _licence(package: Distribution) -> str:
-    """The SPDX expression of a package, or else what it says in words, or its classifiers."""
+    """The SPDX expression of a package, or else what it says in words, its classifiers, or the title of its licence."""
     words = [line for line in _all(package, "License") if line.strip()]
     short = [one for one in words if "\n" not in one.strip()]  # some packages put the whole text there
     classifiers = [one.rpartition(" :: ")[2] for one in _all(package, "Classifier") if one.startswith(CLASSIFIER)]
-    return ", ".join(_all(package, "License-Expression") or short or classifiers) or "not stated"
+    stated = _all(package, "License-Expression") or short or classifiers or _titles(package)
+    return ", ".join(stated) or "not stated"
+
+
+def _titles(package: Distribution) -> list[str]:
+    """The first line of each licence that the package comes with."""
+    texts = (package.read_text(f"licenses/{name}") or "" for name in _all(package, "License-File"))
+    return [text.strip().partition("\n")[0].strip() for text in texts if text.strip()]
 
 
 def _all(package: Distribution, field: str) -> list[str]:

@@ -15,15 +15,16 @@ from neardup.checking import open_checker
 from neardup.cli import printing
 from neardup.cli.base import command, json_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
-from neardup.cli.flag_options import story_id, takes_flag_selection
+from neardup.cli.flag_options import output_target, story_id, takes_flag_selection
 from neardup.config import Config
 from neardup.config.address import address
-from neardup.config.export import FORMATS, Format, format_of, target_of, unknown_ending
+from neardup.config.export import FORMATS, Format, format_of, unknown_ending
 from neardup.core.page import Unreadable, split_file
 from neardup.errors import Fatal, Misuse
 from neardup.languages import SHIPPED
 from neardup.ledger import connect, flags, read, translate_errors
 from neardup.ledger.selection import Selection
+from neardup.moderation.desk import moderators
 from neardup.moderation.desk.app import serve
 from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
@@ -87,14 +88,17 @@ def compare(config: Config | None, a: str, b: str, html: Path | None, as_json: b
 
 
 @command
-@click.argument("story", type=story_id, metavar="ID")
+@click.argument("story", metavar="ID")
 @json_option
-def show(config: Config, story: int, as_json: bool) -> None:
+def show(config: Config, story: str, as_json: bool) -> None:
     """Show the similarity of a story: its sources by share, and the copied passages.
 
     The similarity is the share of its words that stand in earlier stories by other authors.
     """
-    report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), story))
+    number = story_id(story)
+    report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number))
+    if report is None:
+        raise Fatal(f"story {story} is not in the ledger")
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
@@ -127,12 +131,7 @@ def export(
 
     Only an export of pairs counts for --new.
     """
-    try:
-        target = None if output == "-" else target_of(output)
-    except ValueError as error:
-        raise Misuse(f"--output: {error}") from None
-    if isinstance(target, Path):
-        refuse_missing_folder("--output", target)
+    target = output_target(output)
     if target and not file_format and (problem := unknown_ending(target)):
         raise Misuse(f"--output: {problem}, or name it with --format")
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
@@ -150,10 +149,33 @@ def export(
 
 @command
 @click.option("--listen", metavar="HOST:PORT", help="Address to listen on.  [review.listen]")
-def review(config: Config, listen: str | None) -> None:
-    """Serve the review desk, a web page where moderators decide the flagged pairs, until SIGTERM."""
+@click.option(
+    "--new-token", "name", metavar="NAME", help="Add a moderator to review.moderators, print the token, exit."
+)
+@click.option("--rights", metavar="LIST", help="Rights of the new moderator, from read,decide.  [decide]")
+@click.option("--languages", metavar="LIST", help="Languages that the new moderator decides, such as hi,ta.  [all]")
+def review(config: Config, listen: str | None, name: str | None, rights: str | None, languages: str | None) -> None:
+    """Serve the review desk, a web page where moderators decide the flagged cases, until SIGTERM."""
+    if name is not None:
+        click.echo(_new_moderator(config, name, rights, languages))
+        return
+    if rights is not None or languages is not None:
+        raise Misuse("--rights, --languages: only --new-token takes them")
     try:
         listen_address = address(listen) if listen else config.review.listen
     except ValueError as error:
         raise Misuse(f"--listen: {error}") from None
     run_async(lambda stop: serve(config, lambda: open_readers(config), listen_address, stop), finishes_queued_work=True)
+
+
+def _new_moderator(config: Config, name: str, rights: str | None, languages: str | None) -> str:
+    """Add a moderator to the file of the configuration; returns the token."""
+    if config.review.moderators is None:
+        raise Misuse("--new-token: name the file of the moderators first, as review.moderators")
+    chosen = moderators.rights_of(_listed(rights or moderators.Right.DECIDE))
+    spoken = moderators.languages_of(_listed(languages or ""), config.registry)
+    return moderators.new_token(config.review.moderators, moderators.Moderator(name, "", chosen, spoken))
+
+
+def _listed(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -29,7 +29,7 @@ def show_run(summary: RunSummary) -> None:
     for name in ("skipped", "dead_lettered", "flagged"):
         rows[name.replace("_", "-")] = by_reason(getattr(summary.counts, name))
     for reason, example in summary.counts.examples.items():
-        rows[f"first {reason}"] = escape(example)
+        rows[f"example of {reason}"] = escape(example)
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
     _show_summary(summary, rows)
     for line in index_repairs(asdict(summary.index_faults)):
@@ -88,7 +88,7 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
         out.print("\nNo new flags.")
         return
     table = Table(title=f"New flags ({total:,})", title_justify="left", header_style="bold", expand=False)
-    for column in ("kind", "bits", "alike", "language", "story", "matches", "published first", "same author"):
+    for column in ("kind", "bits", "alike", "language", "story", "matches", "published before", "same author"):
         table.add_column(column, overflow="fold")
     for pair in records[:SHOWN_FLAGS]:
         table.add_row(
@@ -127,7 +127,7 @@ def show_check(result: "CheckResult") -> None:
         table.add_column(column, overflow="fold")
     for match in result.matches:
         containment = larger_containment(match.as_dict())
-        published = readable(rfc3339(match.published_at)) or "not known"
+        published = match.catalogue or readable(rfc3339(match.published_at)) or "not known"
         cells = (
             match.kind,
             match.hamming,

@@ -116,7 +116,7 @@ def sweep(config: Config, as_json: bool) -> None:
 def _show_flags(config: Config, new: list[dict[str, Any]], summary: Summary, total: int) -> None:
     printing.show_flags(new, total)
     if config.export.path and "export" not in summary.warnings:
-        click.echo(f"\nAll open flags: {config.export.path}")
+        click.echo(f"\nOpen flags: {config.export.path}")
 
 
 def _flagged_since(db: sqlite3.Connection, since: int, *, same_author: bool) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from neardup.cli.maintenance import print_checks
 from neardup.cli.runs import run_and_print
 from neardup.config import Config, load
 from neardup.config.loading import PREFIX
-from neardup.core.page import Page, text_of
+from neardup.core.page import Page, StoryText, text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.title import opening
 from neardup.errors import Fatal, Misuse, NeardupError
@@ -179,12 +179,13 @@ def _body(config: Config, given: str | None) -> str:
 
 
 def _show_story(pages: list[Page], body: str) -> None:
-    """Print how many of the pages have a story by this selector, and how the first one begins."""
+    """Print how many of the pages have a story by this selector, and how one of them begins."""
     try:
-        texts = [text for page in pages if isinstance(text := text_of(page, Extraction(body)), str) and text.strip()]
+        stories = [text_of(page, Extraction(body)) for page in pages]
+        texts = [story.text for story in stories if isinstance(story, StoryText) and story.text.strip()]
     except ValueError as error:
         raise Misuse(f"--body: {error}") from None
-    begins = f", the first begins: {opening(texts[0])}" if texts else ""
+    begins = f", one begins: {opening(texts[0])}" if texts else ""
     click.echo(f"{body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
 
 

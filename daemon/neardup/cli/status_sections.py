@@ -1,12 +1,14 @@
 """The state of ledger and indexes, printed section by section."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from neardup.cli.printing import by_reason, index_repairs, out
-from neardup.ops.status import ClusterStatus, Status
+from neardup.ledger.works import Catalogue
+from neardup.ops.cluster_status import ClusterStatus
+from neardup.ops.status import Status
 from neardup.timestamps import readable
 
 
@@ -22,9 +24,9 @@ def _cluster_line(cluster: ClusterStatus) -> str:
     weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
     chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
     original = cluster.likely_original
-    return (
-        f"{cluster.size:,} stories, likely original {'not known' if original is None else original}, "
-        f"weakest edge {weakest.a} - {weakest.b} ({weakest.score:.0%})" + (f", {chain}" if chain else "")
+    order = "order of publication not known" if original is None else f"likely original {original}"
+    return f"{cluster.size:,} stories, {order}, weakest edge {weakest.a} - {weakest.b} ({weakest.score:.0%})" + (
+        f", {chain}" if chain else ""
     )
 
 
@@ -52,17 +54,27 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     verdicts = status.verdicts
     yield "verdicts", [by_reason(Counter(verdicts.judged))]
     yield "suppressed pairs", [by_reason(Counter(verdicts.kept))]
-    yield "open flags with a verdict on an earlier pair", [by_reason(Counter(verdicts.in_context))]
+    yield "open flags with a verdict on another pair", [by_reason(Counter(verdicts.in_context))]
     yield "clusters", [str(status.clusters.count), *map(_cluster_line, status.clusters.largest)]
     yield "candidates", [f"{status.candidates_pending:,} pending, {status.near_misses:,} near misses on record"]
     if status.sweep_owed:
         yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
+    yield (
+        "marks",
+        [
+            f"{one.reason}: {one.language} {one.detail} {one.stories:,}, such as story {one.example}"
+            for one in status.marks
+        ]
+        or ["none"],
+    )
     pages, unsettled, forgotten = asdict(status.submissions).values()
     yield (
         "submitted stories",
         [f"{pages:,} pages kept, {unsettled:,} to look up once more, {forgotten:,} forgotten"],
     )
+    if status.reference:
+        yield "reference", list(_catalogue_lines(status.reference))
     yield "watermark", [readable(status.watermark) or "none yet"]
     index = asdict(status.index)
     largest_buckets = index.pop("hottest_buckets", {})
@@ -85,6 +97,13 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     )
 
 
+def _catalogue_lines(catalogues: Sequence[Catalogue]) -> Iterator[str]:
+    for one in catalogues:
+        lacking = one.without_fingerprint
+        mend = f", {lacking:,} without fingerprint: run `neardup reference sync`" if lacking else ""
+        yield f"{one.name}: {one.works:,} works, {one.open_flags:,} open flags{mend}"
+
+
 def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
     common, examples = passages.pop("common", {}), passages.pop("examples", [])
     yield from (
@@ -101,6 +120,6 @@ def _unread(counts: dict[str, Any]) -> str:
     examples = counts.get("examples", {})
     reasons = counts.get("skipped", {}) | counts.get("dead_lettered", {})
     return "".join(
-        f", {reason} {n:,}" + (f" (first {examples[reason]})" if reason in examples else "")
+        f", {reason} {n:,}" + (f" (such as {examples[reason]})" if reason in examples else "")
         for reason, n in reasons.items()
     )

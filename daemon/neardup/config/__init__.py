@@ -8,6 +8,7 @@ from neardup.config.index import Index
 from neardup.config.ledger import Ledger
 from neardup.config.loading import Config, load
 from neardup.config.metrics import Metrics
+from neardup.config.reference import Reference
 from neardup.config.review import Review
 from neardup.config.run import Run
 from neardup.config.serve import Serve
@@ -22,6 +23,7 @@ __all__ = [
     "Index",
     "Ledger",
     "Metrics",
+    "Reference",
     "Review",
     "Run",
     "Serve",

@@ -19,6 +19,11 @@ class Content(Section):
         description="Path of a page below `url`, for stories whose row has no `path`. "
         "`{language}` and `{id}` are filled in.",
     )
+    link: str | None = Field(
+        default=None,
+        description="Address of a story on the platform, for case files and notices: "
+        "`https://example.com/story/{id}`. `{language}` and `{id}` are filled in.",
+    )
     endpoint: Annotated[str, Field(pattern=r"^https?://[^@\s]+$")] | None = Field(
         default=None, description="URL of an S3-compatible store. Unset means AWS."
     )
@@ -31,15 +36,21 @@ class Content(Section):
         default=False, description="`true` puts the bucket into the path of the URL instead of the host name."
     )
     max_bytes: int = Field(
-        default=5_000_000, gt=0, description="A page of more bytes is skipped with the reason `too_large`."
+        default=5_000_000,
+        gt=0,
+        description="Of a page of more bytes only so many are read; its story is marked as truncated.",
     )
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         if urlsplit(self.url).scheme not in ("file", "s3", "texts"):
             raise ValueError(f"url: {self.url!r} is neither file:PATH nor s3://BUCKET/PREFIX")
-        try:
-            self.key.format(language="HINDI", id=1)
-        except (LookupError, ValueError, TypeError, AttributeError):
-            raise ValueError(f"key: {self.key!r} may hold {{language}} and {{id}}, nothing else in braces") from None
+        for name, template in (("key", self.key), ("link", self.link or "")):
+            try:
+                template.format(language="HINDI", id=1)
+            except (LookupError, ValueError, TypeError, AttributeError):
+                wrong = f"{name}: {template!r} may hold {{language}} and {{id}}, nothing else in braces"
+                raise ValueError(wrong) from None
+        if self.link and urlsplit(self.link).scheme not in ("http", "https"):
+            raise ValueError(f"link: {self.link!r} is no http or https address")
         return self

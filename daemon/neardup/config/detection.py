@@ -43,7 +43,8 @@ class Thresholds(Section):
         default=0.5,
         gt=0,
         le=1,
-        description="A pair is `partial` when at least this share of one story's shingles occurs in the other.",
+        description="A pair is `partial` when at least this share of one story's shingles occurs in the other, and "
+        "`transliterated` when at least this share of its skeleton does, and in one language at least 0.6.",
     )
     passage_words: int = Field(
         default=75,
@@ -80,8 +81,8 @@ class Detection(Thresholds):
     )
     same_author: Literal["hide", "keep"] = Field(
         default="hide",
-        description="`hide` keeps `partial` and `passage` flags between stories of one author out of queue, export and "
-        "counts; they are recorded all the same.",
+        description="`hide` keeps `partial`, `transliterated` and `passage` flags between stories of one author out "
+        "of queue, export and counts; they are recorded all the same.",
     )
     copy_similarity: float = Field(
         default=0.5,

@@ -16,6 +16,7 @@ SECRET: dict[tuple[str, str], Callable[[str], bool]] = {
     ("index", "url"): _has_password,
     ("review", "token"): bool,
     ("export", "webhook"): bool,  # anyone who knows its path can post to it
+    ("review", "webhook"): bool,  # likewise
 }
 
 

@@ -17,6 +17,7 @@ from neardup.config.index import Index
 from neardup.config.languages import LanguageTable, Name, by_name, registry
 from neardup.config.ledger import Ledger
 from neardup.config.metrics import Metrics
+from neardup.config.reference import Reference
 from neardup.config.review import Review
 from neardup.config.run import Run
 from neardup.config.serve import Serve
@@ -38,6 +39,7 @@ class Config(BaseSettings):
     source: Source
     content: Content
     extract: Extract = Extract()
+    reference: Reference | None = None
     index: Index = Index()
     ledger: Ledger = Ledger()
     languages: dict[Name, LanguageTable] = Field(
@@ -127,14 +129,21 @@ def _anchored(config: Config, folder: Path) -> Config:
     def at(path: Path | None) -> Path | None:
         return folder / path if path else None
 
-    url, target = config.content.url, config.export.path
-    scheme, _, rest = url.partition(":")
-    if scheme in ("file", "texts"):
-        url = f"{scheme}:{folder / rest.removeprefix('//')}"
+    def content_at(content: Content) -> Content:
+        scheme, _, rest = content.url.partition(":")
+        if scheme not in ("file", "texts"):
+            return content
+        return content.model_copy(update={"url": f"{scheme}:{folder / rest.removeprefix('//')}"})
+
+    target, reference = config.export.path, config.reference
+    if reference is not None:
+        anchored = {"manifest": at(reference.manifest), "content": content_at(reference.content)}
+        reference = reference.model_copy(update=anchored)
     return config.model_copy(
         update={
             "source": config.source.model_copy(update={"manifest": at(config.source.manifest)}),
-            "content": config.content.model_copy(update={"url": url}),
+            "content": content_at(config.content),
+            "reference": reference,
             "ledger": config.ledger.model_copy(update={"path": at(config.ledger.path)}),
             "serve": config.serve.model_copy(update={"tokens": at(config.serve.tokens)}),
             "export": config.export.model_copy(update={"path": at(target) if isinstance(target, Path) else target}),

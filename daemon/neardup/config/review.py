@@ -1,5 +1,6 @@
 """[review]: where the review desk is served."""
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr
@@ -18,11 +19,20 @@ def _token(value: object) -> object:
 
 
 class Review(Section):
-    """[review]: where the review desk is served, and the token that opens it to other machines."""
+    """[review]: where the review desk is served, and the tokens that open it."""
 
     listen: Address = Field(default="127.0.0.1:8765", description="`HOST:PORT` of the review desk.")
     token: Annotated[SecretStr, BeforeValidator(_token)] = Field(
         default=SecretStr(""),
         description=f"Secret of at least {SHORTEST_TOKEN} printable characters that each browser must give once. "
-        "The desk refuses to listen beyond this machine without one.",
+        "The desk refuses to listen beyond this machine without one, or without `moderators`.",
+    )
+    moderators: Path | None = Field(
+        default=None,
+        description="File of the moderators' tokens, made by `neardup review --new-token NAME`. With it each moderator "
+        "logs in with a token, which gives the name, and `token` is not used.",
+    )
+    webhook: Annotated[str, Field(pattern=r"^(https?://[^/\s]\S*)?$")] = Field(
+        default="",
+        description="URL that receives each verdict and undo as JSON by POST. Empty means none.",
     )

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from neardup.config.section import Section
+from neardup.config.section import Section, refuse_missing
 
 NEEDED = {
     "manifest": ("manifest",),
@@ -44,9 +44,7 @@ class Source(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        missing = [name for name in NEEDED[self.kind] if not getattr(self, name)]
-        if missing:
-            raise ValueError(f'kind = "{self.kind}" needs {" and ".join(missing)}')
+        refuse_missing(self, self.kind, NEEDED[self.kind])
         if self.kind == "athena" and "?" not in self.daily_sql:
             raise ValueError("daily_sql needs a ? where the watermark goes")
         return self

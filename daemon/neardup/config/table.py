@@ -40,10 +40,21 @@ def keys() -> Iterator[tuple[str, str, FieldInfo]]:
         model, section = field.annotation, name
         if get_origin(model) is dict:
             model, section = get_args(model)[1], f"{name}.NAME"
-        if isinstance(model, type) and issubclass(model, Section):
-            for key, key_field in model.model_fields.items():
-                if get_origin(key_field.annotation) is not dict:  # [detection.LANGUAGE] repeats keys of [detection]
-                    yield section, key, key_field
+        yield from _keys_of(section, model)
+
+
+def _keys_of(section: str, annotation: Any) -> Iterator[tuple[str, str, FieldInfo]]:
+    """Yield the keys of a section, which may be optional, and of the sections in it."""
+    model = next((one for one in (annotation, *get_args(annotation)) if is_section(one)), None)
+    for key, field in () if model is None else model.model_fields.items():
+        if is_section(field.annotation):
+            yield from _keys_of(f"{section}.{key}", field.annotation)
+        elif get_origin(field.annotation) is not dict:  # [detection.LANGUAGE] repeats keys of [detection]
+            yield section, key, field
+
+
+def is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Section)
 
 
 def replaced(document: str) -> str:

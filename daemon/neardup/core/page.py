@@ -7,26 +7,33 @@ from dataclasses import dataclass
 from typing import Self
 
 from neardup.core.fingerprint.compute import fingerprint_text, text_hash
-from neardup.core.text.html import Extraction, NoStoryText, decode, file_text, page_text
+from neardup.core.text.decoding import NoStoryText, decode
+from neardup.core.text.html import Extracted, Extraction, extracted, extracted_from_file
 from neardup.core.text.normalize import tokens
+from neardup.core.text.reading_order import in_reading_order
+from neardup.core.text.scripts import script_of_most
 from neardup.core.text.title import opening, page_title
-from neardup.core.verify.scores import Shingled, shingled
-from neardup.records import Fingerprint, Skip
+from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
+from neardup.core.verify.scores import Shingled, shingled_text
+from neardup.records import Fingerprint, Limit, Mark, MarkReason, Marks, Skip
 
 MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied
+MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page: its body, and the headers that its store sent with it.
 
-    `is_text` says that the body is known to be the story's text, not markup.
+    `is_text` says that the body is known to be the story's text, not markup; `is_cut` that it is only the beginning of
+    one that is too large.
     """
 
     body: bytes
     content_type: str | None = None
     etag: str | None = None
     is_text: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ class PageFingerprinted:
     """The fingerprint of a page's story; `size` is that of the page, in bytes.
 
     `title` is that of the page, as `core.text.title` finds it, and `opening` the story's first words if there is none.
+    `script` is that of most letters of the story, as `core.text.scripts` finds it, and `marks` what else is unusual.
     """
 
     fingerprint: Fingerprint
@@ -41,10 +49,13 @@ class PageFingerprinted:
     size: int
     title: str | None = None
     opening: str | None = None
+    script: str | None = None
+    marks: Marks = ()
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         """Pickle the fields positionally, in half the time of the default for data classes."""
-        return type(self), (self.fingerprint, self.etag, self.size, self.title, self.opening)
+        fields = (self.fingerprint, self.etag, self.size, self.title, self.opening, self.script, self.marks)
+        return type(self), fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +68,11 @@ class PageShingled:
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """A page's story: its text and its normalised words."""
+    """A page's story: its text and its normalised words, and what is unusual about the page."""
 
     text: str
     words: list[bytes]
+    marks: Marks = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,47 +84,79 @@ class Unreadable:
 
 def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | Unreadable:
     """A page -> the fingerprint of its story."""
-    text = text_of(page, extraction)
-    return text if isinstance(text, Unreadable) else fingerprint_story(page, text)
+    story = text_of(page, extraction)
+    return story if isinstance(story, Unreadable) else fingerprint_story(page, story)
 
 
-def text_of(page: Page, extraction: Extraction) -> str | Unreadable:
-    """A page -> the text of its story."""
+@dataclass(frozen=True, slots=True)
+class StoryText:
+    """The text of a page's story, and what is unusual about the page."""
+
+    text: str
+    marks: Marks = ()
+
+
+def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> StoryText | Unreadable:
+    """A page -> its story; unless `parsed`, the text outside all tags, for a page that takes a parser too long."""
     try:
-        return decode(page.body, None) if page.is_text else page_text(page.body, page.content_type, extraction)
+        found = _extracted(page, extraction) if parsed else Extracted(_unparsed(page), Limit.BUDGET)
     except NoStoryText as error:
         return Unreadable(error.reason)
+    return StoryText(in_reading_order(found.text), _marks(Limit.SIZE if page.is_cut else found.limit))
 
 
-def fingerprint_story(page: Page, text: str) -> PageFingerprinted | Unreadable:
-    """A page and the text of its story -> the story's fingerprint."""
+def _extracted(page: Page, extraction: Extraction) -> Extracted:
+    if page.is_text:
+        return Extracted(decode(page.body, None))
+    return extracted(page.body, page.content_type, extraction)
+
+
+def _unparsed(page: Page) -> str:
+    text = decode(page.body, None if page.is_text else page.content_type)
+    return text[:MOST_CHARACTERS] if page.is_text else unparsed_text(text)
+
+
+def _marks(limit: Limit | None) -> Marks:
+    return () if limit is None else (Mark(MarkReason.TRUNCATED, limit),)
+
+
+def fingerprint_story(page: Page, story: StoryText) -> PageFingerprinted | Unreadable:
+    """A page and its story -> the story's fingerprint."""
+    text = story.text
     fingerprint = fingerprint_text(text)
     words = 0 if fingerprint is None else fingerprint.words
-    if fingerprint is None or words < MIN_WORDS:
+    if fingerprint is None or is_too_short(words, text):
         return _too_short(words)
     title = None if page.is_text else page_title(page.body, page.content_type)
-    return PageFingerprinted(fingerprint, page.etag, len(page.body), title, opening(text) if title is None else None)
+    first_words = opening(text) if title is None else None
+    script = script_of_most(text)
+    return PageFingerprinted(fingerprint, page.etag, len(page.body), title, first_words, script, story.marks)
 
 
 def shingle_story(text: str) -> PageShingled | Unreadable:
     """A story's text -> the form in which texts are compared, however short the text is."""
-    words = tokens(text)
-    return PageShingled(text_hash(words), shingled(words)) if words else _too_short(0)
+    shingled = shingled_text(text)
+    return _too_short(0) if shingled is None else PageShingled(text_hash(shingled.normalised), shingled)
 
 
-def split_story(text: str) -> PageText | Unreadable:
+def split_story(text: str, marks: Marks = ()) -> PageText | Unreadable:
     """A story's text -> the text and its words; Unreadable if the words are too few for a fingerprint."""
     words = tokens(text)
-    return _too_short(len(words)) if len(words) < MIN_WORDS else PageText(text, words)
+    return _too_short(len(words)) if is_too_short(len(words), text) else PageText(text, words, marks)
 
 
 def split_file(body: bytes, extraction: Extraction) -> PageText | Unreadable:
     """The bytes of a page or of a plain text -> its story's text and words."""
     try:
-        text = file_text(body, extraction)
+        found = extracted_from_file(body, extraction)
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return split_story(text)
+    return split_story(in_reading_order(found.text), _marks(found.limit))
+
+
+def is_too_short(words: int, text: str) -> bool:
+    """Whether a text with so many words is too short for a fingerprint."""
+    return words < MIN_WORDS and sum(map(str.isalpha, text)) < MIN_LETTERS
 
 
 def _too_short(words: int) -> Unreadable:

@@ -13,8 +13,10 @@ from neardup.core.candidates.banding import Banding, Numbers
 from neardup.core.candidates.passage_groups import count_shared, cut_into_groups, list_earlier
 from neardup.core.candidates.select import NO_NUMBERS, NO_STORIES, nominate
 from neardup.core.candidates.shared_buckets import shared_by
+from neardup.core.candidates.shared_passages import sharing_pairs
 from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
 from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.alignment import MIN_BLOCK, aligned
 from neardup.records import BandedFingerprint, Language
 
@@ -37,7 +39,9 @@ class _NothingFound(NamedTuple):
 def load_for_run() -> None:
     """Load the functions that fingerprint, look up, nominate and verify stories."""
     fingerprint_text("a b")
+    script_of_most("a b")
     load_for_verification()
+    sharing_pairs([np.zeros(1, np.uint32)], 1)
     shared_by(np.zeros(2, np.uint32), np.arange(3), np.array([[0, 1]]), 2)
     held = NO_STORIES.of((), {0: LANGUAGE})
     group = [1], BandedFingerprint(LANGUAGE, bytes(16), bytes(64))

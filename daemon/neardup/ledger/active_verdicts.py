@@ -8,7 +8,8 @@ import sqlite3
 
 from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, Ruling, most_severe, rule
 from neardup.ledger import languages
-from neardup.records import Kind, Language, Verdict
+from neardup.pairs import Kind, Verdict
+from neardup.records import Language
 
 
 def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
@@ -30,17 +31,18 @@ def _latest(db: sqlite3.Connection, condition: str, *values: object) -> ActiveVe
 
 
 def decisions_on(db: sqlite3.Connection, story_id: int) -> Decisions:
-    """The decisions that suppress pairs of a story, each with its latest verdict and the most severe kind.
+    """The decisions on cases that suppress pairs of a story, each with its latest verdict and the most severe kind.
 
-    A decision on a story as a whole suppresses no pair of two of its sources, which need not match each other.
+    They suppress no pair of two sources of one story, which need not match each other.
     """
-    found: dict[int, ActiveVerdict] = {}
+    found: dict[tuple[int, int], ActiveVerdict] = {}
     rows = db.execute(
-        "SELECT decision, verdict_id, verdict, kind FROM active_verdicts WHERE (a = ?1 OR b = ?1)"
-        " AND verdict IN (?2, ?3) AND story IS NULL ORDER BY verdict_id",
+        "SELECT decision, coalesce(case_id, 0), verdict_id, verdict, kind FROM active_verdicts WHERE (a = ?1 OR b = ?1)"
+        " AND verdict IN (?2, ?3) AND joins_clusters ORDER BY verdict_id",
         (story_id, *SUPPRESSING),
     )
-    for decision, verdict_id, verdict, kind in rows:
+    for number, case_id, verdict_id, verdict, kind in rows:
+        decision = number, case_id
         earlier: Kind = found[decision].kind if decision in found else kind
         found[decision] = ActiveVerdict(verdict_id, Verdict(verdict), most_severe(earlier, kind))
     return found

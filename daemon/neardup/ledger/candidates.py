@@ -1,4 +1,4 @@
-"""Nominated pairs: those that are yet to be verified, and the near misses with their signals."""
+"""Nominated pairs that are yet to be verified."""
 
 import json
 import sqlite3
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import kinds_of_passages
 from neardup.ledger import active_verdicts, languages, now_ms, transaction
-from neardup.ledger.signals import columns_of
-from neardup.records import Candidate, PairedStory, Signals, Verdict
+from neardup.pairs import Candidate, PairedStory, Verdict
+from neardup.records import is_work
 
-SIDE = "{0}.id, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
-WIDTH = 7
+SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
+WIDTH = 8
 
 
 class Matches(NamedTuple):
@@ -35,8 +35,10 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     verdict do not count.  A story all of whose matches are full is still paired with the best of them, so that the
     thousandth copy of a template costs one flag and is not missed.  For the same reason, a story is paired with only
     one copy of what a verdict calls a template; that verdict suppresses the others.  A pair that is flagged already is
-    left alone, unless its flag was only estimated; a near miss is verified again.
+    left alone, unless its flag was only estimated; a near miss is verified again.  Works are not paired with works.
     """
+    if is_work(nominated.story_id):
+        nominated = _without_works(nominated)
     ids = [*nominated.ids, *nominated.by_passages]
     if not ids:
         return 0
@@ -45,6 +47,14 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
         _nominate(db, nominated.story_id, some, nominated.most, on_record, by_passages=by_passages)
         for some, by_passages in ((nominated.ids, False), (nominated.by_passages, True))
     )
+
+
+def _without_works(nominated: Matches) -> Matches:
+    """The matches of a work: works of the reference are not compared with each other."""
+    ids, by_passages = (
+        [match for match in some if not is_work(match)] for some in (nominated.ids, nominated.by_passages)
+    )
+    return nominated._replace(ids=ids, by_passages=by_passages)
 
 
 def _nominate(
@@ -193,23 +203,21 @@ def pending_of(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Candida
 
 def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tuple[int | str, ...]) -> list[Candidate]:
     rows = db.execute(
-        f"SELECT a.language, {SIDE.format('a')}, {SIDE.format('b')} FROM candidates c {index}"
+        f"SELECT {SIDE.format('a')}, {SIDE.format('b')} FROM candidates c {index}"
         " JOIN stories a ON a.id = c.a JOIN stories b ON b.id = c.b"
         f" WHERE c.verified_at IS NULL AND {condition}",
         values,
     )
     name_of = languages.names(db)
+    sides = ((row[:WIDTH], row[WIDTH:]) for row in rows)
     return [
-        Candidate(name_of[row[0]], PairedStory(*row[1 : 1 + WIDTH]), PairedStory(*row[1 + WIDTH :])) for row in rows
+        Candidate(*(PairedStory(story_id, name_of[language], *rest) for story_id, language, *rest in pair))
+        for pair in sides
     ]
 
 
 def pending_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NULL").fetchone()[0])
-
-
-def near_miss_count(db: sqlite3.Connection) -> int:
-    return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NOT NULL").fetchone()[0])
 
 
 def take(db: sqlite3.Connection, candidate: Candidate) -> bool | None:
@@ -225,19 +233,3 @@ def take(db: sqlite3.Connection, candidate: Candidate) -> bool | None:
         (a.id, b.id, a.text_hash, b.text_hash),
     ).fetchall()
     return bool(taken[0][0]) if taken else None
-
-
-def put_near_miss(
-    db: sqlite3.Connection, candidate: Candidate, signals: Signals, now: int, *, by_passages: bool = False
-) -> None:
-    """Record the signals of a pair that is no copy by the thresholds, but might be by others."""
-    values = {
-        "a": candidate.a.id,
-        "b": candidate.b.id,
-        **columns_of(signals),
-        "verified_at": now,
-        "by_passages": by_passages,
-    }
-    db.execute(
-        f"INSERT INTO candidates ({', '.join(values)}) VALUES ({', '.join(f':{column}' for column in values)})", values
-    )

@@ -21,10 +21,10 @@ def of_flags(db: sqlite3.Connection) -> list[Cluster]:
     return _of(db, edges(db))
 
 
-def around(db: sqlite3.Connection, story_id: int) -> Cluster | None:
-    """The cluster of a story; None where no flag joins it with another."""
-    found = _of(db, flags.edges_around(db, story_id))
-    return found[0] if found else None
+def around(db: sqlite3.Connection, story_id: int) -> tuple[Cluster, list[Edge]] | None:
+    """The cluster of a story and the flags that join it; None where no flag joins it with another story."""
+    joining = flags.edges_around(db, story_id)
+    return (_of(db, joining)[0], joining) if joining else None
 
 
 def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:

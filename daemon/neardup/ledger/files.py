@@ -51,6 +51,11 @@ def passages_folder(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.passages")
 
 
+def titles_file(ledger: Path) -> Path:
+    """The index of the titles of a ledger."""
+    return ledger.with_name(f"{ledger.name}.titles")
+
+
 def submitted_folder(ledger: Path) -> Path:
     """The folder of the submitted pages of a ledger."""
     return ledger.with_name(f"{ledger.name}.submitted")

@@ -3,32 +3,30 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from neardup.core.verify import suppression
 from neardup.core.verify.clusters import Edge
 from neardup.core.verify.tiers import kinds_of_passages, tier_of
-from neardup.ledger import active_verdicts, candidates, languages, now_ms, similarities, transaction
+from neardup.ledger import active_verdicts, candidates, languages, near_misses, now_ms, similarities, transaction
 from neardup.ledger.selection import JOINING, Selection, conditions
 from neardup.ledger.signals import columns_of
 from neardup.ledger.spans import packed
-from neardup.records import Assessment, Candidate, Kind, Language
+from neardup.pairs import Assessment, Candidate, Kind
+from neardup.records import Language
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
     " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
     " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
     " context, context_note, context_by, context_at, signals, story_path, matched_path, story_name, matched_name,"
-    " copied_words"
+    " copied_words, story_updated_at, matched_updated_at, story_known_since, matched_known_since,"
+    " verdict, moderator, note, decided_at, undone_at, undone_by, catalogue, licence"
 )
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
-SIMILARITY_ORDER = (
-    "ORDER BY (SELECT max(similarity) FROM similarities WHERE similarities.story_id IN (a, b)) DESC,"
-    " severity, strength DESC, a, b"
-)
 OPEN = Selection()
+OF_STORIES = "author_a", "author_b", "published_a", "published_b", "same_author"  # columns copied from the stories
 
 
 def record(
@@ -62,7 +60,7 @@ def put(
         # a flagged pair is verified again only if its flag was estimated: this estimate was too high
         db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
         if assessment is not None:
-            candidates.put_near_miss(db, candidate, assessment.signals, now, by_passages=by_passages)
+            near_misses.put(db, candidate, assessment.signals, now, by_passages=by_passages)
     return +new
 
 
@@ -127,13 +125,13 @@ def _put(  # noqa: PLR0917 - what `_flag` has at hand
     if ruling.is_new:
         context = active_verdicts.on_either_story(db, (candidate.a.id, candidate.b.id))
         values |= {"context": context and context.verdict_id, "exported_at": None}
-    updated = [f"{column} = excluded.{column}" for column in (*values, "author_a", "author_b", "same_author")]
+    updated = [f"{column} = excluded.{column}" for column in (*values, *OF_STORIES)]
     if ruling.is_new:
         updated.append("flagged_at = excluded.flagged_at")
     db.execute(
-        f"INSERT INTO flags ({', '.join(values)}, flagged_at, author_a, author_b, same_author)"
-        f" SELECT {', '.join(f':{column}' for column in values)}, :now, one.author_id, other.author_id,"
-        " :own_text_expected AND (one.author_id = other.author_id) IS TRUE"
+        f"INSERT INTO flags ({', '.join((*values, *OF_STORIES))}, flagged_at)"
+        f" SELECT {', '.join(f':{column}' for column in values)}, one.author_id, other.author_id, one.published_at,"
+        " other.published_at, :own_text_expected AND (one.author_id = other.author_id) IS TRUE, :now"
         " FROM stories one, stories other WHERE one.id = :a AND other.id = :b"
         f" ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}",
         values | {"now": now},
@@ -146,40 +144,31 @@ def select(
     *,
     limit: int = -1,
     offset: int = 0,
-    by_similarity: bool = False,
 ) -> Iterator[sqlite3.Row]:
     """The flags of a selection, one row a pair, the most severe first.  Columns: PAIR_COLUMNS.
 
-    With `by_similarity`, those with the most similar story come first.
     `context` is the latest verdict on another pair of either story, None for most; `context_note`, `context_by` and
     `context_at` (milliseconds) are its note, its moderator and its time.
     """
     holding, values = conditions(db, selection)
-    order = SIMILARITY_ORDER if by_similarity else QUEUE_ORDER
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN"
-        f" (SELECT flag_id FROM flags WHERE {holding} {order} LIMIT ? OFFSET ?) {order}",
+        f" (SELECT flag_id FROM flags WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?) {QUEUE_ORDER}",
         (*values, limit, offset),
     )
 
 
-def select_shared(
-    db: sqlite3.Connection, selection: Selection, shares: Mapping[tuple[Language, Kind], int]
-) -> Iterator[sqlite3.Row]:
-    """The most severe flags of a selection, as `select` returns them, up to a number for each language and kind."""
-    chosen: list[int] = []
-    for (language, kind), share in shares.items():
-        holding, values = conditions(db, replace(selection, languages=(language,), kinds=(kind,)))
-        query = f"SELECT flag_id FROM flags WHERE {holding} {QUEUE_ORDER} LIMIT ?"
-        chosen += [row[0] for row in db.execute(query, (*values, share))]
+def of_ids(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, sqlite3.Row]:
+    """These flags as `select` returns them, by id."""
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
-    return cursor.execute(
-        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN (SELECT value FROM json_each(?)) {QUEUE_ORDER}",
-        (json.dumps(chosen),),
+    rows = cursor.execute(
+        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(flag_ids)),),
     )
+    return {row["flag_id"]: row for row in rows}
 
 
 def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[tuple[Language, Kind]]:

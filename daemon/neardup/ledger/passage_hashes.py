@@ -63,6 +63,11 @@ def live_numbers(db: sqlite3.Connection) -> npt.NDArray[np.bool_]:
     return live
 
 
+def ids_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
+    """The ids of the stories with these numbers; the numbers of former versions are left out."""
+    return {number: story_id for number, (story_id, _) in stories_of(db, numbers).items()}
+
+
 def stories_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, tuple[int, Language]]:
     """The id and the language of the stories with these numbers; the numbers of former versions are left out."""
     rows = db.execute(

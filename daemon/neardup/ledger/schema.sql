@@ -3,9 +3,10 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE languages (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stories INTEGER NOT NULL DEFAULT 0);
 
--- One row a story.  `number` is that of the change that wrote this version of it.  The columns that are read of many
+-- One row a story; a work of the reference has a negative id.  `number` is that of the change that wrote this version of it.  The columns that are read of many
 -- stories at once come first.  `page_title` is what the page says of a story that was listed without a title.  `name`
--- is the id in the listing where that is no integer; `id` is then made from it.
+-- is the id in the listing where that is no integer; `id` is then made from it.  `known_since` is when neardup first recorded the story, by its own clock.
+-- `sort_time` orders stories by publication: works are before all others, and stories without a date behind them.
 CREATE TABLE stories (
     number INTEGER PRIMARY KEY,
     id INTEGER NOT NULL UNIQUE,
@@ -22,8 +23,27 @@ CREATE TABLE stories (
     path TEXT,
     title TEXT,
     page_title TEXT,
-    name TEXT
+    name TEXT,
+    known_since INTEGER NOT NULL,
+    sort_time INTEGER AS (iif(id < 0, -9223372036854775807, coalesce(published_at, 9223372036854775807)))
 );
+
+-- The works of the reference, also those that have no fingerprint at present, by the catalogue that lists them.
+CREATE TABLE works (story_id INTEGER PRIMARY KEY, catalogue TEXT NOT NULL, licence TEXT);
+CREATE INDEX works_of_catalogue ON works (catalogue);
+
+-- Since when stories were known that were removed, in case they come back.
+CREATE TABLE known_before (story_id INTEGER PRIMARY KEY, known_since INTEGER NOT NULL);
+
+-- What is unusual about stories; see `records.MarkReason`.
+CREATE TABLE marks (
+    story_id INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    language INTEGER NOT NULL,
+    marked_at INTEGER NOT NULL,
+    PRIMARY KEY (story_id, reason)
+) WITHOUT ROWID;
 
 -- The outbox: the changes that `stories` does not show, which are removals and replaced versions.
 CREATE TABLE changes (
@@ -32,6 +52,13 @@ CREATE TABLE changes (
     old_language INTEGER, old_simhash BLOB,
     new_language INTEGER, new_simhash BLOB
 );
+
+-- The outbox of the index of titles: the stories, by number, whose title changed though their text did not.
+CREATE TABLE retitled (seq INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER NOT NULL UNIQUE);
+CREATE TRIGGER title_changed AFTER UPDATE OF title ON stories WHEN old.title IS NOT new.title BEGIN
+    DELETE FROM retitled WHERE number = new.number;
+    INSERT INTO retitled (number) VALUES (new.number);
+END;
 
 -- The outbox of the passage index: the passage hashes of the stories that no durable segment holds yet, as numbers of
 -- 4 bytes, little-endian, ascending.
@@ -77,8 +104,11 @@ CREATE INDEX candidates_pending ON candidates (a, b) WHERE verified_at IS NULL;
 -- Verified pairs, a < b.  `severity`, `strength` and `joins_clusters` come from the table of tiers when the flag is
 -- written; queues are ordered by the first two.  `language` is NULL once either story has been removed.
 -- `context` is the latest verdict on another pair of either story.  `by_passages` marks a flag that counts towards the
--- matches by passages; `same_author` one that `detection.same_author = "hide"` leaves out.  The spans are the copied
+-- matches by passages; `same_author` one that `detection.same_author = "hide"` leaves out; `case_id` is kept by neardup.ledger.cases.  The spans are the copied
 -- words of either side, packed by neardup.ledger.spans; NULL where there are none, as when a text was missing.
+-- Authors and dates are those of the stories.  `later_id` is the story published later, or the one that is not a work of
+-- the reference, NULL where that is not known;
+-- `copying_author` is its author, NULL where the other story is by the same one.
 CREATE TABLE flags (
     flag_id INTEGER PRIMARY KEY AUTOINCREMENT,
     a INTEGER NOT NULL,
@@ -102,16 +132,27 @@ CREATE TABLE flags (
     language INTEGER,
     author_a,
     author_b,
+    published_a INTEGER,
+    published_b INTEGER,
+    later_id INTEGER AS (CASE WHEN a < 0 THEN b WHEN published_a > published_b THEN a WHEN published_a < published_b THEN b END),
+    copying_author AS (CASE WHEN (author_a = author_b) IS NOT TRUE THEN
+        CASE later_id WHEN a THEN author_a WHEN b THEN author_b END END),
     context INTEGER,
     by_passages INTEGER NOT NULL DEFAULT 0,
     own_text_expected INTEGER NOT NULL DEFAULT 0,
     same_author INTEGER NOT NULL DEFAULT 0,
     spans_a BLOB,
     spans_b BLOB,
+    case_id INTEGER,
     UNIQUE (a, b)
 );
 CREATE INDEX flags_b ON flags (b);
+CREATE INDEX flags_case ON flags (case_id) WHERE case_id IS NOT NULL;
 CREATE INDEX flags_queue ON flags (status, severity, strength DESC, a, b, language, kind, same_author);
+CREATE INDEX flags_time ON flags (status, same_author, flagged_at, language, kind);
+CREATE INDEX flags_author_a ON flags (author_a) WHERE author_a IS NOT NULL;
+CREATE INDEX flags_author_b ON flags (author_b) WHERE author_b IS NOT NULL;
+CREATE INDEX flags_copying_author ON flags (copying_author, later_id, status) WHERE copying_author IS NOT NULL;
 CREATE INDEX flags_context ON flags (context) WHERE context IS NOT NULL;
 CREATE TRIGGER authors AFTER UPDATE OF author_id ON stories WHEN old.author_id IS NOT new.author_id BEGIN
     UPDATE flags SET author_a = new.author_id WHERE a = new.id;
@@ -120,7 +161,7 @@ CREATE TRIGGER authors AFTER UPDATE OF author_id ON stories WHEN old.author_id I
 END;
 
 -- What moderators decided.  Verdicts given at once share a `decision`, the id of the first of them.
--- `story` is the story that was decided as a whole, NULL where pairs or clusters were.
+-- `case_id` is the case that the flag was in then, and `joins_clusters` says whether its kind joined clusters.
 CREATE TABLE verdicts (
     verdict_id INTEGER PRIMARY KEY AUTOINCREMENT,
     a INTEGER NOT NULL,
@@ -133,17 +174,19 @@ CREATE TABLE verdicts (
     moderator TEXT NOT NULL,
     decided_at INTEGER NOT NULL,
     decision INTEGER NOT NULL,
-    story INTEGER,
+    case_id INTEGER,
+    joins_clusters INTEGER NOT NULL,
     undone_at INTEGER,
     undone_by TEXT
 );
-CREATE INDEX verdicts_pair ON verdicts (a, b, verdict_id);
+CREATE INDEX verdicts_pair ON verdicts (a, b, verdict_id, undone_at, verdict, moderator, decided_at);
 CREATE INDEX verdicts_b ON verdicts (b);
+CREATE INDEX verdicts_time ON verdicts (decided_at);
 CREATE INDEX verdicts_decision ON verdicts (decision);
 
--- The verdicts that apply: of each pair the latest that was not undone.
+-- The verdicts that apply: of each pair the latest that was not undone, if it decides the pair.
 CREATE VIEW active_verdicts AS
-    SELECT * FROM verdicts v WHERE undone_at IS NULL AND NOT EXISTS
+    SELECT * FROM verdicts v WHERE undone_at IS NULL AND verdict NOT IN ('unsure', 'reopened') AND NOT EXISTS
         (SELECT 1 FROM verdicts w
         WHERE w.a = v.a AND w.b = v.b AND w.verdict_id > v.verdict_id AND w.undone_at IS NULL);
 
@@ -182,31 +225,37 @@ CREATE TABLE dead_letters (
 CREATE VIEW described AS
     SELECT s.number, s.id, l.name AS language, text_hash, simhash, signature, words, shingles, path,
         iif(typeof(etag) = 'blob', '"' || lower(hex(etag)) || '"', etag) AS etag, CAST(author_id AS TEXT) AS author_id,
-        coalesce(title, page_title, path, CAST(id AS TEXT)) AS title, published_at, updated_at, s.name AS name
-    FROM stories s JOIN languages l ON l.number = s.language;
+        coalesce(title, page_title, path, CAST(id AS TEXT)) AS title, published_at, updated_at, known_since,
+        s.name AS name, w.catalogue, w.licence
+    FROM stories s JOIN languages l ON l.number = s.language LEFT JOIN works w ON w.story_id = s.id;
 
 -- The flags of pairs of which both stories are present, as an export shows them: `matched` is the earlier of the two by
 -- publication, `story` the later.  If that is not known, because a time is missing or both are equal, the two have a
--- fixed order all the same, which means nothing: `export.pairs.earlier_of` says which case it is.
+-- fixed order all the same, which means nothing: `core.publication_order` says which case it is.
 CREATE VIEW pairs AS
     SELECT f.flag_id, f.kind, f.severity, f.strength, f.hamming, f.jaccard, f.longest_run_words, f.signals, f.status,
         f.flagged_at, f.fingerprint_version, f.exported_at, f.estimated, f.a, f.b, l.name AS language,
         s.id AS story_id, s.name AS story_name, s.path AS story_path,
         coalesce(s.title, s.page_title, s.path, CAST(s.id AS TEXT)) AS story_title,
         CAST(s.author_id AS TEXT) AS story_author_id, s.published_at AS story_published_at,
+        s.updated_at AS story_updated_at, s.known_since AS story_known_since,
         m.id AS matched_id, m.name AS matched_name, m.path AS matched_path,
         coalesce(m.title, m.page_title, m.path, CAST(m.id AS TEXT)) AS matched_title,
         CAST(m.author_id AS TEXT) AS matched_author_id, m.published_at AS matched_published_at,
+        m.updated_at AS matched_updated_at, m.known_since AS matched_known_since, w.catalogue, w.licence,
         iif(s.id = f.a, f.containment_a, f.containment_b) AS containment,
         iif(s.id = f.a, f.containment_b, f.containment_a) AS matched_containment,
         c.verdict AS context, c.note AS context_note, c.moderator AS context_by, c.decided_at AS context_at,
+        v.verdict, v.moderator, v.note, v.decided_at, v.undone_at, v.undone_by,
         CAST(f.signals ->> 'copied_words' AS INTEGER) AS copied_words
     FROM flags f
     CROSS JOIN languages l ON l.number = f.language
     CROSS JOIN stories s ON s.id IN (f.a, f.b)
     CROSS JOIN stories m ON m.id = iif(s.id = f.a, f.b, f.a)
+    LEFT JOIN works w ON w.story_id = m.id
     LEFT JOIN verdicts c ON c.verdict_id = f.context
-    WHERE (coalesce(m.published_at, 9223372036854775807), m.id) < (coalesce(s.published_at, 9223372036854775807), s.id);
+    LEFT JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id) FROM verdicts w WHERE w.a = f.a AND w.b = f.b)
+    WHERE (m.sort_time, m.id) < (s.sort_time, s.id);
 
 -- The flags by which a story copies a source: an earlier story, in the order of `pairs`, by another author.  An author
 -- who is not known counts as another.  Text that a verdict calls a repost or a template is not copied from a source.
@@ -214,11 +263,20 @@ CREATE VIEW sources AS
     SELECT s.id AS story_id, m.id AS source_id, f.flag_id, f.spans_a AS spans, f.spans_b AS source_spans
     FROM stories s CROSS JOIN flags f ON f.a = s.id CROSS JOIN stories m ON m.id = f.b
     WHERE +f.status IN ('open', 'plagiarism', 'quotation') AND (f.author_a = f.author_b) IS NOT TRUE
-        AND (coalesce(m.published_at, 9223372036854775807), m.id) < (coalesce(s.published_at, 9223372036854775807), s.id)
+        AND (m.sort_time, m.id) < (s.sort_time, s.id)
     UNION ALL SELECT s.id, m.id, f.flag_id, f.spans_b, f.spans_a
     FROM stories s CROSS JOIN flags f ON f.b = s.id CROSS JOIN stories m ON m.id = f.a
     WHERE +f.status IN ('open', 'plagiarism', 'quotation') AND (f.author_a = f.author_b) IS NOT TRUE
-        AND (coalesce(m.published_at, 9223372036854775807), m.id) < (coalesce(s.published_at, 9223372036854775807), s.id);
+        AND (m.sort_time, m.id) < (s.sort_time, s.id);
+
+-- The flags of each author, once for either side.  `is_later` says whether the author's story was published after the
+-- other one; it is NULL where that is not known.  Authors who are not known have no flags here.
+CREATE VIEW author_flags AS
+    SELECT author_a AS author, a AS story_id, b AS other_id, author_b AS other_author, kind, status, flagged_at,
+        later_id = a AS is_later
+    FROM flags WHERE author_a IS NOT NULL AND +status <> 'withdrawn'
+    UNION ALL SELECT author_b, b, a, author_a, kind, status, flagged_at, later_id = b
+    FROM flags WHERE author_b IS NOT NULL AND +status <> 'withdrawn';
 
 -- The stories that copy, with their similarity: the share of their words that stand in their sources.  The triggers
 -- below mark the stories whose similarity may have changed; every transaction computes these again before it ends.
@@ -248,7 +306,76 @@ CREATE TRIGGER flag_deleted AFTER DELETE ON flags BEGIN
     INSERT INTO due_similarities VALUES (old.a), (old.b) ON CONFLICT DO NOTHING;
 END;
 CREATE TRIGGER publication AFTER UPDATE OF published_at ON stories WHEN old.published_at IS NOT new.published_at BEGIN
+    UPDATE flags SET published_a = new.published_at WHERE a = new.id;
+    UPDATE flags SET published_b = new.published_at WHERE b = new.id;
     INSERT INTO due_similarities
         SELECT b FROM flags WHERE a = new.id UNION SELECT a FROM flags WHERE b = new.id UNION SELECT new.id WHERE true
         ON CONFLICT DO NOTHING;
 END;
+
+-- What moderators decide as one: the flags of a cluster, or of a story that is in none with its sources; see
+-- neardup.ledger.cases.  `case_id` is the lowest id in the cluster, works apart, or the id of the story; `lead` is the story with the
+-- highest similarity, `author` its author.  `stories` counts sources, too.  Flags that `detection.same_author = "hide"` leaves out count only in a case without
+-- others, which is `hidden`.  `kinds`, `statuses` and `catalogues` are lists like ",exact,near,"; the last
+-- are those of the works copied; `unsure` a JSON array of the
+-- moderators who asked for a second opinion on its open flags.  `history` counts the cases of the author with the verdict
+-- plagiarism; `is_ordered` says that the lead is known to be later than the stories it matches.
+CREATE TABLE cases (
+    case_id INTEGER PRIMARY KEY,
+    lead INTEGER NOT NULL,
+    language INTEGER NOT NULL,
+    author,
+    similarity REAL NOT NULL,
+    severity INTEGER NOT NULL,
+    score REAL NOT NULL,
+    kinds TEXT NOT NULL,
+    statuses TEXT NOT NULL,
+    flags INTEGER NOT NULL,
+    open_flags INTEGER NOT NULL,
+    stories INTEGER NOT NULL,
+    same_author INTEGER NOT NULL,
+    hidden INTEGER NOT NULL,
+    flagged_at INTEGER NOT NULL,
+    unsure TEXT NOT NULL,
+    is_ordered INTEGER NOT NULL,
+    catalogues TEXT NOT NULL,
+    history INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX cases_author ON cases (author) WHERE author IS NOT NULL;
+CREATE INDEX cases_by_similarity ON cases (similarity DESC, severity, case_id, open_flags, hidden);
+CREATE INDEX cases_by_date ON cases (flagged_at DESC, similarity DESC, severity, case_id, open_flags, hidden);
+CREATE INDEX cases_counted ON cases (language, kinds, statuses, catalogues, same_author, hidden, open_flags);
+CREATE INDEX cases_unsure ON cases (case_id) WHERE unsure <> '[]';
+
+-- What `cases.refresh` is to read again: flags, and cases that lost a flag.
+CREATE TABLE due_flags (flag_id INTEGER PRIMARY KEY);
+CREATE TABLE due_cases (case_id INTEGER PRIMARY KEY);
+CREATE TRIGGER case_of_inserted_flag AFTER INSERT ON flags BEGIN
+    INSERT INTO due_flags VALUES (new.flag_id) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER case_of_updated_flag
+AFTER UPDATE OF kind, status, joins_clusters, author_a, author_b, same_author, spans_a, spans_b, flagged_at ON flags
+BEGIN
+    INSERT INTO due_flags VALUES (new.flag_id) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER case_of_deleted_flag AFTER DELETE ON flags WHEN old.case_id IS NOT NULL BEGIN
+    INSERT INTO due_cases VALUES (old.case_id) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER case_of_published_story AFTER UPDATE OF published_at ON stories
+WHEN old.published_at IS NOT new.published_at BEGIN
+    INSERT INTO due_flags SELECT flag_id FROM flags WHERE a = new.id OR b = new.id ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER case_of_given_verdict AFTER INSERT ON verdicts WHEN new.verdict IN ('unsure', 'reopened') BEGIN
+    INSERT INTO due_flags SELECT flag_id FROM flags WHERE a = new.a AND b = new.b ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER case_of_undone_verdict AFTER UPDATE OF undone_at ON verdicts BEGIN
+    INSERT INTO due_flags SELECT flag_id FROM flags WHERE a = new.a AND b = new.b ON CONFLICT DO NOTHING;
+END;
+
+-- Which moderator has which case open, and until when; see neardup.ledger.leases.
+CREATE TABLE leases (
+    case_id INTEGER PRIMARY KEY,
+    moderator TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER NOT NULL
+);

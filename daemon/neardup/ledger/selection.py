@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from neardup.ledger import languages
 from neardup.ledger.compact_columns import packed_id
-from neardup.records import Kind, Language, Verdict
+from neardup.pairs import DECIDING, Kind, Verdict
+from neardup.records import Language
 
 # A flag of any other status joins no cluster.
-JOINING = ("open", *(verdict.value for verdict in Verdict if verdict is not Verdict.NOT_SIMILAR))
+JOINING = ("open", *(verdict.value for verdict in DECIDING if verdict is not Verdict.NOT_SIMILAR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,9 @@ class Selection:
 
     `statuses` are "open", "withdrawn" or verdicts.  `score`, 0 to 1, is a minimum for the largest of Jaccard
     similarity and the containments; a pair without these scores the share of equal bits.  `author` and `story`
-    match either side; `cluster` is a member of the cluster to select.  `since` (inclusive) and `until`
-    (exclusive) limit `flagged_at`, in milliseconds.  `only_new` matches flags that were never exported.
+    match either side; `cluster` is a member of the cluster to select, `case` the id of a case, `catalogue` that of the
+    work that is copied.  `since` (inclusive)
+    and `until` (exclusive) limit `flagged_at`, in milliseconds.  `only_new` matches flags that were never exported.
     `similarity`, 0 to 1, is a minimum for the similarity of either story.  `same_author` admits the flags between
     stories of one author that `detection.same_author = "hide"` leaves out.
     """
@@ -31,6 +33,8 @@ class Selection:
     author: str | None = None
     story: int | None = None
     cluster: int | None = None
+    case: int | None = None
+    catalogue: str | None = None
     since: int | None = None
     until: int | None = None
     only_new: bool = False
@@ -47,7 +51,7 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
     numbers = [number_of.get(language) for language in selection.languages]  # NULL, which no flag has, if unknown
     members = None if selection.cluster is None else json.dumps(sorted(members_of(db, selection.cluster)))
     # The unary + keeps SQLite from scanning the index by status where the stories lead to a few rows.
-    leads = by_flag_id or selection.cluster is not None or selection.story is not None
+    leads = by_flag_id or (selection.cluster, selection.case, selection.story) != (None, None, None)
     status = "+status" if leads else "status"
     holding: list[tuple[str, list[object]]] = [("language IS NOT NULL", [])]
     holding += [
@@ -68,6 +72,11 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
         holding.append(("exported_at IS NULL", []))
     if selection.story is not None:
         holding.append(("(a = ? OR b = ?)", [selection.story, selection.story]))
+    if selection.case is not None:
+        holding.append(("case_id = ?", [selection.case]))
+    if selection.catalogue is not None:
+        of_catalogue = "EXISTS (SELECT 1 FROM works w WHERE w.story_id = flags.a AND w.catalogue = ?)"
+        holding.append((of_catalogue, [selection.catalogue]))
     if selection.author is not None:
         author = packed_id(selection.author)
         holding.append(("(author_a = ? OR author_b = ?)", [author, author]))

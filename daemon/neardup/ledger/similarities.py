@@ -7,17 +7,18 @@ pair is verified again.  Triggers mark the stories whose flags change as due; ea
 
 import json
 import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
+from neardup.core.publication_order import Dates
 from neardup.core.verify.tiers import tier_of
-from neardup.ledger import languages
-from neardup.ledger.selection import Selection, conditions
+from neardup.ledger.selection import Selection
 from neardup.ledger.spans import union, unpacked, words_in
-from neardup.records import NO_SPANS, Kind, Language, Spans
+from neardup.pairs import NO_SPANS, Kind, Spans
+from neardup.records import Language
 
 OPEN = Selection()
 
@@ -27,7 +28,7 @@ class Source:
     """A story that another one copies, and the copied words: `spans` in the copy, `source_spans` in the source.
 
     `share` is the part of the copy's words that stand in this source.  A source of which a text was missing has no
-    spans.  Times are milliseconds.
+    spans.  Times are milliseconds.  A work of the reference has a `catalogue`.
     """
 
     flag_id: int
@@ -43,6 +44,14 @@ class Source:
     spans: Spans
     source_spans: Spans
     name: str | None = None
+    updated_at: int | None = None
+    known_since: int | None = None
+    catalogue: str | None = None
+    licence: str | None = None
+
+    @property
+    def dates(self) -> Dates:
+        return Dates(self.published_at, self.updated_at, self.known_since, self.catalogue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,12 @@ class Similarity:
     spans: Spans
     sources: tuple[Source, ...]
     name: str | None = None
+    updated_at: int | None = None
+    known_since: int | None = None
+
+    @property
+    def dates(self) -> Dates:
+        return Dates(self.published_at, self.updated_at, self.known_since)
 
 
 def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
@@ -74,8 +89,10 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     if story is None:
         return None
     rows = cursor.execute(
-        "SELECT o.flag_id, m.id, m.title, m.path, m.author_id, m.published_at, m.name, f.kind, f.status, o.spans,"
-        " o.source_spans FROM sources o JOIN flags f USING (flag_id) JOIN described m ON m.id = o.source_id"
+        "SELECT o.flag_id, m.id, m.title, m.path, m.author_id, m.published_at, m.updated_at, m.known_since, m.name,"
+        " m.catalogue, m.licence,"
+        " f.kind, f.status, o.spans, o.source_spans"
+        " FROM sources o JOIN flags f USING (flag_id) JOIN described m ON m.id = o.source_id"
         " WHERE o.story_id = ?",
         (story_id,),
     )
@@ -90,6 +107,8 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
         author_id=story["author_id"],
         published_at=story["published_at"],
         name=story["name"],
+        updated_at=story["updated_at"],
+        known_since=story["known_since"],
         words=story["words"],
         copied_words=copied,
         similarity=share_of(copied, story["words"]),
@@ -118,6 +137,10 @@ def _source(row: sqlite3.Row, words: int) -> Source:
         author_id=row["author_id"],
         published_at=row["published_at"],
         name=row["name"],
+        updated_at=row["updated_at"],
+        known_since=row["known_since"],
+        catalogue=row["catalogue"],
+        licence=row["licence"],
         kind=row["kind"],
         status=row["status"],
         copied_words=copied,
@@ -177,53 +200,3 @@ def _row(story_id: int, language: int, words: int, sources: list[tuple[int, Kind
         share_of(copied_of[top], words),
         ", ".join(kinds),
     )
-
-
-def selected(
-    db: sqlite3.Connection,
-    selection: Selection = OPEN,
-    *,
-    limit: int = -1,
-    offset: int = 0,
-) -> Iterator[sqlite3.Row]:
-    """The stories that copy by a flag of a selection, the highest similarity first.
-
-    Columns: story_id, language, title, path, author_id, published_at, words, copied_words, similarity, sources,
-    top_source_id, top_source_title, top_source_author_id, top_share, kinds, name, top_source_name.
-    `selection.similarity` is the least similarity.  `kinds` are those of all sources, the most severe first, joined by
-    ", "; `top_source_id` is the source with the largest share.
-    """
-    holding, values = _holding(db, selection)
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
-        "SELECT x.story_id, s.language, s.title, s.path, s.author_id, s.published_at, x.words, copied_words,"
-        " similarity, sources, top_source AS top_source_id, t.title AS top_source_title,"
-        " t.author_id AS top_source_author_id, top_share, kinds, s.name, t.name AS top_source_name"
-        f" FROM (SELECT * FROM similarities x WHERE {holding}"
-        " ORDER BY similarity DESC, story_id LIMIT ? OFFSET ?) x"
-        " JOIN described s ON s.id = x.story_id JOIN described t ON t.id = top_source"
-        " ORDER BY similarity DESC, x.story_id",
-        (*values, limit, offset),
-    )
-
-
-def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[Language]:
-    """The number of stories that `selected` finds, by language."""
-    of_flags, values = conditions(db, replace(selection, similarity=None))
-    name_of = languages.names(db)
-    # IN takes half the time of EXISTS where all rows are counted
-    rows = db.execute(
-        "SELECT language, count(*) FROM similarities WHERE similarity >= ? AND story_id IN"
-        f" (SELECT o.story_id FROM flags JOIN sources o USING (flag_id) WHERE {of_flags}) GROUP BY 1",
-        (selection.similarity or 0.0, *values),
-    )
-    return Counter({name_of[language]: n for language, n in rows})
-
-
-def _holding(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[object]]:
-    """A selection as an SQL condition on the table `similarities`, named x, with its values."""
-    of_flags, values = conditions(db, replace(selection, similarity=None), by_flag_id=True)
-    of_sources = "flag_id IN (SELECT flag_id FROM sources o WHERE o.story_id = x.story_id)"
-    holding = f"x.similarity >= ? AND EXISTS (SELECT 1 FROM flags WHERE {of_sources} AND {of_flags})"
-    return holding, [selection.similarity or 0.0, *values]

@@ -6,17 +6,17 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.sqlite_pages import bytes_in_leaves, integer_bytes, varint_bytes
 
 HASH_BYTES, TIME_BYTES, NUMBER_BYTES = 16, 6, 4
-COLUMNS = 15
+COLUMNS = 16
 LONGEST_SHORT_TEXT = 57  # longer texts have a type of two bytes
 SMALL_TABLE = 4096  # bytes
-TABLES = 20
+TABLES = 46  # and indexes, that stay small
 
 
 @dataclass(frozen=True, slots=True)
 class StoryRow:
     """The average bytes that a ledger holds of a story besides its hashes; 0 for a field that is absent.
 
-    `dates` is the number of dates that a story has.
+    `dates` is the number of dates that the listing has of a story.
     """
 
     highest_id: int = 9_999_999_999_999_999
@@ -37,7 +37,7 @@ def ledger_bytes(stories: float, signed: float, row: StoryRow) -> float:
         + 1  # language
         + 2 * HASH_BYTES
         + ROWS * signed
-        + TIME_BYTES * row.dates
+        + TIME_BYTES * (row.dates + 1)  # and when neardup recorded it
         + row.etag
         + 2 * 2  # words and shingles
         + row.author_id

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -13,33 +13,24 @@ from neardup.ledger import (
     common_passages,
     dead_letters,
     forgotten,
+    known_since,
     languages,
+    marks,
+    now_ms,
     passage_hashes,
     similarities,
     transaction,
     verdicts,
+    works,
 )
 from neardup.ledger.common_passages import CommonPassage
 from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
-from neardup.ledger.runs import put, put_checkpoint
+from neardup.ledger.runs import put_checkpoint
 from neardup.records import BandedFingerprint, Checkpoint, Fingerprinted, Outcome, Skip, Skipped, StoredVersion
 
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.
 TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
-
-# The tables that `restart` empties: everything that follows from fingerprints but flags and verdicts.
-OF_FINGERPRINTS = (
-    "stories",
-    "changes",
-    "candidates",
-    "suppressed_pairs",
-    "passage_hashes",
-    "common_passages",
-    "similarities",
-    "due_similarities",
-    "unsettled",
-)
 
 # Each step of a statement releases the interpreter lock, and beside a busy event loop waits to get it back.
 ROWS_A_STATEMENT = 64
@@ -90,7 +81,9 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     with transaction(db):
         _remove(db, [one.story.id for one in skipped if one.reason in TEXT_IS_GONE])
         update(db, [one for one in skipped if one.reason is Skip.UNCHANGED])
-        put_versions(db, _remembered(db, [one for one in batch.outcomes if isinstance(one, Fingerprinted)]))
+        made = _remembered(db, [one for one in batch.outcomes if isinstance(one, Fingerprinted)])
+        put_versions(db, made)
+        marks.put(db, [*made, *skipped])
         dead_letters.settle(db, batch.outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
         common_passages.put(db, batch.common_passages)
@@ -109,22 +102,25 @@ def _remembered(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> list[F
 
 def put_versions(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
     """Write new versions of distinct stories, within the caller's transaction."""
-    gone = _leave(db, [outcome.story.id for outcome in made])
+    ids = [outcome.story.id for outcome in made]
+    since = known_since.take(db, ids, now_ms())
+    gone = _leave(db, ids)
     numbers = changes.take(db, len(made))
-    numbered = dict(zip((outcome.story.id for outcome in made), numbers, strict=True))
+    numbered = dict(zip(ids, numbers, strict=True))
     changes.log_leaving(db, [(numbered[version.story_id], version) for version in gone])
     passage_hashes.put(db, [(n, one.fingerprint.passages) for n, one in zip(numbers, made, strict=True)])
     number_of = languages.numbers(db)
     spoken = [number_of[outcome.story.language] for outcome in made]
     _count(db, spoken, gone)
     for at in range(0, len(made), ROWS_A_STATEMENT):
-        rows = list(map(_row, numbers[at:], spoken[at:], made[at : at + ROWS_A_STATEMENT]))
+        rows = list(map(_row, numbers[at:], spoken[at:], since[at:], made[at : at + ROWS_A_STATEMENT]))
         places = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
         # REPLACE: an edited story has another number
         db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(rows)))
+    works.put(db, (outcome.story for outcome in made))
 
 
-def _row(number: int, language: int, outcome: Fingerprinted) -> tuple[object, ...]:
+def _row(number: int, language: int, since: int, outcome: Fingerprinted) -> tuple[object, ...]:
     story, made = outcome.story, outcome.fingerprint
     return (
         number,
@@ -143,10 +139,11 @@ def _row(number: int, language: int, outcome: Fingerprinted) -> tuple[object, ..
         story.title,
         outcome.page_title,
         story.name,
+        since,
     )
 
 
-def update(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
+def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
     """Update the metadata of stories with unchanged texts where it differs, within the caller's transaction."""
     db.executemany(
         "UPDATE stories SET path = ?2, author_id = ?3, title = ?4, published_at = ?5, updated_at = ?6,"
@@ -159,6 +156,7 @@ def update(db: sqlite3.Connection, unchanged: Iterable[Skipped]) -> None:
             for s in [one.story]
         ),
     )
+    works.put(db, (one.story for one in unchanged))
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> bool:
@@ -168,16 +166,32 @@ def forget(db: sqlite3.Connection, story_id: int) -> bool:
     """
     with transaction(db):
         forgotten.put(db, story_id)
-        removed = _remove(db, [story_id])
-        flags = db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
+        return _erase(db, [story_id]) > 0
+
+
+def erase(db: sqlite3.Connection, ids: Collection[int]) -> None:
+    """Remove stories from the ledger, in one transaction; a listing may bring them back."""
+    with transaction(db):
+        _erase(db, ids)
+
+
+def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
+    """Remove stories and all that follows from them; returns how many rows that were."""
+    removed = _remove(db, list(ids))
+    for story_id in ids:
+        known_since.forget(db, story_id)
+        removed += db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
-        dead = dead_letters.strike(db, [str(story_id)])
-        similarities.refresh(db)
-    return removed + flags + dead > 0
+    marks.remove(db, list(ids))
+    removed += dead_letters.strike(db, [str(story_id) for story_id in ids])
+    removed += works.strike(db, ids)
+    similarities.refresh(db)
+    return removed
 
 
 def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     """Remove stories; returns how many there were."""
+    known_since.keep(db, ids)
     gone = _leave(db, ids)
     changes.log_leaving(db, list(zip(changes.take(db, len(gone)), gone, strict=True)))
     _count(db, [], gone)
@@ -213,24 +227,6 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
     passage_hashes.remove(db, [version.number for version in gone])
     common_passages.forget_examples(db, [version.story_id for version in gone])
     return gone
-
-
-def restart(db: sqlite3.Connection, version: str, extraction: str) -> None:
-    """Remove all fingerprints, so that a backfill computes them again, as `version`, by `extraction`.
-
-    Flags stay on record, withdrawn until their pairs are verified again; verdicts stay as they are.
-    """
-    with transaction(db):
-        db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
-        for table in OF_FINGERPRINTS:
-            db.execute(f"DELETE FROM {table}")
-        common_passages.note_change(db)
-        db.execute("UPDATE languages SET stories = 0")
-        db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
-        put(db, "fingerprint_version", version)
-        put(db, "refingerprinting", f"{version} {extraction}")
-        changes.take(db, 1)  # a number without a change: an index that was not cleared is recognised as behind
-        changes.drop(db, 0)
 
 
 def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:

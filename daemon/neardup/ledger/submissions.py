@@ -6,9 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from neardup.ledger import candidates, dead_letters, flags, forgotten, similarities, stories, transaction, unsettled
+from neardup.ledger import (
+    candidates,
+    dead_letters,
+    flags,
+    forgotten,
+    marks,
+    similarities,
+    stories,
+    transaction,
+    unsettled,
+)
 from neardup.ledger.candidates import Matches
-from neardup.records import Assessment, Candidate, Fingerprinted, Kind, Language, Outcome, Skip, Skipped, Story
+from neardup.pairs import Assessment, Candidate, Kind
+from neardup.records import Fingerprinted, Language, Outcome, Skip, Skipped, Story
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,7 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
             stories.put_versions(db, [outcome])
         else:
             stories.update(db, [outcome])
+        marks.put(db, [outcome])
         dead_letters.settle(db, [outcome])
         unseen = submitted.unseen(db)
         for matches in (submitted.matches, unseen):
@@ -90,7 +102,7 @@ def _outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerprinted 
     if (before["text_hash"], before["language"]) != (made.fingerprint.text_hash, story.language):
         return replace(made, story=replace(story, path=path))
     unchanged = replace(story, path=made.story.path or before["path"], updated_at=before["updated_at"])
-    return Skipped(unchanged, Skip.UNCHANGED)
+    return Skipped(unchanged, Skip.UNCHANGED, marks=made.marks)
 
 
 def _completed(story: Story, before: sqlite3.Row) -> Story:

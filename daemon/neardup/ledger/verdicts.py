@@ -11,53 +11,36 @@ from collections.abc import Iterable, Sequence
 
 from neardup.core.verify.suppression import status_of
 from neardup.errors import Conflict
-from neardup.ledger import active_verdicts, candidates, now_ms, similarities, transaction
-from neardup.records import Verdict
+from neardup.ledger import active_verdicts, candidates, leases, now_ms, similarities, transaction
+from neardup.pairs import DECIDING, Verdict
 from neardup.timestamps import rfc3339
 
 AMONG = "IN (SELECT value FROM json_each(?))"
 
 
 def decide(  # noqa: PLR0917 - the fields of a form, in their order
-    db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str, seen: str
+    db: sqlite3.Connection,
+    flag_ids: Sequence[int],
+    verdict: Verdict,
+    note: str,
+    moderator: str,
+    seen: str,
+    shown: Sequence[int] = (),
 ) -> int:
     """Give all of these flags a verdict, in one transaction; returns the number of the decision, for `undo`.
 
-    `seen` is the `state` of the flags that the moderator was shown.  Raises Conflict where it has changed.
+    `seen` is the `state` of the flags that the moderator was shown: these, or those `shown`.  Raises Conflict where it
+    has changed, and where another moderator holds the case of a flag.
     """
     with transaction(db):
-        _refuse_if_changed(db, flag_ids, seen)
-        return _decide(db, flag_ids, verdict, note, moderator, None)
+        leases.refuse_if_held(db, flag_ids, moderator)
+        _refuse_if_changed(db, shown or flag_ids, seen)
+        return _decide(db, flag_ids, verdict, note, moderator)
 
 
-def decide_story(  # noqa: PLR0917 - the fields of a form, in their order
-    db: sqlite3.Connection, story_id: int, verdict: Verdict, note: str, moderator: str, seen: str
-) -> int:
-    """Give all open flags of a story with its sources a verdict, as `decide` does; returns the decision's number.
-
-    `seen` is the `state` of `open_flags_of_story`, as the moderator was shown them.  Raises Conflict where it has
-    changed.
-    """
-    with transaction(db):
-        flag_ids = open_flags_of_story(db, story_id)
-        _refuse_if_changed(db, flag_ids, seen)
-        return _decide(db, flag_ids, verdict, note, moderator, story_id)
-
-
-def open_flags_of_story(db: sqlite3.Connection, story_id: int) -> list[int]:
-    """The ids of the open flags of a story with its sources: what a verdict on the story as a whole decides."""
-    rows = db.execute(
-        "SELECT flag_id FROM sources JOIN flags USING (flag_id) WHERE story_id = ? AND +status = 'open' ORDER BY 1",
-        (story_id,),
-    )
-    return [row[0] for row in rows]
-
-
-def _decide(  # noqa: PLR0917 - what `decide` has at hand
-    db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str, story: int | None
-) -> int:
+def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str) -> int:
     pairs = db.execute(
-        f"SELECT a, b, language, kind, severity FROM flags WHERE flag_id {AMONG}"
+        f"SELECT a, b, language, kind, severity, case_id, joins_clusters FROM flags WHERE flag_id {AMONG}"
         " ORDER BY severity, strength DESC, a, b",
         (_json(flag_ids),),
     ).fetchall()
@@ -67,15 +50,16 @@ def _decide(  # noqa: PLR0917 - what `decide` has at hand
     decision, now = 0, now_ms()
     for pair in pairs:
         verdict_id = db.execute(
-            "INSERT INTO verdicts (a, b, language, kind, severity, verdict, note, moderator, decided_at, decision,"
-            " story) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*pair, verdict, note, moderator, now, decision, story),
+            "INSERT INTO verdicts (a, b, language, kind, severity, case_id, joins_clusters, verdict, note, moderator,"
+            " decided_at, decision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*pair, verdict, note, moderator, now, decision),
         ).lastrowid
         assert verdict_id is not None
         decision = decision or verdict_id  # a decision has the number of its first verdict
     db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (decision,))
+    status = verdict if verdict in DECIDING else "open"
     db.execute(
-        f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (verdict, _json(flag_ids))
+        f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (status, _json(flag_ids))
     )
     _update_dependents(db, replaced)
     similarities.refresh(db)
@@ -141,13 +125,28 @@ def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
 def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
     """The verdicts of a decision, the most severe pair first.
 
-    Columns: a, b, verdict, moderator, undone_at, and `story`, which is None unless a story was decided as a whole.
+    Columns: a, b, verdict, moderator, undone_at, case_id.
     """
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
-        "SELECT a, b, verdict, moderator, undone_at, story FROM verdicts WHERE decision = ? ORDER BY verdict_id",
+        "SELECT a, b, verdict, moderator, undone_at, case_id FROM verdicts WHERE decision = ? ORDER BY verdict_id",
         (decision,),
+    ).fetchall()
+
+
+def of_case(db: sqlite3.Connection, case_id: int) -> list[sqlite3.Row]:
+    """The decisions on the flags of a case, newest first.
+
+    Columns: decision, verdict, note, moderator, decided_at, undone_at, undone_by, pairs (their number).
+    """
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    return cursor.execute(
+        "SELECT decision, verdict, note, moderator, decided_at, undone_at, undone_by, count(*) AS pairs FROM flags f"
+        " CROSS JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE f.case_id = ?"
+        " GROUP BY decision ORDER BY decision DESC",
+        (case_id,),
     ).fetchall()
 
 
@@ -172,7 +171,7 @@ def verdict_counts(db: sqlite3.Connection) -> list[sqlite3.Row]:
     """
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
-    each = ", ".join(f"sum(verdict = '{verdict}') AS {verdict}" for verdict in Verdict)
+    each = ", ".join(f"sum(verdict = '{verdict}') AS {verdict}" for verdict in DECIDING)
     return cursor.execute(
         f"SELECT name AS language, kind, count(*) AS judged, {each} FROM active_verdicts"
         " JOIN languages ON number = language GROUP BY name, kind ORDER BY name, min(severity)"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from neardup.ledger import languages
 from neardup.ledger.signals import SIGNAL_COLUMNS, signals_of
-from neardup.records import Kind, Language, Signals, Verdict
+from neardup.pairs import Kind, Signals, Verdict
+from neardup.records import Language
 
 MEASURED = ", ".join(SIGNAL_COLUMNS)
 

@@ -6,14 +6,24 @@ import re
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from neardup.core.verify.tiers import tier_of
 from neardup.languages import Languages
-from neardup.moderation.wording import evidence, percent
+from neardup.moderation.interface import CURRENT, gettext, ngettext, number
+from neardup.moderation.publication_wording import dated, dates_of, dates_of_row, row_order, source_order
+from neardup.moderation.wording import (
+    counted_cases,
+    counted_pairs,
+    counted_stories,
+    evidence,
+    percent,
+    status_name,
+    verdict_name,
+)
 from neardup.records import Language
-from neardup.timestamps import readable
 
 # Control characters, bidirectional formatting, interlinear annotation, and lone surrogates.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
@@ -41,10 +51,13 @@ def environment(languages: Languages) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
     )
+    jinja.policies["ext.i18n.trimmed"] = True
     jinja.filters |= FILTERS
     jinja.globals |= GLOBALS
     jinja.globals |= {"code_of": partial(code_of, languages), "direction_of": partial(direction_of, languages)}
+    jinja.globals["language_name"] = partial(language_name, languages)
     return jinja
 
 
@@ -58,6 +71,11 @@ def direction_of(languages: Languages, language: Language | None) -> str:
     """The value of `dir` for a text; with `auto`, browsers follow the first letter with a direction."""
     entry = languages.get(language) if language else None
     return "rtl" if entry and entry.direction == "rtl" else "auto"
+
+
+def language_name(languages: Languages, language: Language) -> str:
+    """The name of a language in the language of the interface, or as it is registered."""
+    return CURRENT.get().language(code_of(languages, language)) or language.title()
 
 
 def font_rules(languages: Languages) -> str:
@@ -95,8 +113,30 @@ def inline_assets(languages: Languages) -> InlineAssets:
 FILTERS = {
     "visible": visible,
     "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
-    "readable_time": readable,
+    "readable_time": lambda time: CURRENT.get().time(time),
     "evidence": lambda row: evidence(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
 # Defaults for the templates' variables; a page may pass its own.
-GLOBALS = {"inline_assets": None, "story_url": None, "here": None, "layout": "base.html.j2", "tier_of": tier_of}
+GLOBALS: dict[str, Any] = {
+    "inline_assets": None,
+    "story_url": None,
+    "author_url": None,
+    "histories": {},
+    "here": None,
+    "layout": "base.html.j2",
+    "interface": CURRENT.get,
+    "gettext": gettext,
+    "ngettext": ngettext,
+    "number": number,
+    "counted_cases": counted_cases,
+    "counted_pairs": counted_pairs,
+    "counted_stories": counted_stories,
+    "status_name": status_name,
+    "verdict_name": verdict_name,
+    "tier_of": tier_of,
+    "dated": dated,
+    "dates_of": dates_of,
+    "dates_of_row": dates_of_row,
+    "row_order": row_order,
+    "source_order": source_order,
+}

@@ -1,8 +1,10 @@
-"""Posts the summary of a run to the webhook of [export]."""
+"""Posts the summary of a run to the webhook of [export], and verdicts to that of [review]."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from neardup.config import Export
+from neardup.config.review import Review
 from neardup.errors import Fatal, Transient
 from neardup.retry import retried
 
@@ -27,7 +29,29 @@ async def notify_webhook(section: Export, command: str, status: str, facts: dict
         **facts,
         "file": file,
     }
-    await retried("webhook", lambda: _post(url, body))
+    await retried("webhook", lambda: _post("export.webhook", url, body))
+
+
+async def notify_verdict(section: Review, event: Mapping[str, Any]) -> None:
+    """POST an event of `ledger.verdict_log` as JSON, with `text`, a line for a chat room.
+
+    Raises as `notify_webhook` does.
+    """
+    body = {"text": verdict_line(event), **event}
+    await retried("webhook", lambda: _post("review.webhook", section.webhook, body))
+
+
+def verdict_line(event: Mapping[str, Any]) -> str:
+    """`neardup: Asha decided plagiarism, 3 pairs of case 5`, or that Asha undid it."""
+    number = len(event["pairs"])
+    pairs = f"{number:,} {'pair' if number == 1 else 'pairs'}"
+    about = "".join(f" of case {case}" for case in event["cases"][:1])
+    if len(event["cases"]) > 1:
+        about = f" of {len(event['cases']):,} cases"
+    if number == 1:
+        pairs, about = "stories {a} and {b}".format_map(event["pairs"][0]), ""
+    did = "undid" if event["event"] == "undo" else "decided"
+    return f"neardup: {event['by']} {did} {event['verdict'].replace('_', ' ')}, {pairs}{about}"
 
 
 def summary_line(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:
@@ -40,7 +64,7 @@ def summary_line(command: str, status: str, facts: dict[str, Any], file: str | N
     return f"neardup {command} {status}: {', '.join(parts)}"
 
 
-async def _post(url: str, body: dict[str, Any]) -> None:
+async def _post(key: str, url: str, body: dict[str, Any]) -> None:
     import aiohttp  # noqa: PLC0415 - 0.3 s, for installations with a webhook only
 
     try:
@@ -50,8 +74,8 @@ async def _post(url: str, body: dict[str, Any]) -> None:
         ):
             status = answer.status
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        raise Transient(f"export.webhook does not answer: {type(error).__name__}", "webhook") from None
+        raise Transient(f"{key} does not answer: {type(error).__name__}", "webhook") from None
     if status >= 500 or status in RETRIED_STATUSES:
-        raise Transient(f"export.webhook answers {status}", "webhook")
+        raise Transient(f"{key} answers {status}", "webhook")
     if status >= 300:
-        raise Fatal(f"export.webhook answers {status}")
+        raise Fatal(f"{key} answers {status}")

@@ -2,23 +2,30 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
-from neardup.core.verify.clusters import Cluster
+from neardup.core.publication_order import Side
 from neardup.core.verify.tiers import tier_of
+from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity
-from neardup.query.evidence import Evidence, Side
+from neardup.moderation.interface import gettext, marked, ngettext, number
+from neardup.moderation.publication_wording import of_unknown_order, pair_order
+from neardup.pairs import Verdict
+from neardup.query.evidence import Evidence
 
-DAY = timedelta(days=1)
-UNITS = {
-    "years": 365 * DAY,
-    "months": 30 * DAY,
-    "days": DAY,
-    "hours": timedelta(hours=1),
-    "minutes": timedelta(minutes=1),
-    "seconds": timedelta(seconds=1),
+VERDICT_NAMES = {
+    Verdict.PLAGIARISM: marked("plagiarism"),
+    Verdict.REPOST: marked("author’s own repost"),
+    Verdict.QUOTATION: marked("quotation"),
+    Verdict.TEMPLATE: marked("template"),
+    Verdict.NOT_SIMILAR: marked("not similar"),
+    Verdict.UNSURE: marked("unsure"),
+    Verdict.REOPENED: marked("reopened"),
 }
+COPIED = {"open", Verdict.PLAGIARISM, Verdict.QUOTATION}  # the statuses that count in the view `sources`
+SAME_AUTHOR = marked("The same author wrote every story of this case")
+NOTHING_COPIED = marked("No part of this story is known to be copied from a story by others")
+SHARE_UNKNOWN = marked("How much of this story stands in other stories is not known")
 
 
 def percent(share: float) -> str:
@@ -26,19 +33,33 @@ def percent(share: float) -> str:
     return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
 
 
-def duration(length: timedelta) -> str:
-    """A duration in the largest unit of which it has at least two: 3 days, 36 hours."""
-    for name, unit in UNITS.items():
-        if length >= 2 * unit:
-            return f"{length // unit:,} {name}"
-    return "a second" if length >= UNITS["seconds"] else "less than a second"
+def verdict_name(verdict: Verdict) -> str:
+    """What moderators call a verdict."""
+    return gettext(VERDICT_NAMES[verdict])
+
+
+def status_name(status: str) -> str:
+    """What moderators call the status of a flag: a verdict, open, or withdrawn."""
+    return {"open": gettext("open"), "withdrawn": gettext("withdrawn")}.get(status) or verdict_name(Verdict(status))
+
+
+def counted_pairs(n: int) -> str:
+    return ngettext("%(n)s pair", "%(n)s pairs", n) % {"n": number(n)}
+
+
+def counted_stories(n: int) -> str:
+    return ngettext("%(n)s story", "%(n)s stories", n) % {"n": number(n)}
+
+
+def counted_cases(n: int) -> str:
+    return ngettext("%(n)s case", "%(n)s cases", n) % {"n": number(n)}
 
 
 def kind(facts: Evidence) -> str:
     """The label of the pair's kind."""
     if facts.kind is None:
-        return "Not flagged" if facts.share_a is None else "Not a copy by the configured thresholds"
-    return tier_of(facts.kind).label
+        return gettext("Not flagged") if facts.share_a is None else gettext("Not a copy by the configured thresholds")
+    return gettext(tier_of(facts.kind).label)
 
 
 def evidence(row: Mapping[str, Any]) -> str:
@@ -51,25 +72,28 @@ def evidence(row: Mapping[str, Any]) -> str:
         "longest_run_words": row["longest_run_words"],
     } | json.loads(row["signals"] or "{}")
     shown = {name: percent(value) if isinstance(value, float) else value for name, value in signals.items()}
-    return tier_of(row["kind"]).evidence.format_map(shown)
+    return gettext(tier_of(row["kind"]).evidence).format_map(shown)
 
 
 def headline(facts: Evidence) -> str:
     """How much of each story is also in the other."""
     if facts.share_a is not None and facts.share_b is not None:
         if facts.share_a == facts.share_b == 1:
-            return "Every word of each story is also in the other"
-        return f"{percent(facts.share_a)} of A is also in B; {percent(facts.share_b)} of B is also in A"
+            return gettext("Every word of each story is also in the other")
+        shares = {"a": percent(facts.share_a), "b": percent(facts.share_b)}
+        return gettext("%(a)s of A is also in B; %(b)s of B is also in A") % shares
     if facts.containment is not None and facts.matched_containment is not None:
-        a, b = percent(facts.containment), percent(facts.matched_containment)
-        return f"{'About ' if facts.estimated else ''}{a} of A's word pairs are also in B; {b} of B's in A"
-    return "The overlap is not known"
+        shares = {"a": percent(facts.containment), "b": percent(facts.matched_containment)}
+        if facts.estimated:
+            return gettext("About %(a)s of A's word pairs are also in B; %(b)s of B's in A") % shares
+        return gettext("%(a)s of A's word pairs are also in B; %(b)s of B's in A") % shares
+    return gettext("The overlap is not known")
 
 
 def share(facts: Evidence, side: Side) -> str | None:
     """How much of this story is also in the other; None if that is not known."""
     part = facts.shares[side]
-    return None if part is None else f"{percent(part)} of this story is also in the other"
+    return None if part is None else gettext("%(share)s of this story is also in the other") % {"share": percent(part)}
 
 
 def findings(facts: Evidence) -> list[str]:
@@ -86,100 +110,112 @@ def _sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def publication_order(facts: Evidence) -> str:
-    """Which of two stories was published first, or that it is not known."""
-    a, b = facts.a.published_at, facts.b.published_at
-    if a is None or b is None:
-        return "it is not known which was published first"
-    if facts.earlier is None:
-        return "both were published at the same time, so it is not known which was first"
-    later = "b" if facts.earlier == "a" else "a"
-    length = duration(abs(datetime.fromisoformat(b) - datetime.fromisoformat(a)))
-    return f"{facts.earlier.upper()} was published {length} before {later.upper()}"
-
-
-def cluster_order(cluster: Cluster) -> str:
-    """In what order the stories of a cluster are listed, and which of them was published first."""
-    if cluster.earliest is not None:
-        return "In order of publication; the first is likely the original."
-    if not cluster.undated:
-        return "In order of publication. Several were published first, at the same time: the original is not known."
-    if cluster.undated == len(cluster.stories):
-        return "In the order of their ids. No date of publication is known, so the original is not known."
-    return (
-        f"The original is not known: {cluster.undated:,} of {len(cluster.stories):,} stories have no date of"
-        " publication. Those with a date come first, in order of publication."
-    )
-
-
 def similarity_headline(found: Similarity) -> str:
     """How much of a story stands in its sources."""
     if not found.sources:
-        return "No part of this story is known to stand in an earlier story by others"
+        return gettext(NOTHING_COPIED)
     if not found.copied_words:
-        return "How much of this story stands in other stories is not known"
-    others = "stories by others" if _of_unknown_order(found) else "earlier stories by others"
-    return f"{percent(found.similarity)} of this story stands in {others}"
+        return gettext(SHARE_UNKNOWN)
+    return share_in_others(found.similarity, are_earlier=not of_unknown_order(found))
+
+
+def share_in_others(similarity: float, *, are_earlier: bool) -> str:
+    """How much of a story stands in its sources, which are called earlier only if all of them are known to be."""
+    if are_earlier:
+        return gettext("%(share)s of this story stands in earlier stories by others") % {"share": percent(similarity)}
+    return gettext("%(share)s of this story stands in stories by others") % {"share": percent(similarity)}
+
+
+def case_headline(row: Mapping[str, Any]) -> str:
+    """How much of the lead of a case (a row of `ledger.case_queue.select`) stands in its sources."""
+    if row["sources"]:
+        return share_in_others(row["similarity"], are_earlier=bool(row["is_ordered"]))
+    if row["same_author"]:
+        return gettext(SAME_AUTHOR)
+    if COPIED.isdisjoint(row["statuses"].strip(",").split(",")):
+        return gettext(NOTHING_COPIED)
+    return gettext(SHARE_UNKNOWN)
 
 
 def similarity_findings(found: Similarity) -> list[str]:
     """Further findings on a story and its sources, one sentence each."""
     if not found.sources:
         return []
-    sources = "1 source" if len(found.sources) == 1 else f"{len(found.sources):,} sources"
-    findings = [f"{found.copied_words:,} of {found.words:,} words, from {sources}"]
-    if undated := _of_unknown_order(found):
-        findings.append(f"It is not known whether {undated:,} of the sources {_was(undated)} published earlier")
+    shown = {"copied": number(found.copied_words), "words": number(found.words), "n": number(len(found.sources))}
+    from_sources = ngettext(
+        "%(copied)s of %(words)s words, from %(n)s source",
+        "%(copied)s of %(words)s words, from %(n)s sources",
+        len(found.sources),
+    )
+    findings = [from_sources % shown]
+    if unknown_order := of_unknown_order(found):
+        before = ngettext(
+            "It is not known whether %(n)s of the sources was published before this story",
+            "It is not known whether %(n)s of the sources were published before this story",
+            unknown_order,
+        )
+        findings.append(before % {"n": number(unknown_order)})
     unknown = sum(source.author_id is None for source in found.sources)
     if found.author_id is None:
-        findings.append("The author of this story is not known")
+        findings.append(gettext("The author of this story is not known"))
     elif unknown:
-        findings.append(f"It is not known whether the same author wrote {unknown:,} of the sources")
+        same = gettext("It is not known whether the same author wrote %(n)s of the sources")
+        findings.append(same % {"n": number(unknown)})
     return findings
 
 
-def _of_unknown_order(found: Similarity) -> int:
-    """The number of sources of which it is not known that they were published before the story."""
-    times = [source.published_at for source in found.sources]
-    return sum(found.published_at is None or time is None or time == found.published_at for time in times)
-
-
-def _was(number: int) -> str:
-    return "was" if number == 1 else "were"
+def author_history(found: History) -> str:
+    """How often an author's stories copy, in one line."""
+    plagiarism = gettext("no verdict of plagiarism")
+    if found.plagiarism:
+        stories = ngettext(
+            "%(n)s story with the verdict plagiarism", "%(n)s stories with the verdict plagiarism", found.plagiarism
+        )
+        plagiarism = stories % {"n": number(found.plagiarism)}
+    line = gettext("%(plagiarism)s, %(open)s open") % {"plagiarism": plagiarism, "open": number(found.open)}
+    if found.unordered:
+        pairs = ngettext("%(n)s pair of unknown order", "%(n)s pairs of unknown order", found.unordered)
+        line += f"; {pairs % {'n': number(found.unordered)}}"
+    return line
 
 
 def _findings(facts: Evidence) -> Iterator[str]:
-    yield publication_order(facts)
+    yield pair_order(facts)
     if facts.same_author is None:
-        yield "it is not known whether the same author wrote both"
+        yield gettext("it is not known whether the same author wrote both")
+    elif facts.same_author:
+        yield gettext("the same author wrote both")
     else:
-        yield "the same author wrote both" if facts.same_author else "two different authors wrote them"
+        yield gettext("two different authors wrote them")
     if facts.longest_run_words:
-        yield f"the longest shared run has {facts.longest_run_words:,} words"
+        yield gettext("the longest shared run has %(n)s words") % {"n": number(facts.longest_run_words)}
     if facts.common_words:
-        yield f"{facts.common_words:,} more words are in common passages, which many stories share"
+        common = gettext("%(n)s more words are in common passages, which many stories share")
+        yield common % {"n": number(facts.common_words)}
 
 
 def _warnings(facts: Evidence) -> Iterator[str]:
     if facts.estimated:
-        yield "the scores are estimates: a text was unavailable when they were computed"
+        yield gettext("the scores are estimates: a text was unavailable when they were computed")
     for side, about in facts.sides.items():
         if about.changed:
-            yield f"the page of {side.upper()} has changed since it was fingerprinted: this is its current text"
+            changed = gettext("the page of %(side)s has changed since it was fingerprinted: this is its current text")
+            yield changed % {"side": side.upper()}
         if about.gone:
-            yield f"the text of {side.upper()} is no longer available ({about.gone})"
+            gone = gettext("the text of %(side)s is no longer available (%(why)s)")
+            yield gone % {"side": side.upper(), "why": about.gone}
 
 
 def scores(facts: Evidence) -> list[tuple[str, str]]:
     """The known scores, as (name, value)."""
     named: list[tuple[str, str]] = []
     if facts.hamming is not None:
-        named.append(("SimHash", f"{facts.hamming} of 128 bits differ"))
+        named.append(("SimHash", gettext("%(n)s of 128 bits differ") % {"n": facts.hamming}))
     if facts.jaccard is not None:
-        named.append(("Jaccard similarity", f"{facts.jaccard:.2f}"))
+        named.append((gettext("Jaccard similarity"), f"{facts.jaccard:.2f}"))
     if facts.containment is not None:
-        named.append(("Containment, A in B", f"{facts.containment:.2f}"))
-        named.append(("Containment, B in A", f"{facts.matched_containment:.2f}"))
+        named.append((gettext("Containment, A in B"), f"{facts.containment:.2f}"))
+        named.append((gettext("Containment, B in A"), f"{facts.matched_containment:.2f}"))
     if facts.copied_words is not None:
-        named.append(("Copied words", f"{facts.copied_words:,}"))
+        named.append((gettext("Copied words"), number(facts.copied_words)))
     return named

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import xxhash
 
-from neardup.app import open_index, open_readers, open_source
+from neardup.app import open_index, open_readers
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.page import PageFingerprinted, Unreadable
@@ -29,6 +29,7 @@ from neardup.ledger import (
     now_ms,
     runs,
     stories,
+    titles,
     transaction,
     translate_errors,
 )
@@ -37,7 +38,9 @@ from neardup.ops.check_result import CheckResult, Level, NeedsRepair
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import open_passages
+from neardup.query.title_search import open_titles
 from neardup.records import BandedFingerprint, Change, Checkpoint, Language, Skip, Story
+from neardup.source.configured import open_source
 from neardup.source.rows import REQUIRED
 from neardup.timestamps import rfc3339
 
@@ -48,11 +51,12 @@ UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few sh
 
 
 async def examine(config: Config) -> AsyncIterator[CheckResult]:
-    """Check config, ledger, index, passages, submitted pages, source, object store, clock and fingerprints."""
+    """Check config, ledger, index, passages, titles, submitted pages, source, object store, clock and fingerprints."""
     checks = {
         "ledger": _ledger,
         "index": _index,
         "passages": _passages,
+        "titles": _titles,
         "submitted pages": _submitted_pages,
         "source": _source,
         "object store": _store,
@@ -152,6 +156,15 @@ async def _passages(config: Config) -> str:
         return await passage_contents.summary(passages)
 
 
+async def _titles(config: Config) -> str:
+    path = files.titles_file(config.ledger.path)
+    if not path.exists():
+        return "no index of titles: `neardup review` makes it"
+    with closing(open_titles(config.ledger.path)) as index, closing(connect(config.ledger.path)) as db:
+        is_complete = index.position() == titles.ends(db)
+    return f"{path}, {'complete' if is_complete else 'behind: `neardup review` reads the new titles while it is open'}"
+
+
 async def _submitted_pages(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
         return submission_contents.summary(db, config.ledger.path)
@@ -169,7 +182,7 @@ async def _source(config: Config) -> str:
             raise Fatal(f"backfill_sql lists no column {' and no column '.join(missing)}")
         return f"Athena lists the columns {', '.join(columns)}"
     story = await _first_listed(config)
-    return f"{config.source.manifest}, its first story is {story.name or story.id}" if story else "lists no story"
+    return f"{config.source.manifest}, with stories such as {story.name or story.id}" if story else "lists no story"
 
 
 async def _store(config: Config) -> str:
@@ -217,9 +230,8 @@ async def _clock(config: Config) -> str:
     try:
         for run in runs.latest(db, 1):
             if run["started_at"] > now_ms():
-                raise Fatal(
-                    f"the last run began at {rfc3339(run['started_at'])}, in the future: the clock was set back"
-                )
+                began = rfc3339(run["started_at"])
+                raise Fatal(f"the last run began at {began}, in the future: the clock was set back")
         return str(rfc3339(now_ms()))
     finally:
         db.close()

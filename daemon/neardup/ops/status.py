@@ -9,32 +9,33 @@ from typing import Any
 
 from neardup.app import open_index
 from neardup.config import Config
-from neardup.core.candidates.select import worth_comparing
 from neardup.errors import NeardupError
 from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
     active_verdicts,
     candidates,
     changes,
-    clusters,
     flags,
     lock,
+    marks,
+    near_misses,
     read,
     runs,
-    snapshot,
-    stories,
     translate_errors,
     verdicts,
+    works,
 )
+from neardup.ledger.marks import MarkCount
+from neardup.ledger.works import Catalogue
 from neardup.ops import passage_contents, submission_contents
+from neardup.ops.cluster_status import ClusterCounts, cluster_counts
 from neardup.ops.passage_contents import PassageStatus
 from neardup.ops.submission_contents import SubmissionStatus
+from neardup.pairs import DECIDING
 from neardup.pipeline.gauges import SAMPLE
-from neardup.records import Verdict
 from neardup.timestamps import rfc3339
 
 RUNS = 5
-CLUSTERS = 5
 BUCKETS = 10
 ANSWER_SECONDS = 5
 
@@ -55,46 +56,6 @@ class VerdictCounts:
     judged: dict[str, int]
     kept: dict[str, int]
     in_context: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Two stories of a cluster that a flag connects, and the higher of their scores."""
-
-    a: int
-    b: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """Two stories of a cluster; the shortest path between them has `steps` flags."""
-
-    a: int
-    b: int
-    steps: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterStatus:
-    """A cluster; it is a `chain` if its two most distant stories have little in common.
-
-    `likely_original` is the story that was published before all others; None if that is not known.
-    """
-
-    likely_original: int | None
-    size: int
-    weakest_edge: Edge
-    furthest_apart: Distance
-    chain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterCounts:
-    """The number of clusters, and the largest of them."""
-
-    count: int
-    largest: list[ClusterStatus]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +93,8 @@ class Status:
     candidates_pending: int
     near_misses: int
     dead_letters: dict[str, int]
+    reference: list[Catalogue]
+    marks: list[MarkCount]
     submissions: SubmissionStatus
     sweep_owed: bool
     watermark: str | None
@@ -151,10 +114,12 @@ async def status(config: Config) -> Status:
             stories=runs.stories_by_language(db),
             flags=flags.counts(db, same_author=config.detection.same_author == "keep"),
             verdicts=_verdict_counts(db),
-            clusters=_cluster_counts(db, config),
+            clusters=cluster_counts(db, config.detection),
             candidates_pending=candidates.pending_count(db),
-            near_misses=candidates.near_miss_count(db),
+            near_misses=near_misses.count(db),
             dead_letters=runs.dead_letters(db),
+            reference=works.catalogues(db),
+            marks=marks.counts(db),
             submissions=submission_contents.status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
@@ -176,7 +141,7 @@ def _waiting(db: sqlite3.Connection, running: dict[str, Any] | None) -> Waiting 
 def _verdict_counts(db: sqlite3.Connection) -> VerdictCounts:
     judged = verdicts.verdict_counts(db)
     return VerdictCounts(
-        judged={verdict: n for verdict in Verdict if (n := sum(row[verdict] for row in judged))},
+        judged={verdict: n for verdict in DECIDING if (n := sum(row[verdict] for row in judged))},
         kept=_by_verdict(active_verdicts.suppressed_counts(db)),
         in_context=_by_verdict(active_verdicts.context_counts(db)),
     )
@@ -187,30 +152,6 @@ def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
     for (_, verdict), n in counts.items():
         tally[verdict] += n
     return dict(tally)
-
-
-def _cluster_counts(db: sqlite3.Connection, config: Config) -> ClusterCounts:
-    with snapshot(db):
-        every = clusters.of_flags(db)
-        largest = [
-            ClusterStatus(
-                likely_original=cluster.earliest,
-                size=len(cluster.stories),
-                weakest_edge=Edge(a, b, round(score, 4)),
-                furthest_apart=Distance(*cluster.ends, cluster.steps),
-                chain=cluster.steps > 1 and not _worth_comparing(db, config, *cluster.ends),
-            )
-            for cluster in every[:CLUSTERS]
-            for a, b, score in [cluster.weakest]
-        ]
-        return ClusterCounts(len(every), largest)
-
-
-def _worth_comparing(db: sqlite3.Connection, config: Config, a: int, b: int) -> bool:
-    """Whether two stories pass the screening of candidates."""
-    fingerprints = stories.fingerprints(db, [a, b])
-    one, other = fingerprints[a], fingerprints[b]
-    return worth_comparing(one, other, config.detection.of(one.language))
 
 
 def _passage_status(db: sqlite3.Connection, config: Config) -> PassageStatus | UnavailableIndex:

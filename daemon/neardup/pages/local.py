@@ -4,11 +4,12 @@ import errno
 import os
 import select
 import stat
+import sys
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neardup.errors import Fatal, Forbidden, Gone, NeardupError, TooLarge, Transient
+from neardup.errors import Fatal, Forbidden, Gone, NeardupError, Transient
 
 if TYPE_CHECKING:
     from neardup.pages.s3 import Get  # its libraries are optional
@@ -53,7 +54,7 @@ class File:
     is_text = False  # a plain text, not markup
 
     def __init__(self, root: _Root, path: str, etag: str | None, max_bytes: int) -> None:
-        self._root, self._path, self._etag, self._max_bytes = root, path, etag, max_bytes
+        self._root, self._path, self._etag, self.max_bytes = root, path, etag, max_bytes
 
     @property
     def url(self) -> str:
@@ -63,7 +64,7 @@ class File:
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """The file's bytes and its headers, which are an ETag; None where the file still has the given ETag.
 
-        Raises Gone, TooLarge, Forbidden, Transient.
+        Of a file that is too large only one byte more than is allowed.  Raises Gone, Forbidden, Transient.
         """
         try:
             with open(self.url, "rb", opener=_open_nonblocking) as file:
@@ -75,10 +76,8 @@ class File:
                 etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
                 if etag == self._etag:
                     return None
-                if status.st_size > self._max_bytes:
-                    raise TooLarge("larger than content.max_bytes")
-                body = file.read(self._max_bytes + 1)
-                if len(body) != status.st_size:
+                body = file.read(self.max_bytes + 1)
+                if len(body) != min(status.st_size, self.max_bytes + 1):
                     raise Transient(f"{file.name}: changed while it was read", "store_error")
                 return body, {"etag": etag}
         except (OSError, ValueError) as error:  # ValueError: a path with a NUL
@@ -90,6 +89,7 @@ class Given:
 
     curl = None
     url = "the given page"
+    max_bytes = sys.maxsize
 
     def __init__(self, body: bytes) -> None:
         self._body = body

@@ -18,6 +18,7 @@ from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, Transient
 from neardup.pages.reader_process import Greeting
 from neardup.pages.reader_rpc import ReaderConnection, connect_reader
+from neardup.pages.store import WorkPages
 from neardup.pages.watchdog import Record, Stillness, new_record
 
 GRACE_SECONDS = 1.0  # for a process to end by itself: native code must return to the interpreter first
@@ -64,12 +65,16 @@ class ReaderGroup:
 
 
 async def start_group(
-    content: Content, extraction: Extraction, size: int, submitted: Path | None = None
+    content: Content,
+    extraction: Extraction,
+    size: int,
+    submitted: Path | None = None,
+    works: WorkPages | None = None,
 ) -> ReaderGroup:
     """Start `size` processes, and wait until each is ready or has ended; at least one is ready.
 
-    `submitted` is the folder of the submitted pages.  Raises Transient if none can be started, Fatal if the program was
-    replaced.
+    `submitted` is the folder of the submitted pages, `works` the store of the works.  Raises Transient if none can be
+    started, Fatal if the program was replaced.
     """
     with ExitStack() as stack, ExitStack() as unless_started:
         sockets = [socket.socketpair() for _ in range(size)]
@@ -85,7 +90,8 @@ async def start_group(
     group = ReaderGroup(first, [])
     try:
         for (pool_end, _), record in zip(sockets, records, strict=True):
-            connection = await connect_reader(pool_end, record, _reason_to_refuse, (content, extraction, submitted))
+            settings = content, extraction, submitted, works
+            connection = await connect_reader(pool_end, record, _reason_to_refuse, settings)
             group.connections.append(connection)
         await _wait_until_started(group)
         if not group.running:

@@ -18,9 +18,9 @@ from neardup.pages.reader_group import ReaderGroup, start_group
 from neardup.pages.reader_process import FINGERPRINT, SHINGLE, SPLIT, Answer, Request, Seconds
 from neardup.pages.reader_rpc import ReaderConnection
 from neardup.pages.results import PageResult, ReadFailed, ShingledResult, TextResult, failure_of
-from neardup.pages.store import location_of, path_of
+from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of
 from neardup.pages.watchdog import CHECK_SECONDS
-from neardup.records import Dead, Story
+from neardup.records import Dead, Story, is_work
 from neardup.retry import retried, tried
 from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
 
@@ -37,19 +37,27 @@ log = structlog.get_logger()
 class ReaderPool:
     """Reads up to `most` pages at a time; `concurrency` adapts the number to the store.
 
-    `submitted` is the folder of the submitted pages.
+    `submitted` is the folder of the submitted pages, `works` the store of the works.
 
     The reader processes start with the first page.  An error that concerns one page becomes a result; an error that
     is raised ends the whole run: Fatal if processes fail to start STARTS times in a row, or if the store cannot be used
     at all.
     """
 
-    def __init__(self, content: Content, extraction: Extraction, most: int, submitted: Path | None = None) -> None:
+    def __init__(
+        self,
+        content: Content,
+        extraction: Extraction,
+        most: int,
+        submitted: Path | None = None,
+        works: WorkPages | None = None,
+    ) -> None:
         self.concurrency = AdaptiveLimit(most)
         self.computing_seconds = 0.0  # spent on extracting and fingerprinting, for all pages together
         self._content = content
         self._extraction = extraction
         self._submitted = submitted
+        self._works = works
         self._processes = min(PROCESSES, most)
         self._groups: list[ReaderGroup] = []
         self._starting: asyncio.Task[None] | None = None
@@ -82,8 +90,9 @@ class ReaderPool:
             self._groups.remove(group)
         missing = self._processes - len(self._connections)
         try:
+            settings = self._submitted, self._works
             group = await tried(
-                "start", lambda: start_group(self._content, self._extraction, missing, self._submitted), STARTS
+                "start", lambda: start_group(self._content, self._extraction, missing, *settings), STARTS
             )
         except Transient as error:
             raise Fatal(f"reader processes failed to start three times in a row: {error}") from error
@@ -102,7 +111,7 @@ class ReaderPool:
 
     def location_of(self, story: Story) -> str:
         """Where a story's page is looked for: the path of a file, or the s3:// URL of an object."""
-        return location_of(self._content, story, self._submitted)
+        return location_of(self._content, story, self._submitted, self._works)
 
     async def start(self) -> None:
         """Start the processes now, not with the first page.  Raises Fatal."""
@@ -132,7 +141,7 @@ class ReaderPool:
     async def split(self, page: bytes) -> TextResult:
         """Find the story's text and its normalised words in a page at hand, which may be as hostile as any other."""
         try:
-            result, _ = await self._request((SPLIT, page, None), nullcontext)
+            result, _ = await self._request(Request(SPLIT, page), nullcontext)
         except NeardupError as error:
             return cast("TextResult", failure_of(error))
         return cast("TextResult", result)
@@ -146,21 +155,22 @@ class ReaderPool:
 
     async def _read(self, operation: str, story: Story, etag: str | None = None, *, alone: bool = False) -> Answer:
         """Carry out an operation on a story's page; an error that concerns this page alone is returned as a failure."""
-        path = self.path_of(story)
+        path = f"{REFERENCE}{self.path_of(story)}" if is_work(story.id) else self.path_of(story)
         slot = self.concurrency.alone if alone else self.concurrency.slot
         try:
-            return await self._request((operation, path, etag), slot, story)
+            return await self._request(Request(operation, path, etag), slot, story)
         except NeardupError as error:
-            if isinstance(error, OverBudget):
-                log.warning("a page exceeds its budget", page=path, budget=error.resource)
             return failure_of(error), None
 
     async def _request(
         self, request: Request, slot: Callable[[], AbstractAsyncContextManager[None]], story: Story | None = None
     ) -> Answer:
-        """Send a request until it is answered; the death of a process counts against the page that it was computing."""
+        """Send a request until it is answered; the death of a process counts against the page that it was computing.
+
+        A page that exceeds its budget is read once more without its markup, and then raises OverBudget.
+        """
         strikes, story_id = 0, None if story is None else story.id
-        subject = story_id if request[0] == FINGERPRINT else None
+        subject = story_id if request.operation == FINGERPRINT else None
 
         async def attempt() -> Answer:
             async with slot():
@@ -175,6 +185,11 @@ class ReaderPool:
                 if strikes == STRIKES:
                     return ReadFailed(Dead.QUARANTINED, f"{strikes} reader processes died computing this page"), None
                 RETRIES.labels("fetch", "crashed").inc()
+            except OverBudget as error:
+                log.warning("a page exceeds its budget", story=story_id, budget=error.resource, parsed=request.parsed)
+                if not request.parsed:
+                    raise
+                request = request._replace(parsed=False)
 
     async def _least_busy(self) -> ReaderConnection:
         """The process with the fewest requests.  Waits for the start of a process only if none runs.  Raises Fatal."""

@@ -16,17 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.page import Page, fingerprint_story, shingle_story, split_story, text_of
+from neardup.core.page import Page, StoryText, fingerprint_story, shingle_story, split_story, text_of
 from neardup.core.text.html import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.garbage_collection import collect_seldom
 from neardup.pages.local import File, Given
 from neardup.pages.results import NotModified, crash_of
-from neardup.pages.store import Pages, open_transfers
+from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
 from neardup.pages.watchdog import Record
 
 if TYPE_CHECKING:
@@ -34,10 +34,18 @@ if TYPE_CHECKING:
 
 ANSWERS_PER_MESSAGE = 8  # while more are about to follow: a message costs more than an answer
 
-Request = tuple[str, str | bytes, str | None]  # one of OPERATIONS, a page or its path, its last known ETag
 Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page
 Answer = tuple[object, Seconds | None]
 Greeting = tuple[str, bool]  # the version of this process's fingerprints, and whether compiled code makes them
+
+
+class Request(NamedTuple):
+    """One of OPERATIONS, on a page or its path, whose last known ETag is given; `parsed` as in `text_of`."""
+
+    operation: str
+    page: str | bytes
+    etag: str | None = None
+    parsed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,37 +53,38 @@ class PageRequest:
     """A request under way; `is_first` until it is sent to the store again because its page was gone."""
 
     number: int
-    operation: str
-    page: str | bytes
-    etag: str | None
+    asked: Request
     began: float
     is_first: bool = True
 
 
 FINGERPRINT, SHINGLE, SPLIT = "fingerprint", "shingle", "split"
-OPERATIONS: dict[str, Callable[[Page, str], object]] = {
+OPERATIONS: dict[str, Callable[[Page, StoryText], object]] = {
     FINGERPRINT: fingerprint_story,
-    SHINGLE: lambda _, text: shingle_story(text),
-    SPLIT: lambda _, text: split_story(text),
+    SHINGLE: lambda _, story: shingle_story(story.text),
+    SPLIT: lambda _, story: split_story(story.text, story.marks),
 }
 
 
 class _ReaderProcess:
     """Answers the requests of its owner: it fetches many pages at a time, and computes one."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what its owner sends
         self,
         owner: Connection,
         record: Record,
         content: Content,
         extraction: Extraction,
         submitted: Path | None = None,
+        works: WorkPages | None = None,
     ) -> None:
         self._owner = owner
         self._record = record
-        self._pages = Pages(content, submitted)
+        self._pages = Pages(content, submitted, works)
         self._extraction = extraction
-        self._transfers = open_transfers(content, owner.fileno())
+        self._extraction_of_works = extraction if works is None else works.extraction
+        contents = [content] if works is None else [content, works.content]
+        self._transfers = open_transfers(contents, owner.fileno())
         self._requests: dict[Get | File | Given, PageRequest] = {}
         self._answers: list[tuple[int, Answer | Exception]] = []
 
@@ -83,8 +92,8 @@ class _ReaderProcess:
         """Answer requests until the owner closes the connection.  Raises EOFError then."""
         while True:
             if self._transfers.advance(wait=not self._answers):
-                for number, (operation, page, etag) in self._owner.recv():
-                    self._begin(PageRequest(number, operation, page, etag, time.perf_counter()))
+                for number, asked in self._owner.recv():
+                    self._begin(PageRequest(number, asked, time.perf_counter()))
             self._record.set_body_bytes(self._transfers.body_bytes)
             if get := self._transfers.pop_finished():
                 self._answer(get)
@@ -103,8 +112,8 @@ class _ReaderProcess:
 
     def _begin(self, request: PageRequest) -> None:
         try:
-            page = request.page
-            get = Given(page) if isinstance(page, bytes) else self._pages.begin(page, request.etag)
+            page = request.asked.page
+            get = Given(page) if isinstance(page, bytes) else self._pages.begin(page, request.asked.etag)
         except Exception as error:  # noqa: BLE001 - it becomes the answer
             self._fail(request, error)
             return
@@ -116,7 +125,7 @@ class _ReaderProcess:
         try:
             self._answers.append((request.number, self._compute(request, get)))
         except Gone as error:
-            if request.is_first and request.operation != FINGERPRINT:
+            if request.is_first and request.asked.operation != FINGERPRINT:
                 # the page existed before: the store must confirm its loss
                 self._begin(replace(request, is_first=False))
             else:
@@ -140,14 +149,19 @@ class _ReaderProcess:
             if page is None:
                 return NotModified(), None
             fetched = time.perf_counter()
-            text = text_of(page, self._extraction)
+            story = text_of(page, self._extraction_of(request), parsed=request.asked.parsed)
             extracted = time.perf_counter()
-            result = OPERATIONS[request.operation](page, text) if isinstance(text, str) else text
+            result = OPERATIONS[request.asked.operation](page, story) if isinstance(story, StoryText) else story
             return result, (fetched - request.began, extracted - fetched, time.perf_counter() - extracted)
         except MemoryError:
             os._exit(1)  # with the page still on record: the rest of the process cannot be relied on
         finally:
             self._record.end()
+
+    def _extraction_of(self, request: PageRequest) -> Extraction:
+        page = request.asked.page
+        is_of_work = isinstance(page, str) and page.startswith(REFERENCE)
+        return self._extraction_of_works if is_of_work else self._extraction
 
 
 def main(connections: Sequence[tuple[int, int]]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from neardup.core.page import PageFingerprinted, PageShingled, PageText, Unreadable
-from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, TooLarge, Transient
+from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, Transient
 from neardup.records import Dead, Skip, Story
 
 
@@ -32,7 +32,6 @@ ReadPage = Callable[[Story, str | None], Awaitable[PageResult]]  # a story, and 
 
 REASONS: dict[type[NeardupError], Skip | Dead] = {
     Gone: Skip.MISSING,
-    TooLarge: Skip.TOO_LARGE,
     OverBudget: Skip.OVER_BUDGET,
     Forbidden: Dead.FORBIDDEN,
     Transient: Dead.STORE_ERROR,  # after the last attempt
@@ -61,7 +60,5 @@ def explain(failure: Failure) -> str:
             return error
         case Unreadable(reason=Skip.MISSING):
             return "its page is gone"
-        case Unreadable(reason=Skip.TOO_LARGE):
-            return "larger than content.max_bytes"
         case Unreadable(reason=reason):
             return f"nothing to compare: {reason}"

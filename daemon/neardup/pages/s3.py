@@ -17,7 +17,7 @@ import certifi
 import pycurl
 
 from neardup.config import Content
-from neardup.errors import Fatal, Gone, NeardupError, TooLarge, Transient
+from neardup.errors import Fatal, Gone, NeardupError, Transient
 from neardup.s3_errors import NO_CREDENTIALS, code_in, document_error, s3_error
 
 REQUEST_SECONDS = 30.0
@@ -80,7 +80,7 @@ class Bucket:
         curl.setopt(pycurl.HTTPHEADER, headers)
         curl.setopt(pycurl.USERNAME, keys.access_key)
         curl.setopt(pycurl.PASSWORD, keys.secret_key)
-        return Get(curl, url, etag, self._idle)
+        return Get(curl, url, etag, self._max_bytes, self._idle)
 
     def _current_keys(self) -> Any:
         """The current access keys, which botocore renews before they expire.  Raises Transient."""
@@ -99,7 +99,6 @@ class Bucket:
             pycurl.CAINFO: os.environ.get("AWS_CA_BUNDLE") or certifi.where(),
             pycurl.CONNECTTIMEOUT_MS: int(CONNECT_SECONDS * 1000),
             pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
-            pycurl.MAXFILESIZE_LARGE: self._max_bytes,
             pycurl.NOSIGNAL: 1,
             pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
             pycurl.TIMEOUT_MS: int(REQUEST_SECONDS * 1000),
@@ -120,17 +119,25 @@ def _base_url(url: str, content: Content, region: str) -> str:
 class Get:
     """A GET: a handle to be performed, and afterwards its result."""
 
-    def __init__(self, curl: pycurl.Curl, url: str, etag: str | None, idle: list[pycurl.Curl]) -> None:
+    def __init__(self, curl: pycurl.Curl, url: str, etag: str | None, max_bytes: int, idle: list[pycurl.Curl]) -> None:
         self.curl = curl
         self.failure: tuple[int, str] | None = None  # libcurl's error number and message
         self._url = url
         self._etag = etag
+        self.max_bytes = max_bytes
         self._idle = idle
         self._head: list[bytes] = []
         self._body: list[bytes] = []
+        self._size = 0
         curl.setopt(pycurl.URL, url)
         curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
-        curl.setopt(pycurl.WRITEFUNCTION, self._body.append)
+        curl.setopt(pycurl.WRITEFUNCTION, self._receive)
+
+    def _receive(self, data: bytes) -> int:
+        """Keep a part of the body; 0, which libcurl takes as an error, ends the transfer of too large an object."""
+        self._body.append(data)
+        self._size += len(data)
+        return len(data) if self._size <= self.max_bytes else 0
 
     @property
     def url(self) -> str:
@@ -140,17 +147,20 @@ class Get:
     @property
     def body_bytes(self) -> int:
         """The bytes of the body received so far."""
-        return sum(map(len, self._body))
+        return self._size
 
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """The object's bytes and its headers, by lower-case names; None where it has not changed.  Call it once.
 
-        Raises TooLarge, Transient, and what `s3_error` makes of the response: Gone, Forbidden, StoreDown or Fatal.
+        Of an object that is too large only one byte more than is allowed.  Raises Transient, and what `s3_error` makes
+        of the response: Gone, Forbidden, StoreDown or Fatal.
         Transient too for a response that contradicts itself or the request.
         """
         status, body = self.curl.getinfo(pycurl.RESPONSE_CODE), b"".join(self._body)
         self._body.clear()
         self._idle.append(self.curl)
+        if self._size > self.max_bytes and status == HTTPStatus.OK:
+            return body[: self.max_bytes + 1], self._headers()
         if self.failure is not None:
             raise self._error(*self.failure)
         if status not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
@@ -193,8 +203,6 @@ class Get:
 
     def _error(self, number: int, message: str) -> NeardupError:
         """The error for libcurl's; it compares the body with its length or its chunks."""
-        if number == pycurl.E_FILESIZE_EXCEEDED:
-            return TooLarge("larger than content.max_bytes")
         return Transient(
             f"{self._url}: {message}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
         )

@@ -1,20 +1,23 @@
 """The pages of stories, in S3 or in a folder: found by their paths, and decompressed.
 
-The page of a submitted story is in a folder beside the ledger until a listing says where the story's page is.
+The page of a submitted story is in a folder beside the ledger until a listing says where the story's page is.  The
+works of the reference have a store of their own.
 What fetches from S3 is imported where it is used, because its libraries are optional.
 """
 
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.config import Content
 from neardup.core.page import Page
-from neardup.errors import Gone, TooLarge
+from neardup.core.text.html import Extraction
+from neardup.errors import Gone
 from neardup.extras import needs
 from neardup.pages.local import File, Files, Folder, Given
 from neardup.pages.text_file import TextFile
-from neardup.records import Story
+from neardup.records import Story, is_work
 from neardup.s3_errors import document_error
 
 if TYPE_CHECKING:
@@ -22,9 +25,17 @@ if TYPE_CHECKING:
     from neardup.pages.s3 import Bucket, Get
 
 SUBMITTED = "submitted://"  # before the file name of a submitted page; no listed path has an empty segment
+REFERENCE = "reference://"  # before the path of a work's page, below the URL of the works
 TEXT_ENDING = ".txt"  # of a submitted page that is a plain text, not markup
 DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
+
+
+class WorkPages(NamedTuple):
+    """Where the pages of works are, and which part of them is the text."""
+
+    content: Content
+    extraction: Extraction
 
 
 def open_store(content: Content) -> "Bucket | Folder | TextFile":
@@ -44,9 +55,9 @@ def open_store(content: Content) -> "Bucket | Folder | TextFile":
     return Bucket(url, content)
 
 
-def open_transfers(content: Content, control_socket: int) -> "Transfers | Files":
-    """What carries out the GETs of this store; see `neardup.pages.curl_multi.Transfers`."""
-    if not content.url.startswith("s3:"):
+def open_transfers(contents: Iterable[Content], control_socket: int) -> "Transfers | Files":
+    """What carries out the GETs of these stores; see `neardup.pages.curl_multi.Transfers`."""
+    if not any(content.url.startswith("s3:") for content in contents):
         return Files(control_socket)
     from neardup.pages.curl_multi import Transfers  # noqa: PLC0415 - loads pycurl
 
@@ -58,8 +69,13 @@ def path_of(content: Content, story: Story) -> str:
     return story.path or content.key.format(language=story.language, id=story.id)
 
 
-def location_of(content: Content, story: Story, submitted: Path | None = None) -> str:
-    """Where a story's page is: the path of a file, or the s3:// URL of an object; `submitted` as for `Pages`."""
+def location_of(content: Content, story: Story, submitted: Path | None = None, works: WorkPages | None = None) -> str:
+    """Where a story's page is: the path of a file, or the s3:// URL of an object.
+
+    `submitted` and `works` are as for `Pages`.
+    """
+    if is_work(story.id) and works is not None:
+        content = works.content
     if submitted is not None and story.path is not None and story.path.startswith(SUBMITTED):
         return f"{submitted}/{story.path.removeprefix(SUBMITTED)}"
     return f"{content.url.removeprefix('file://').removeprefix('file:').rstrip('/')}/{path_of(content, story)}"
@@ -68,12 +84,13 @@ def location_of(content: Content, story: Story, submitted: Path | None = None) -
 class Pages:
     """The pages below content.url; `begin` makes a GET, `curl_multi` performs it, `page_of` returns its page.
 
-    `submitted` is the folder of the submitted pages, which need not exist yet.
+    `submitted` is the folder of the submitted pages, which need not exist yet; `works` is None without a reference.
     """
 
-    def __init__(self, content: Content, submitted: Path | None = None) -> None:
+    def __init__(self, content: Content, submitted: Path | None = None, works: WorkPages | None = None) -> None:
         self._store = open_store(content)
         self._submitted = submitted
+        self._works = None if works is None else open_store(works.content)
         self._max_bytes = content.max_bytes
 
     def begin(self, path: str, etag: str | None = None) -> "Get | File":
@@ -85,6 +102,10 @@ class Pages:
             raise Gone(f"content.url has nothing at {path!r}")
         if path.startswith(SUBMITTED):
             return self._begin_submitted(path.removeprefix(SUBMITTED), etag)
+        if path.startswith(REFERENCE):
+            if self._works is None:
+                raise Gone("the configuration has no [reference]")
+            return self._works.begin(path.removeprefix(REFERENCE), etag)
         return self._store.begin(path, etag)
 
     def _begin_submitted(self, name: str, etag: str | None) -> File:
@@ -95,23 +116,28 @@ class Pages:
         return file
 
     def page_of(self, get: "Get | File | Given") -> Page | None:
-        """The page that a finished GET returned; None where it still has the ETag.
+        """The page that a finished GET returned, at most content.max_bytes of it; None where it still has the ETag.
 
-        Raises Gone, TooLarge, Forbidden, StoreDown, Fatal, Transient.
+        Raises Gone, Forbidden, StoreDown, Fatal, Transient.
         """
         response = get.result()
         if response is None:
             return None
         body, headers = response
         if headers.get("content-encoding", "").lower() == "gzip":
-            body = _gunzip(body, self._max_bytes)
+            body = _gunzip(body, get.max_bytes)
             if error := document_error(get.url, body):
                 raise error
-        return Page(body, headers.get("content-type"), headers.get("etag"), isinstance(get, File) and get.is_text)
+        is_text, is_cut = isinstance(get, File) and get.is_text, len(body) > get.max_bytes
+        body = body[: get.max_bytes] if is_cut else body
+        return Page(body, headers.get("content-type"), headers.get("etag"), is_text, is_cut)
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
-    """Decompress all members; what is not a whole gzip file is returned as it is, for `core.text` to classify."""
+    """Decompress all members, up to one byte more than `limit`; what is not gzip is returned as it is.
+
+    So is a file that is not whole, unless it was cut because it has more than `limit` bytes itself.
+    """
     whole, member, inflater, inside = bytearray(), bytearray(), _inflater(), False
     for start in range(0, len(body), GUNZIP_STEP):
         rest = body[start : start + GUNZIP_STEP]
@@ -122,11 +148,13 @@ def _gunzip(body: bytes, limit: int) -> bytes:
             except zlib.error:
                 return bytes(whole) or body  # gzip(1), too, ignores trailing garbage
             if len(whole) + len(member) > limit:
-                raise TooLarge("larger than content.max_bytes")
+                return bytes(whole + member)
             rest = inflater.unused_data
             if inflater.eof:
                 whole += member
                 member, inflater, inside = bytearray(), _inflater(), False
+    if inside and len(body) > limit:
+        return bytes(whole + member)
     return body if inside else bytes(whole)
 
 

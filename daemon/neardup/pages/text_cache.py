@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum
+from operator import attrgetter
 
 import structlog
 from cachetools import LRUCache
@@ -10,7 +11,8 @@ from cachetools import LRUCache
 from neardup.core.page import PageShingled
 from neardup.core.verify.scores import Shingled
 from neardup.pages.results import ReadFailed, ShingledResult
-from neardup.records import Dead, Language, PairedStory, Story
+from neardup.pairs import PairedStory
+from neardup.records import Dead, Story
 
 CACHE_BYTES = 64_000_000
 MOST_READS = 16  # under way at a time
@@ -37,24 +39,22 @@ class Texts:
     def __init__(self, read_shingled: Callable[[Story], Awaitable[ShingledResult]]) -> None:
         self._read_shingled = read_shingled
         self._read_slots = asyncio.Semaphore(MOST_READS)
-        self._cache: LRUCache[bytes, Shingled] = LRUCache(CACHE_BYTES, _size)
+        self._cache: LRUCache[bytes, Shingled] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
 
     def keep(self, text_hash: bytes, text: Shingled) -> None:
         """Keep a text that was read elsewhere in the cache."""
-        if _size(text) <= CACHE_BYTES:
+        if text.nbytes <= CACHE_BYTES:
             self._cache[text_hash] = text
 
-    async def read(
-        self, sides: Iterable[tuple[Language, PairedStory]], until: float | None = None
-    ) -> dict[bytes, Text]:
+    async def read(self, sides: Iterable[PairedStory], until: float | None = None) -> dict[bytes, Text]:
         """Text hash -> text, for each of these stories.  Raises Fatal.
 
         Stories with the same text hash are read until one of them yields the text.  A text is gone, too, if its page
         now contains another.  A text that is not read at `until`, a time of the event loop, is unanswered.
         """
         wanted: dict[bytes, dict[int, Story]] = {}
-        for language, side in sides:
-            wanted.setdefault(side.text_hash, {})[side.id] = Story(side.id, language, side.path)
+        for side in sides:
+            wanted.setdefault(side.text_hash, {})[side.id] = Story(side.id, side.language, side.path)
         texts: dict[bytes, Text] = {key: self._cache[key] for key in wanted if key in self._cache}
         missing = [key for key in wanted if key not in texts]
         read = await asyncio.gather(*(self._first_in_time(key, list(wanted[key].values()), until) for key in missing))
@@ -95,7 +95,3 @@ class Texts:
             case ReadFailed(error=error):
                 log.error("a text could not be read", story=story.id, why=error)
         return NoText.GONE
-
-
-def _size(text: Shingled) -> int:
-    return text.words.nbytes + text.shingles.nbytes

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from neardup.errors import Fatal, Gone, TooLarge, Transient
+from neardup.errors import Fatal, Gone, Transient
 from neardup.pages.local import File
 
 RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
@@ -31,7 +31,7 @@ class Part(File):
     """The bytes [start, end) of a file."""
 
     def __init__(self, file: Path, start: int, end: int, max_bytes: int) -> None:
-        self._file, self._start, self._size, self._most = file, start, end - start, max_bytes
+        self._file, self._start, self._size, self.max_bytes = file, start, end - start, max_bytes
 
     @property
     def url(self) -> str:
@@ -39,15 +39,17 @@ class Part(File):
         return f"{self._file}/{self._start}-{self._start + self._size}"
 
     def result(self) -> tuple[bytes, dict[str, str]]:
-        """The bytes, without headers.  Raises TooLarge, Gone where the file has no such part, Transient."""
-        if self._size > self._most:
-            raise TooLarge("larger than content.max_bytes")
+        """The bytes, without headers; of a part that is too large only one more than is allowed.
+
+        Raises Gone where the file has no such part, Transient.
+        """
+        size = min(self._size, self.max_bytes + 1)
         try:
             with self._file.open("rb") as file:
                 file.seek(self._start)
-                body = file.read(max(self._size, 0))
+                body = file.read(max(size, 0))
         except OSError as error:
             raise Transient(f"{self.url}: {error.strerror}", "store_error") from error
-        if len(body) != self._size:
+        if len(body) != size:
             raise Gone(f"{self.url}: no such part")
         return body, {}

@@ -1,31 +1,37 @@
 """The metrics and log lines of a batch that was written."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import structlog
 
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.records import BadRow, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
-from neardup.telemetry.metrics import CANDIDATES, CAPPED, STORIES
+from neardup.telemetry.metrics import CANDIDATES, CAPPED, MARKED, STORIES
 
 log = structlog.get_logger()
 
 
 def count_outcomes(batch: Sequence[Outcome]) -> None:
     """Count the outcomes of a batch, and log its dead letters."""
+    counts = Counter[tuple[str, str, str]]()  # added at once: an increment takes 5 us
     for outcome in batch:
         language = outcome.story.language if isinstance(outcome.story, Story) else "unknown"
+        for mark in () if isinstance(outcome, DeadLettered) else outcome.marks or ():
+            MARKED.labels(language, mark.reason).inc()
         match outcome:
             case Fingerprinted(fingerprint=fingerprint):
-                STORIES.labels(language, "fingerprinted", "" if fingerprint.signature else FEW_SHINGLES).inc()
+                counts[language, "fingerprinted", "" if fingerprint.signature else FEW_SHINGLES] += 1
             case Skipped():
-                STORIES.labels(language, "skipped", outcome.reason).inc()
+                counts[language, "skipped", outcome.reason] += 1
             case DeadLettered():
-                STORIES.labels(language, "dead_lettered", outcome.reason).inc()
+                counts[language, "dead_lettered", outcome.reason] += 1
                 story = (
                     outcome.story.key if isinstance(outcome.story, BadRow) else outcome.story.name or outcome.story.id
                 )
                 log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
+    for labels, stories in counts.items():
+        STORIES.labels(*labels).inc(stories)
 
 
 class MatchMetrics:

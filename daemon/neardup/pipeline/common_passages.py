@@ -18,7 +18,6 @@ from neardup.records import Language
 from neardup.telemetry.metrics import COMMON_PASSAGES
 
 MAX_HOLDERS = 5_000  # stories of a hash that has just become common; it was found common long before it has more
-GROWTH = 1.1  # the number of holders on record is written again when it has grown by a tenth
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +53,14 @@ class CommonPassages:
     def __init__(self, passages: PassageSync, ledger: Ledger) -> None:
         self._passages = passages
         self._ledger = ledger
-        self._holders: dict[Language, dict[int, int]] = {}  # by hash, as on record
+        self._holders: dict[Language, dict[int, int]] = {}  # by hash
+        self._unwritten: dict[tuple[Language, int], CommonPassage] = {}
 
     async def record(self, probes: Sequence[Probe], found: Sequence[Found]) -> None:
-        """Record the common passages that lookups found, and verify again what was flagged for new ones."""
-        changed: dict[tuple[Language, int], CommonPassage] = {}
+        """Record the common passages that lookups found, and verify again what was flagged for new ones.
+
+        That more stories hold a known one is written with the next new one, or by `write`.
+        """
         new = set[int]()
         for probe, one in zip(probes, found, strict=True):
             if not len(one.common):
@@ -68,12 +70,19 @@ class CommonPassages:
             for hash_, holders in zip(one.common.tolist(), one.holders.tolist(), strict=True):
                 if hash_ not in known:
                     new.add(hash_)
-                if holders > GROWTH * known.get(hash_, 0):
+                if holders > known.get(hash_, 0):
                     known[hash_] = holders
-                    changed[probe.language, hash_] = CommonPassage(probe.language, hash_, holders, probe.story_id)
-        if changed:
-            await self._ledger.do(common_passages.record, list(changed.values()))
-        await self.verify_again(new)
+                    passage = CommonPassage(probe.language, hash_, holders, probe.story_id)
+                    self._unwritten[probe.language, hash_] = passage
+        if new:
+            await self.write()
+            await self.verify_again(new)
+
+    async def write(self) -> None:
+        """Write to the ledger what was found since the last call."""
+        rows, self._unwritten = list(self._unwritten.values()), {}
+        if rows:
+            await self._ledger.do(common_passages.record, rows)
 
     async def verify_again(self, new: Collection[int]) -> None:
         """Verify again the pairs that were flagged for passages which have just become common."""

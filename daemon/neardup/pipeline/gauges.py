@@ -9,10 +9,12 @@ from neardup.errors import NeardupError
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics, bucket_sizes
-from neardup.ledger import Ledger, active_verdicts, candidates, changes, missing_passages, runs, verdicts
-from neardup.records import Language, Verdict
+from neardup.ledger import Ledger, active_verdicts, candidates, changes, missing_passages, runs, verdicts, works
+from neardup.pairs import DECIDING
+from neardup.records import Language
 from neardup.telemetry.metrics import (
     CANDIDATES_PENDING,
+    COPIES,
     DEAD_LETTERS,
     DISK_FREE,
     DISK_SIZE,
@@ -27,6 +29,7 @@ from neardup.telemetry.metrics import (
     PASSAGE_SEGMENTS,
     PRECISION,
     VERDICTS,
+    WORKS,
 )
 
 # A sample of n stories misses a bucket that holds a share p of all stories with probability (1 - p)^n, so it finds the
@@ -53,6 +56,12 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     DEAD_LETTERS.clear()
     for reason, n in dead_letters.items():
         DEAD_LETTERS.labels(reason).set(n)
+    WORKS.clear()
+    COPIES.clear()
+    for catalogue, n in (await ledger.do(works.counts)).items():
+        WORKS.labels(catalogue).set(n)
+    for catalogue, n in (await ledger.do(works.open_flags)).items():
+        COPIES.labels(catalogue).set(n)
     await ledger.do(_set_verdict_gauges)
     for command, at in (await ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
@@ -70,7 +79,7 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
         gauge.clear()  # an undone verdict may have been the last of its kind
     for row in verdicts.verdict_counts(db):
         PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
-        for verdict in Verdict:
+        for verdict in DECIDING:
             VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
     for labels, n in active_verdicts.suppressed_counts(db).items():
         KEPT_PAIRS.labels(*labels).set(n)

@@ -9,7 +9,7 @@ at its position, or if the ledger no longer keeps the changes that follow it.
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,7 +18,8 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.fingerprint.version import algorithm, difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.protocol import Index, IndexPosition
-from neardup.ledger import Ledger, changes, fingerprint_arrays, lookup_proof, runs, stories
+from neardup.ledger import Ledger, changes, fingerprint_arrays, lookup_proof, read, runs
+from neardup.ledger.restart import restart
 from neardup.pipeline.scratch import scratch_errors, scratch_folder
 from neardup.records import Change, Language
 from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS
@@ -92,7 +93,7 @@ async def forget_fingerprints(
     _refuse_foreign_index(position, await ledger_id(ledger))
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
         await asyncio.to_thread(passages.clear, algorithm())
-        await ledger.do(stories.restart, version, extraction)
+        await ledger.do(restart, version, extraction)
         await index.clear(await ledger_id(ledger), version)
     elif position.version != version:
         await index.clear(await ledger_id(ledger), version)
@@ -154,31 +155,35 @@ async def rebuild(
 ) -> int:
     """Clear the index and fill it from the ledger, without reading the object store; the caller holds the lock.
 
-    Calls `progress` with the number of stories done so far, and returns their total.  A rebuild that was interrupted
-    leaves an index without a position, which the next run rebuilds.  Raises Fatal if there is no room for scratch files
-    beside the ledger.
+    Stories may be written meanwhile.  Calls `progress` with the number of stories done so far, and returns their total.
+    A rebuild that was interrupted leaves an index without a position, which the next run rebuilds.  Raises Fatal if
+    there is no room for scratch files beside the ledger.
     """
     await ledger.do(lookup_proof.doubt)  # earlier lookups may have missed what the index had lost
-    last = await ledger.do(changes.last_seq)
-    sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
-    await index.clear(await ledger_id(ledger), version, sizes)
-    done = 0
-    with scratch_folder(ledger.path, "rebuild") as scratch, scratch_errors(scratch.parent):
-        async with aclosing(index.build(_pages(ledger), scratch)) as built:
-            async for more in built:
-                done += more
-                progress(done)
+    with closing(Ledger(ledger.path, read)) as reader:
+        # what is written meanwhile is replayed afterwards: it must not be built in as well
+        await reader.do(lambda db: db.execute("BEGIN"))
+        last = await reader.do(changes.last_seq)
+        sizes = {Language(name): n for name, n in (await reader.do(runs.stories_by_language)).items()}
+        await index.clear(await ledger_id(ledger), version, sizes)
+        done = 0
+        with scratch_folder(ledger.path, "rebuild") as scratch, scratch_errors(scratch.parent):
+            async with aclosing(index.build(_pages(reader), scratch)) as built:
+                async for more in built:
+                    done += more
+                    progress(done)
     await index.apply([], last)
     INDEX_LAG.set(0)
     return done
 
 
 async def _pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
-    """All stories in order of their numbers, a page at a time."""
+    """All stories in order of their numbers, a page at a time; ends the read transaction of `ledger`."""
     after = 0
     while len(page := await ledger.do(fingerprint_arrays.after, after, REBUILD_STORIES)):
         yield page
         after = int(page.numbers[-1])
+    await ledger.do(lambda db: db.execute("COMMIT"))  # until then the write-ahead log cannot be truncated
 
 
 async def ledger_id(ledger: Ledger) -> str:

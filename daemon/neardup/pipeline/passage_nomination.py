@@ -18,7 +18,7 @@ from neardup.ledger import Ledger, passage_hashes
 from neardup.pipeline.common_passages import CommonPassages, Probe
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES
-from neardup.records import Fingerprinted, Language, Outcome
+from neardup.records import Fingerprinted, Outcome
 from neardup.telemetry.metrics import STAGE_SECONDS
 
 MAX_MATCHED = 20_000  # stories
@@ -79,9 +79,9 @@ class PassageNomination:
         with STAGE_SECONDS.labels("nominate").time():
             if self._common is not None:
                 await self._common.record(lookup.probes, lookup.found)
-            stories = await self._ledger.do(passage_hashes.stories_of, _numbers(lookup.found))
+            ids = await self._ledger.do(passage_hashes.ids_of, _numbers(lookup.found))
             latest = list(self._recent)[len(self._recent) - (self._batches - lookup.batches) :]
-            matches = await asyncio.to_thread(_nominate, lookup, stories, latest, self._detection)
+            matches = await asyncio.to_thread(_nominate, lookup, ids, latest, self._detection)
         if self._common is not None:
             self._matched += [probe for probe in lookup.probes if matches[probe.story_id].ids]
             if len(self._matched) > MAX_MATCHED:
@@ -116,23 +116,21 @@ def _numbers(found: Sequence[Found]) -> list[int]:
 
 def _nominate(
     lookup: PassageLookup,
-    stories: Mapping[int, tuple[int, Language]],
+    ids: Mapping[int, int],
     latest: Sequence[list[Probe]],
     detection: Detection,
 ) -> dict[int, PassageMatches]:
-    """`stories` maps the story numbers that were found to ids and languages; `latest` are the batches not looked up."""
+    """`ids` maps the story numbers that were found to ids; `latest` are the batches not looked up."""
     probes, others = lookup.probes, [probe for batch in latest for probe in batch]
     scores: list[dict[int, int]] = [{} for _ in probes]  # of each match, by id: how many hashes are shared
     for probe, found, score in zip(probes, lookup.found, scores, strict=True):
         for number, shared in zip(found.numbers.tolist(), found.shared.tolist(), strict=True):
-            story_id, language = stories.get(number, (probe.story_id, probe.language))
-            if language == probe.language:
-                score[story_id] = shared
+            score[ids.get(number, probe.story_id)] = shared
     everyone = [*probes, *others]
     pairs = sharing_pairs([probe.hashes for probe in everyone], detection.common_passage)
     for left, right, shared in zip(*(column.tolist() for column in pairs), strict=True):
         for one, other in ((left, right), (right, left)):
-            if one < len(probes) and everyone[one].language == everyone[other].language:
+            if one < len(probes):
                 score, story_id = scores[one], everyone[other].story_id
                 score[story_id] = max(shared, score.get(story_id, 0))
     return {

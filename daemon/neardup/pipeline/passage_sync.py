@@ -94,11 +94,15 @@ class PassageSync:
 
     async def catch_up(self) -> None:
         """Insert the stories of the outbox that were committed since the last call."""
-        while rows := await self._ledger.do(passage_hashes.after, self._inserted, ROWS_PER_READ):
-            decoded = [(number, np.frombuffer(hashes, np.uint32)) for number, hashes in rows]
-            await asyncio.to_thread(self.index.insert, decoded)
-            self._inserted = rows[-1][0]
-            self._in_memory += len(rows)
+        more = True
+        while more:
+            rows = await self._ledger.do(passage_hashes.after, self._inserted, ROWS_PER_READ)
+            more = len(rows) == ROWS_PER_READ
+            if rows:
+                decoded = [(number, np.frombuffer(hashes, np.uint32)) for number, hashes in rows]
+                await asyncio.to_thread(self.index.insert, decoded)
+                self._inserted = rows[-1][0]
+                self._in_memory += len(rows)
 
     def begin_again(self) -> None:
         """Let the next call insert the whole outbox again: the index may have taken damage for some of its stories."""

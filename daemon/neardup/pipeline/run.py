@@ -87,7 +87,7 @@ class Run:
         if options.command == "daily" and options.since is None:
             self._since = self._daily_since(watermark)
         leaves_no_gap = self._since is None or (watermark is not None and self._since <= watermark)
-        self._moves_watermark = leaves_no_gap and not options.dead_letters
+        self._moves_watermark = leaves_no_gap and options.moves_watermark
 
     def _daily_since(self, watermark: int | None) -> int | None:
         if watermark is not None:
@@ -157,9 +157,8 @@ class Run:
         quarantine = Quarantine(
             parts.ledger, readers.read, lambda: readers.costly_stories, retry=self._options.dead_letters
         )
-        worker = Worker(
-            BatchLoader(self._known), CircuitBreaker(quarantine.read, section.breaker_share, section.breaker_after)
-        )
+        breaker = CircuitBreaker(quarantine.read, section.breaker_share, section.breaker_after)
+        worker = Worker(BatchLoader(self._known), breaker, parts.languages)
         pipeline: Pipeline[ListedRow, Outcome, BatchLookup | None] = Pipeline(
             worker.process,
             writer.look_up,

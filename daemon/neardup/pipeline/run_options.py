@@ -20,7 +20,8 @@ class Options:
     - `refingerprint_for`: as in `prepare_index`.
     - `fresh`: make no lookups, and build the index at the end.  The ledger records that a sweep is owed, which finds
       the pairs.
-    - `dead_letters`: the listing is of dead letters.  Read the stories in quarantine too; do not move the watermark.
+    - `dead_letters`: the listing is of dead letters.  Read the stories in quarantine too.
+    - `moves_watermark`: the listing is of the platform's stories, all of them or those of a time.
     - `refuses_unreadable`: fail if the listing is empty or nearly none of its stories could be read.
     """
 
@@ -30,6 +31,7 @@ class Options:
     refingerprint_for: str | None = None
     fresh: bool = False
     dead_letters: bool = False
+    moves_watermark: bool = True
     refuses_unreadable: bool = True
 
 

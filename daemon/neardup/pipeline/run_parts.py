@@ -7,6 +7,7 @@ from neardup.config import Detection
 from neardup.config import Run as RunSection
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
+from neardup.languages import Languages
 from neardup.ledger import Ledger
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pipeline.index_wait import IndexWait
@@ -32,5 +33,6 @@ class Parts:
     version: str
     section: RunSection
     detection: Detection
+    languages: Languages
     open_source: Callable[[CheckpointWriter], Awaitable[Source]]
     open_readers: OpenReaderPool

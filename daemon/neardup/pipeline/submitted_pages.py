@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import mkstemp
 
-from neardup.core.page import Page, text_of
+from neardup.core.page import Page, StoryText, text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.durability import sync_folder
@@ -39,7 +39,7 @@ def page_of(page: bytes | None, text: str, max_bytes: int) -> Page:
     if len(kept.body) > max_bytes:
         raise TooLarge("larger than content.max_bytes")
     found = text_of(kept, Extraction())
-    if not (isinstance(found, str) and tokens(found) == tokens(text)):
+    if not (isinstance(found, StoryText) and tokens(found.text) == tokens(text)):
         raise Misuse("the text has so many unprintable characters that it is no text")
     return kept
 

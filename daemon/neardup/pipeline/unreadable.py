@@ -15,7 +15,6 @@ FEW = 10  # stories of a partial listing, such as one quiet day: their pages may
 # Reason -> the settings to look at.
 SETTINGS: dict[str, str] = {
     Skip.MISSING: "content.url, content.key and the paths that the listing names",
-    Skip.TOO_LARGE: "content.max_bytes",
     Skip.EMPTY: "content.url, extract.body and extract.strip",
     Skip.NOT_TEXT: "content.url and the paths that the listing names",
     Skip.NO_BODY: "extract.body",
@@ -47,7 +46,7 @@ def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:
         raise Fatal(EMPTY_LISTING)
     if not nearly_nothing_read(counts):
         return
-    why = complaint(counts)
+    why = complaint(counts) + (", in [reference]" if summary.command == "reference" else "")
     fewest = max(FEW, LEAST_SHARE * counts.listed) if whole_listing else FEW
     if counts.attempted >= fewest or (whole_listing and counts.attempted == counts.listed):
         raise Fatal(why)

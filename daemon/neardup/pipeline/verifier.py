@@ -13,12 +13,14 @@ from neardup.config import Detection
 from neardup.core.verify.scores import Shingled, assess
 from neardup.ledger import Ledger, candidates, flags
 from neardup.pages.text_cache import NoText, Texts
+from neardup.pairs import Assessment, Candidate, Kind
 from neardup.pipeline.common_passages import CommonHashes
-from neardup.records import Assessment, Candidate, Kind, Language
+from neardup.records import Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 
 BATCH = 250  # pairs
 HASH_BYTES = 8  # of a word or a shingle
+WORD_BYTES = 16  # of a word in UTF-8, on average
 MAX_TEXT_BYTES = 64_000_000  # of the texts that are held at the same time
 BEFORE_ALL = (-(2**63), 0)  # the ids of a pair that sorts before every candidate
 
@@ -88,7 +90,7 @@ class Verifier:
     async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
         """Assess the pairs, except those with a text for which the store did not answer."""
         wanted = [
-            (pair.language, side)
+            side
             for pair in pairs
             if pair.a.text_hash != pair.b.text_hash and not self._unanswered & {pair.a.text_hash, pair.b.text_hash}
             for side in (pair.a, pair.b)
@@ -123,7 +125,7 @@ def fitting(pairs: list[Candidate]) -> list[Candidate]:
         for side in (pair.a, pair.b):
             if pair.a.text_hash != pair.b.text_hash and side.text_hash not in text_hashes:
                 text_hashes.add(side.text_hash)
-                size += HASH_BYTES * (side.words + side.shingles)
+                size += (HASH_BYTES + WORD_BYTES) * side.words + HASH_BYTES * side.shingles
         if n and size > MAX_TEXT_BYTES:
             return pairs[:n]
     return pairs

@@ -7,6 +7,7 @@ import structlog
 
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import NeardupError
+from neardup.languages import Languages
 from neardup.ledger import forgotten, stories
 from neardup.pages.results import NotModified, PageResult, ReadFailed, ReadPage, crash_of
 from neardup.records import (
@@ -15,6 +16,9 @@ from neardup.records import (
     DeadLettered,
     Fingerprinted,
     ListedRow,
+    Mark,
+    MarkReason,
+    Marks,
     Outcome,
     Skip,
     Skipped,
@@ -29,12 +33,18 @@ class Worker:
     """Turns listed stories into outcomes.
 
     `known` loads what the ledger holds for a story id, Skip.FORGOTTEN for a forgotten story; `read` reads a story's
-    page unless it still has the given ETag.
+    page unless it still has the given ETag; `languages` are those that stories may be labelled with.
     """
 
-    def __init__(self, known: Callable[[int], Awaitable[StoredVersion | Skip | None]], read: ReadPage) -> None:
+    def __init__(
+        self,
+        known: Callable[[int], Awaitable[StoredVersion | Skip | None]],
+        read: ReadPage,
+        languages: Languages,
+    ) -> None:
         self._known = known
         self._read = read
+        self._languages = languages
 
     async def process(self, job: ListedRow) -> tuple[ListedRow, Outcome]:
         """The one outcome of a listed row.  Raises only errors that end the whole run, such as those of `known`."""
@@ -52,7 +62,7 @@ class Worker:
         if known is not None and known.language != job.language:
             known = None
         result = await self._read_twice(job, known.etag if known else None)
-        return job, outcome_of(job, known, result)
+        return job, outcome_of(job, known, result, self._languages)
 
     async def _read_twice(self, story: Story, etag: str | None) -> PageResult:
         """Read a page, and once more if the first attempt crashed."""
@@ -88,19 +98,31 @@ def skipped_without_reading(story: Story, known: StoredVersion | None) -> Skippe
     return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged else None
 
 
-def outcome_of(story: Story, known: StoredVersion | None, result: PageResult) -> Outcome:
+def outcome_of(story: Story, known: StoredVersion | None, result: PageResult, languages: Languages) -> Outcome:
     """The outcome of a story whose page was read; `known` is what the ledger holds for it in the same language."""
     match result:
         case PageFingerprinted(fingerprint, etag) if known is not None and fingerprint.text_hash == known.text_hash:
-            return Skipped(story, Skip.UNCHANGED, etag)
+            return Skipped(story, Skip.UNCHANGED, etag, marks=_marks(story, result, languages))
         case PageFingerprinted(fingerprint, etag):
-            return Fingerprinted(story, fingerprint, etag, _page_title(story, result))
+            marks = _marks(story, result, languages)
+            return Fingerprinted(story, fingerprint, etag, _page_title(story, result), marks)
         case NotModified():
             return Skipped(story, Skip.UNCHANGED)
         case Unreadable(reason):
             return Skipped(story, reason)
         case ReadFailed(reason, error):
             return DeadLettered(story, reason, error)
+
+
+def _marks(story: Story, page: PageFingerprinted, languages: Languages) -> Marks:
+    return page.marks + label_marks(story, page.script, languages)
+
+
+def label_marks(story: Story, script: str | None, languages: Languages) -> Marks:
+    """The mark of a story whose language is not written in `script`, that of most letters of its text."""
+    if script is None or languages[story.language].script.upper().partition(" ")[0] == script:
+        return ()
+    return (Mark(MarkReason.MISLABELLED, script.title()),)
 
 
 def _page_title(story: Story, page: PageFingerprinted) -> str | None:

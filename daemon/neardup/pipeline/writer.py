@@ -28,7 +28,6 @@ from neardup.pipeline.passage_nomination import (
     PassageLookup,
     PassageMatches,
     PassageNomination,
-    probes_of,
 )
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.summary import Counts
@@ -156,11 +155,12 @@ class Writer:
                 ),
             )
         INDEX_LAG.inc(sum(isinstance(outcome, Fingerprinted) for outcome in batch))
-        await self._passages.keep_up()
-        self._nomination.committed(probes_of(batch))
         if index is not None:
             await self.finish_insert()
             self._insert_task = asyncio.create_task(self._insert(index), name="index")
+        await self._passages.keep_up()
+        self._nomination.committed([] if lookup is None else lookup.passages.probes)
+        if index is not None:
             self._match_metrics.count(
                 (story_id, banded.language, len({*matches.matches, *passages.ids}), capped)
                 for (story_id, banded), full in zip(fresh, left_out, strict=True)
@@ -221,6 +221,7 @@ class Writer:
     async def recheck_passages(self) -> None:
         """Verify again what was flagged for passages that have become common during the run."""
         await self._nomination.recheck(self._common)
+        await self._common.write()
 
     async def _repair(self, index: Index) -> None:
         """Bring the index to the ledger's last change; lookups made meanwhile are repeated."""

@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import paired
-from neardup.core.verify.scores import Shingled, assess, shingled
+from neardup.core.verify.scores import Shingled, assess, fingerprinted
+from neardup.core.verify.tiers import LANGUAGES
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, stories
 from neardup.pages.text_cache import NoText, Text, Texts
+from neardup.pairs import Assessment, Candidate, Kind, PairedStory
 from neardup.pipeline.common_passages import CommonHashes
 from neardup.query import lookups
 from neardup.query.check_result import CheckResult, CopiedSpan, Submission, Verified, result_of
 from neardup.query.lookups import Lookups, Nominated
-from neardup.records import Assessment, BandedFingerprint, Candidate, Fingerprint, Kind, PairedStory
+from neardup.records import BandedFingerprint, Fingerprint, MarkReason
 
 CHECKED_ID = -(2**63)  # the id of a text that has none; no story has it
 COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`
@@ -76,20 +78,22 @@ class Checker:
         until = None if deadline is None else asyncio.get_running_loop().time() + deadline
         language, own_id = submission.language, submission.story_id
         own_id = CHECKED_ID if own_id is None else own_id
-        own, text = await asyncio.to_thread(_fingerprinted, submission.text.words)
+        own, text = await asyncio.to_thread(fingerprinted, submission.text.words)
         facts = await self._ledger.do(lookups.facts_of, own_id)
         banded = BandedFingerprint(language, own.simhash, own.signature)
         probe = lookups.Text(own_id, banded, np.frombuffer(own.passages, np.uint32))
         nominated = await self._lookups.nominate(probe, facts, until)
         rows = await self._ledger.do(_rows, own_id, nominated)
-        checked = PairedStory(own_id, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles)
-        pairs = [Candidate(language, checked, _paired_story(row)) for row in rows.values()]
-        texts = await self._texts.read(((language, one.b) for one in pairs if one.b.text_hash != own.text_hash), until)
+        checked = PairedStory(
+            own_id, language, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles
+        )
+        pairs = [Candidate(checked, _paired_story(row)) for row in rows.values()]
+        texts = await self._texts.read((one.b for one in pairs if one.b.text_hash != own.text_hash), until)
         common = np.union1d(nominated.common, await self._common.of(language))
         assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common)
         flagged = await self._ledger.do(_flagged, assessed)
         verified = [Verified(rows[other], kind, assessment, spans[other]) for other, kind, assessment in flagged]
-        reasons = (*nominated.reasons, *_reasons(texts, verified))
+        reasons = (*_truncations(submission), *nominated.reasons, *_reasons(texts, verified))
         known = [(pair, one) for pair, one in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED]
         result = result_of(submission, verified, self._detection, self._version, reasons)
         return Examined(own, text, probe, facts.last_change, nominated, known, result)
@@ -107,10 +111,6 @@ class Checker:
             if assessment is not None and assessment.kind is not None:
                 spans[pair.b.id] = _spans(pair, assessment, text, other)
         return assessed, spans
-
-
-def _fingerprinted(words: list[bytes]) -> tuple[Fingerprint, Shingled]:
-    return fingerprint(words), shingled(words)
 
 
 def _rows(db: sqlite3.Connection, story_id: int, nominated: Nominated) -> Rows:
@@ -138,8 +138,19 @@ def _spans(pair: Candidate, assessment: Assessment, text: Shingled, other: Shing
         return ((0, pair.a.words, 0, pair.b.words),)
     if other is None:
         return ()
-    spans = paired(text.words, other.words, assessment.spans_a, assessment.spans_b)
+    if LANGUAGES in assessment.signals.extra:
+        spans = skeletons.paired(text.skeleton, other.skeleton, assessment.spans_a, assessment.spans_b)
+    else:
+        spans = paired(text.words, other.words, assessment.spans_a, assessment.spans_b)
     return tuple((start, end, match_start, match_end) for start, end, match_start, match_end in spans.tolist())
+
+
+def _truncations(submission: Submission) -> list[str]:
+    return [
+        f"only a part of the page was read, because of its {mark.detail}"
+        for mark in submission.text.marks
+        if mark.reason is MarkReason.TRUNCATED
+    ]
 
 
 def _reasons(texts: Mapping[bytes, Text], verified: Sequence[Verified]) -> list[str]:

@@ -8,24 +8,30 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.page import PageText
+from neardup.core.publication_order import Dates, earlier, sort_key
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
 from neardup.ledger.similarities import share_of
 from neardup.ledger.spans import words_in
-from neardup.records import NO_SPANS, Assessment, Kind, Language, Signals
+from neardup.pairs import NO_SPANS, Assessment, Kind, Signals
+from neardup.records import Language
 from neardup.timestamps import rfc3339
 
 CheckVerdict = Literal["clear", "review", "copy"]
 CopiedSpan = tuple[int, int, int, int]  # the words [start, end) of the text, and the words [start, end) of the match
-NEVER = 2**63 - 1  # the time of publication, and the id, of a text that has none: it is later than every story
+NO_ID = 2**63 - 1  # of a text that has none: it sorts behind every story
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A text to check or to store, with what is known of its story; `published_at` is in milliseconds."""
+    """A text to check or to store, with what is known of its story; `published_at` is in milliseconds.
+
+    `name` is the id in the listing where that is no integer; `story_id` is then made from it.
+    """
 
     language: Language
     text: PageText
     story_id: int | None = None
+    name: str | None = None
     author_id: str | None = None
     title: str | None = None
     published_at: int | None = None
@@ -38,7 +44,7 @@ class Match:
     `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
     story's shingles that occur in the text.  If the story's text could not be read, they and `jaccard` are `estimated`
     from the signatures, or None without signatures, `copied_words` is None, and there are no `spans`.  `published_at`
-    is in milliseconds.
+    is in milliseconds.  A work of the reference has a `catalogue`.
     """
 
     kind: Kind
@@ -55,6 +61,8 @@ class Match:
     published_at: int | None
     path: str | None
     name: str | None
+    catalogue: str | None
+    licence: str | None
     spans: tuple[CopiedSpan, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -145,14 +153,13 @@ def _is_hidden(one: Verified, submission: Submission, detection: Detection) -> b
 
 def _is_earlier(one: Verified, submission: Submission) -> bool:
     """Whether the story comes before the text in the order of the ledger's view `sources`."""
-    published, story_id = submission.published_at, submission.story_id
-    place = NEVER if published is None else published, NEVER if story_id is None else story_id
-    return (NEVER if one.row["published_at"] is None else one.row["published_at"], one.row["id"]) < place
+    story_id = NO_ID if submission.story_id is None else submission.story_id
+    return sort_key(one.row["published_at"], one.row["id"]) < sort_key(submission.published_at, story_id)
 
 
 def _is_known_to_be_later(one: Verified, submission: Submission) -> bool:
-    times = submission.published_at, one.row["published_at"]
-    return None not in times and times[0] < times[1]
+    story = Dates(one.row["published_at"], catalogue=one.row["catalogue"])
+    return earlier(Dates(submission.published_at), story) == "a"
 
 
 def _rank(one: Verified) -> tuple[int, float, int]:
@@ -178,6 +185,8 @@ def _match(one: Verified) -> Match:
         published_at=row["published_at"],
         path=row["path"],
         name=row["name"],
+        catalogue=row["catalogue"],
+        licence=row["licence"],
         spans=one.spans,
     )
 

@@ -52,8 +52,12 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
     `texts` is a list of str, a mapping of keys to str, or a column of pandas, polars or Arrow; the keys of a list are
     its places, those of a pandas column its index, unless `keys` are given.  Each text's language is detected unless
     `language` is given, as a name or an ISO 639-1 code.  Raises ValueError for an unknown language, and for keys that
-    are not as many as the texts.
+    are not as many as the texts; TypeError for a whole table and for a single text.
     """
+    if hasattr(texts, "columns"):
+        raise TypeError('texts is a table: give its column of texts, such as table["text"], and its ids as keys')
+    if isinstance(texts, str):
+        raise TypeError("texts is a single text: give a list of texts, or use compare for two of them")
     spoken = None if language is None else language_named(language)
     prepared, not_compared = _prepared(list(_keyed(texts, keys)), spoken)
     common = _common_passages(prepared)
@@ -112,12 +116,7 @@ def _nominated(texts: Sequence[PreparedText]) -> set[Pair]:
     for language, places in by_language.items():
         pairs |= _alike(texts, places, language)
     left, right, _ = sharing_pairs([passages_of(text) for text in texts], DETECTION.common_passage)
-    pairs.update(
-        (one, other)
-        for one, other in zip(left.tolist(), right.tolist(), strict=True)
-        if texts[one].language == texts[other].language
-    )
-    return pairs
+    return pairs | set(zip(left.tolist(), right.tolist(), strict=True))
 
 
 def _alike(texts: Sequence[PreparedText], places: Sequence[int], language: Language) -> set[Pair]:

@@ -2,59 +2,25 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from neardup.config import Detection, Thresholds
-from neardup.core.fingerprint.compute import fingerprint, text_hash
 from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.text.normalize import Located, located
+from neardup.core.publication_order import Dates, Side, earlier
+from neardup.core.text.detect import script_of
+from neardup.core.text.normalize import Located
+from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, aligned
 from neardup.core.verify.passages import Passage, passages
-from neardup.core.verify.scores import Shingled, hamming, hash_rows, measure, shingled
-from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, kind_of
+from neardup.core.verify.scores import Shingled, examine, fingerprinted, hamming, hash_rows
+from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, tier_of
 from neardup.core.verify.tiers import Thresholds as Limits
-from neardup.records import Kind, Language
-from neardup.timestamps import rfc3339
+from neardup.pairs import Kind
+from neardup.query.compared_story import LoadedStory, StoryFacts, UnreadableStory, facts_of
+from neardup.records import Language
 
 CONTEXT_WORDS = 8
-
-Side = Literal["a", "b"]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedStory:
-    """A story with its text and its normalised words; `known` is its row of the ledger, empty for a file."""
-
-    text: str
-    words: list[bytes]
-    known: Mapping[str, Any]
-    file: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableStory:
-    """A story whose text cannot be read: its row of the ledger, and why there is no text."""
-
-    known: Mapping[str, Any]
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoryFacts:
-    """The facts of one story; `gone` is why its text cannot be read, `changed` whether it differs from the ledger's."""
-
-    story_id: int | None
-    file: str | None = None
-    language: str | None = None
-    title: str | None = None
-    author_id: str | None = None
-    published_at: str | None = None
-    words: int | None = None
-    changed: bool | None = None
-    gone: str | None = None
-    path: str | None = None
-    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +84,25 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
 
     `common` are the hashes of common passages in their language, ascending.
     """
-    fingerprint_a, fingerprint_b = fingerprint(a.words), fingerprint(b.words)
-    shingles_a, shingles_b = shingled(a.words), shingled(b.words)
+    (fingerprint_a, shingles_a), (fingerprint_b, shingles_b) = fingerprinted(a.words), fingerprinted(b.words)
     [distance] = hamming(hash_rows([fingerprint_a.simhash]), hash_rows([fingerprint_b.simhash])).tolist()
     same_text = fingerprint_a.text_hash == fingerprint_b.text_hash
-    signals = replace(measure(shingles_a, shingles_b, distance, common), same_text=same_text)
-    kind = kind_of(signals, thresholds)
+    found = examine(
+        shingles_a,
+        shingles_b,
+        distance,
+        thresholds,
+        common,
+        same_text=same_text,
+        is_of_one_language=_are_of_one_language(a, b),
+    )
+    kind, signals = found.kind, found.signals
     shown = _passages(kind, shingles_a, shingles_b)
     covered = sum(passage.words for passage in shown)
-    in_a, in_b = located(a.text), located(b.text)
+    in_a, in_b = a.located, b.located
     return Evidence(
-        a=_facts(a),
-        b=_facts(b),
+        a=facts_of(a),
+        b=facts_of(b),
         kind=kind,
         hamming=distance,
         jaccard=signals.jaccard,
@@ -138,7 +111,7 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
         longest_run_words=signals.longest_run_words,
         **_copied(signals.extra),
         estimated=False,
-        earlier=_earlier(a.known.get("published_at"), b.known.get("published_at")),
+        earlier=earlier(_dates(a.known), _dates(b.known)),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
         share_a=covered / len(a.words),
         share_b=covered / len(b.words),
@@ -165,8 +138,8 @@ def evidence_from_ledger(
     if row.get("story_id") != a.known.get("id"):  # the row has b first
         containments = containments[::-1]
     return Evidence(
-        a=_facts(a),
-        b=_facts(b),
+        a=facts_of(a),
+        b=facts_of(b),
         kind=row.get("kind"),
         hamming=row.get("hamming"),
         jaccard=row.get("jaccard"),
@@ -175,7 +148,7 @@ def evidence_from_ledger(
         longest_run_words=row.get("longest_run_words"),
         **_copied(json.loads(row.get("signals") or "{}")),
         estimated=bool(row.get("estimated")),
-        earlier=_earlier(a.known.get("published_at"), b.known.get("published_at")),
+        earlier=earlier(_dates(a.known), _dates(b.known)),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
     )
 
@@ -186,6 +159,8 @@ def _passages(kind: Kind | None, a: Shingled, b: Shingled) -> list[Passage]:
     Two long stories share many runs of a few words by chance.  So where nothing but passages makes a pair a copy, if
     anything does, only those of the alignment are shown.
     """
+    if kind is not None and tier_of(kind).compares == "skeletons":
+        return skeletons.passages(a.skeleton, b.skeleton)
     if kind in {None, PASSAGE}:
         runs = sorted((-words, at_a, at_b) for at_a, at_b, words, _ in aligned(a.words, b.words).tolist())
         if runs:
@@ -198,26 +173,14 @@ def _copied(extra: Mapping[str, float]) -> dict[str, Any]:
     return {name: extra.get(name) for name in (COPIED_WORDS, COMMON_WORDS)}
 
 
-def _facts(story: LoadedStory | UnreadableStory) -> StoryFacts:
-    known = story.known
-    ledger_hash = known.get("text_hash")
-    return StoryFacts(
-        story_id=known.get("id"),
-        file=story.file if isinstance(story, LoadedStory) else None,
-        language=known.get("language"),
-        title=known.get("title"),
-        path=known.get("path"),
-        name=known.get("name"),
-        author_id=known.get("author_id"),
-        published_at=rfc3339(known.get("published_at")),
-        words=len(story.words) if isinstance(story, LoadedStory) else known.get("words"),
-        changed=ledger_hash != text_hash(story.words) if ledger_hash and isinstance(story, LoadedStory) else None,
-        gone=story.why if isinstance(story, UnreadableStory) else None,
-    )
+def _dates(known: Mapping[str, Any]) -> Dates:
+    return Dates(known.get("published_at"), catalogue=known.get("catalogue"))
 
 
-def _earlier(a: int | None, b: int | None) -> Side | None:
-    return None if a is None or b is None or a == b else "a" if a < b else "b"
+def _are_of_one_language(a: LoadedStory, b: LoadedStory) -> bool:
+    """Whether both stories are filed under one language; a file is under none, so its script decides."""
+    languages = [story.known.get("language") for story in (a, b)]
+    return languages[0] == languages[1] if all(languages) else script_of(a.text) == script_of(b.text)
 
 
 def _same(a: str | None, b: str | None) -> bool | None:

@@ -154,8 +154,7 @@ def unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detection) 
     owners = np.repeat(np.arange(len(rows)), [len(packed) // HASH_BYTES for _, packed in rows])
     shared = np.bincount(owners[np.isin(hashes, text.passages)], minlength=len(rows))
     numbers = [rows[nth][0] for nth in np.flatnonzero(shared >= MIN_SHARED).tolist()]
-    sharing = passage_hashes.stories_of(db, numbers).values()
-    ids = [story_id for story_id, spoken in sharing if spoken == language and story_id != text.story_id]
+    ids = [story_id for story_id in passage_hashes.ids_of(db, numbers).values() if story_id != text.story_id]
     by_passages = [story_id for story_id in ids[:most] if story_id not in nominee.matches]
     return Matches(text.story_id, nominee.matches, most, by_passages)
 

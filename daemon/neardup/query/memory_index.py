@@ -72,10 +72,9 @@ class Index:
         """
         prepared = prepare(None, text, self._language)
         sharing, common = self._by_passages(passages_of(prepared))
-        same_language = [n for n in sharing.tolist() if self._texts[n - 1].language == prepared.language]
         copies = (
             self._verifier.copy_of(self._texts[number - 1], prepared, common)
-            for number in sorted({*self._alike(prepared), *same_language})
+            for number in sorted({*self._alike(prepared), *sharing.tolist()})
         )
         return sorted((copy for copy in copies if copy is not None), key=by_severity)
 

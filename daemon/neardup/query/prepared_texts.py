@@ -9,13 +9,14 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.page import MIN_WORDS
+from neardup.core.page import MIN_WORDS, is_too_short
 from neardup.core.text.detect import UnknownScript, detect_language
 from neardup.core.text.normalize import Located, located, tokens
 from neardup.core.verify.scores import Shingled, assess, shingled
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.languages import SHIPPED
-from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
+from neardup.pairs import Assessment, Candidate, Kind, PairedStory, Spans
+from neardup.records import Fingerprint, Language
 
 DETECTION = Detection()
 CACHED_TEXTS = 1_000
@@ -64,7 +65,7 @@ def prepare(key: Hashable, text: str, language: Language | None) -> PreparedText
     if not isinstance(text, str):
         raise NotComparable(f"a text is a str, not {type(text).__name__}")
     fingerprint = fingerprint_text(text)
-    if fingerprint is None or fingerprint.words < MIN_WORDS:
+    if fingerprint is None or is_too_short(fingerprint.words, text):
         raise NotComparable(f"fewer than {MIN_WORDS} words")
     try:
         return PreparedText(key, text, language or detect_language(text), fingerprint)
@@ -80,11 +81,11 @@ class PairVerifier:
         self._located: Callable[[str], Located] = lru_cache(CACHED_TEXTS)(located)
 
     def copy_of(self, a: PreparedText, b: PreparedText, common: PassageHashes) -> Copy | None:
-        """What two texts of a language have in common, None if neither is a copy.
+        """What two texts have in common, None if neither is a copy.
 
         `common` are the hashes of common passages, ascending.
         """
-        pair = Candidate(a.language, _paired(1, a.fingerprint), _paired(2, b.fingerprint))
+        pair = Candidate(_paired(1, a), _paired(2, b))
         found = assess(pair, self._shingled(a.text), self._shingled(b.text), DETECTION, common)
         return None if found is None or found.kind is None else self._copy(a, b, found.kind, found)
 
@@ -129,9 +130,11 @@ def language_named(name: str) -> Language:
         raise ValueError(f"unknown language {name!r}; known are {known}") from None
 
 
-def _paired(number: int, fingerprint: Fingerprint) -> PairedStory:
+def _paired(number: int, text: PreparedText) -> PairedStory:
+    fingerprint = text.fingerprint
     return PairedStory(
         number,
+        text.language,
         None,
         fingerprint.text_hash,
         fingerprint.simhash,

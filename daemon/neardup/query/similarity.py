@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neardup.core.fingerprint.compute import text_hash
-from neardup.core.text.normalize import Located, located
-from neardup.errors import Fatal
+from neardup.core.text.normalize import Located
 from neardup.ledger import read, similarities, snapshot, translate_errors
 from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
+from neardup.pairs import Kind
 from neardup.query.compare import describe_stories, load_story
-from neardup.query.evidence import LoadedStory, UnreadableStory
-from neardup.records import Kind, Language
+from neardup.query.compared_story import LoadedStory, UnreadableStory
+from neardup.records import Language
 from neardup.timestamps import rfc3339
 
 
@@ -46,6 +45,8 @@ class SourceReport:
     passages: tuple[PassageOfStory, ...]
     source_spans: tuple[tuple[int, int], ...]
     name: str | None
+    catalogue: str | None
+    licence: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,16 @@ class SimilarityReport:
     name: str | None
 
 
-async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int) -> SimilarityReport:
-    """The similarity of a story by the ledger, with passages from its current text.
+async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int) -> SimilarityReport | None:
+    """The similarity of a story by the ledger, with passages from its current text; None if the ledger lacks the story.
 
-    Raises Fatal for a story that is not in the ledger, Transient for a store that does not answer.
+    Raises Transient for a store that does not answer.
     """
     with closing(read(ledger)) as db, translate_errors(ledger), snapshot(db):
         found = similarities.of_story(db, story_id)
         known = describe_stories(db, [story_id]).get(story_id)
     if found is None or known is None:
-        raise Fatal(f"story {story_id} is not in the ledger")
+        return None
     if not found.copied_words:
         return _report(found, None, None)
     async with aclosing(open_pool()) as pool:
@@ -90,9 +91,9 @@ def _text_of(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> 
     """The text, and why there is none."""
     if isinstance(story, UnreadableStory):
         return None, story.why
-    if known["text_hash"] != text_hash(story.words):
+    if known["text_hash"] != story.text_hash:
         return None, "the page has changed since it was fingerprinted"
-    return located(story.text), None
+    return story.located, None
 
 
 def _report(found: Similarity, text: Located | None, no_text: str | None) -> SimilarityReport:
@@ -120,6 +121,8 @@ def _source(source: Source, text: Located | None) -> SourceReport:
         author_id=source.author_id,
         published_at=rfc3339(source.published_at),
         name=source.name,
+        catalogue=source.catalogue,
+        licence=source.licence,
         kind=source.kind,
         status=source.status,
         copied_words=source.copied_words,

@@ -11,27 +11,31 @@ from functools import partial
 
 from neardup.config import Detection
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.text.scripts import script_of_most
 from neardup.core.text.title import opening, page_title
 from neardup.errors import Misuse
+from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, forgotten, stories, submissions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.submissions import Stored, Submitted
 from neardup.pages.text_cache import Texts
+from neardup.pairs import Assessment, Candidate
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.batch_metrics import count_outcomes
 from neardup.pipeline.verifier import Verifier, count_assessed
+from neardup.pipeline.worker import label_marks
 from neardup.query import lookups
 from neardup.query.check import Assessed, Checker, Examined
 from neardup.query.check_result import CheckResult, Submission
-from neardup.records import Assessment, Candidate, Fingerprinted, Story
-from neardup.source.parse import integer_id_of, path_of, printable
+from neardup.records import Fingerprinted, Story
+from neardup.source.parse import MAX_ID, path_of, printable
 
 
 class Submissions:
     """Checks, stores and forgets stories one at a time; long-lived, and safe for concurrent calls.
 
     `checker` and `texts` are those of the same ledger, which `ledger` writes.  A page of more than `max_bytes` is not
-    kept.
+    kept.  `languages` are those that stories may be labelled with.
     """
 
     def __init__(
@@ -41,12 +45,15 @@ class Submissions:
         texts: Texts,
         detection: Detection,
         max_bytes: int,
+        *,
+        languages: Languages,
     ) -> None:
         self.checker = checker
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
         self._max_bytes = max_bytes
+        self._languages = languages
 
     async def put(
         self,
@@ -76,7 +83,8 @@ class Submissions:
         if path is None:
             kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story.id, kept)
         title = page_title(kept.body, None) if not kept.is_text else None
-        outcome = Fingerprinted(story, examined.fingerprint, None, title or opening(text))
+        marks = submission.text.marks + label_marks(story, script_of_most(text), self._languages)
+        outcome = Fingerprinted(story, examined.fingerprint, None, title or opening(text), marks)
         stored = await self._store(outcome, kept_path, examined, again=again)
         if not stored.unseen.ids and not stored.unseen.by_passages:
             return examined.result
@@ -120,14 +128,17 @@ def _story(submission: Submission, path: str | None) -> Story:
     """The story as a listing would give it.  Raises Misuse."""
     if submission.story_id is None:
         raise Misuse("a story to be stored needs an id")
+    if not 0 <= submission.story_id <= MAX_ID:
+        raise Misuse(f"the id {submission.story_id} is not an integer from 0 to {MAX_ID}")
     try:
         return Story(
-            integer_id_of(str(submission.story_id)),
+            submission.story_id,
             submission.language,
             None if path is None else path_of(path),
             author_id=printable(submission.author_id),
             title=printable(submission.title),
             published_at=submission.published_at,
+            name=submission.name,
         )
     except ValueError as error:
         raise Misuse(str(error)) from None

@@ -1,22 +1,23 @@
 """Fingerprint and compare texts without a ledger, a store or a configuration."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
-from neardup.core.text.detect import detect_language
+from neardup.core.text.detect import detect_language, script_of
 from neardup.core.text.normalize import located, tokens
-from neardup.core.verify.alignment import copied
-from neardup.core.verify.scores import hamming, hash_rows, measure, shingled
-from neardup.core.verify.tiers import COPIED_WORDS, kind_of
+from neardup.core.verify.scores import examine, hamming, hash_rows, shingled
+from neardup.core.verify.tiers import COPIED_WORDS
+from neardup.pairs import Kind
 from neardup.query.prepared_texts import DETECTION, CharacterSpans, character_spans, language_named
-from neardup.records import Fingerprint, Kind, Language
+from neardup.records import Fingerprint, Language
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What two texts have in common; `kind` is by the default thresholds, None if neither is a copy.
 
-    `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles; `containment_a` is the share of a's
+    `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles, or of consonant 8-grams for the
+    kind `transliterated`; `containment_a` is the share of a's
     shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `copied_words` are the
     words of passages that stand in both, edits and repetitions not counted.  `spans_a` and `spans_b` are these passages
     with their edits: characters [start, end) of each text in NFC, the Unicode form of most texts.
@@ -62,19 +63,26 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     a, b = fingerprint_words(words_a), fingerprint_words(words_b)
     shingled_a, shingled_b = shingled(words_a), shingled(words_b)
     [distance] = hamming(hash_rows([a.simhash]), hash_rows([b.simhash])).tolist()
-    signals = replace(measure(shingled_a, shingled_b, distance), same_text=a.text_hash == b.text_hash)
-    found = copied(shingled_a.words, shingled_b.words)
+    assessment = examine(
+        shingled_a,
+        shingled_b,
+        distance,
+        DETECTION,
+        same_text=a.text_hash == b.text_hash,
+        is_of_one_language=language is not None or script_of(text_a) == script_of(text_b),
+    )
+    signals, spans_a, spans_b = assessment.signals, assessment.spans_a, assessment.spans_b
     return Comparison(
         language=spoken,
-        kind=kind_of(signals, DETECTION),
+        kind=assessment.kind,
         jaccard=signals.jaccard or 0.0,
         containment_a=signals.containment_a or 0.0,
         containment_b=signals.containment_b or 0.0,
         hamming=distance,
         longest_run_words=signals.longest_run_words or 0,
-        copied_words=int(signals.extra[COPIED_WORDS]),
-        spans_a=character_spans(located(text_a), found.spans_a),
-        spans_b=character_spans(located(text_b), found.spans_b),
+        copied_words=int(signals.extra.get(COPIED_WORDS, 0)),
+        spans_a=character_spans(located(text_a), spans_a),
+        spans_b=character_spans(located(text_b), spans_b),
     )
 
 

@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from neardup.serve.story_ids import ShownId
+
 Verdict = Literal["clear", "review", "copy"]
 
 
@@ -37,12 +39,13 @@ class Scores(Answer):
 class Match(Answer):
     """A stored story that the checked one would be flagged with."""
 
-    story_id: int
+    story_id: ShownId
     title: str | None
     author_id: str | None
     path: str | None
     published_at: str | None
-    kind: str = Field(description="`exact`, `near`, `similar`, `partial` or `passage`.")
+    catalogue: str | None = Field(description="The catalogue of a work of the reference; null for a story.")
+    kind: str = Field(description="`exact`, `near`, `similar`, `partial`, `transliterated` or `passage`.")
     scores: Scores
     estimated: bool = Field(description="Whether the match's text was missing, so that the scores are estimates.")
     spans: list[Span]
@@ -51,7 +54,7 @@ class Match(Answer):
 class CheckAnswer(Answer):
     """The result of a check; the most severe match comes first."""
 
-    story_id: int | None
+    story_id: ShownId | None
     verdict: Verdict
     similarity: float = Field(description="The share of the words that stand in earlier stories by others, 0 to 1.")
     matches: list[Match]
@@ -65,7 +68,7 @@ class CheckAnswer(Answer):
 class Stored(Answer):
     """A story as it is on record."""
 
-    story_id: int
+    story_id: ShownId
     language: str
     title: str | None
     author_id: str | None
@@ -79,11 +82,12 @@ class Stored(Answer):
 class RecordedMatch(Answer):
     """A flagged pair of a stored story, with the copied words [start, end) of either side."""
 
-    story_id: int
+    story_id: ShownId
     title: str | None
     author_id: str | None
     path: str | None
     published_at: str | None
+    catalogue: str | None = Field(description="The catalogue of a work of the reference; null for a story.")
     kind: str
     status: str = Field(description="`open`, or the verdict of a moderator.")
     scores: Scores
@@ -96,7 +100,7 @@ class RecordedMatch(Answer):
 class MatchesAnswer(Answer):
     """The flagged pairs of a stored story; the most severe match comes first."""
 
-    story_id: int
+    story_id: ShownId
     matches: list[RecordedMatch]
 
 
@@ -131,7 +135,7 @@ class CompareAnswer(Answer):
 class Forgotten(Answer):
     """The story is not on record any more."""
 
-    story_id: int
+    story_id: ShownId
     forgotten: bool = Field(description="Whether anything of it was on record.")
 
 

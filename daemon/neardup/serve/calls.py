@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, NotRequired, TypedDict, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,7 +29,7 @@ class Story(TypedDict):
 class Side(TypedDict, total=False):
     """One side of a comparison: the id of a story on record, a text, or a page."""
 
-    story_id: int
+    story_id: int | str
     text: str
     html: str
 
@@ -80,7 +81,7 @@ def is_worth_retrying(error: Exception) -> bool | float:
 
 
 # One function makes each call of the clients.
-def check(story_id: int | None, story: Story) -> Call[answers.CheckAnswer]:
+def check(story_id: int | str | None, story: Story) -> Call[answers.CheckAnswer]:
     return _posted("/v1/check", requests.CheckRequest(id=story_id, **story), answers.CheckAnswer)
 
 
@@ -94,21 +95,25 @@ def compare(a: Side, b: Side) -> Call[answers.CompareAnswer]:
     return _posted("/v1/compare", request, answers.CompareAnswer)
 
 
-def put(story_id: int, path: str | None, story: Story, *, restore: bool = False) -> Call[answers.CheckAnswer]:
+def put(story_id: int | str, path: str | None, story: Story, *, restore: bool = False) -> Call[answers.CheckAnswer]:
     body = _body(requests.PutRequest(path=path, restore=restore, **story))
-    return Call("PUT", f"/v1/stories/{story_id}", body, answers.CheckAnswer)
+    return Call("PUT", _path_of(story_id), body, answers.CheckAnswer)
 
 
-def story(story_id: int) -> Call[answers.Stored]:
-    return Call("GET", f"/v1/stories/{story_id}", None, answers.Stored)
+def story(story_id: int | str) -> Call[answers.Stored]:
+    return Call("GET", _path_of(story_id), None, answers.Stored)
 
 
-def matches(story_id: int) -> Call[answers.MatchesAnswer]:
-    return Call("GET", f"/v1/stories/{story_id}/matches", None, answers.MatchesAnswer)
+def matches(story_id: int | str) -> Call[answers.MatchesAnswer]:
+    return Call("GET", f"{_path_of(story_id)}/matches", None, answers.MatchesAnswer)
 
 
-def forget(story_id: int) -> Call[answers.Forgotten]:
-    return Call("DELETE", f"/v1/stories/{story_id}", None, answers.Forgotten)
+def forget(story_id: int | str) -> Call[answers.Forgotten]:
+    return Call("DELETE", _path_of(story_id), None, answers.Forgotten)
+
+
+def _path_of(story_id: int | str) -> str:
+    return f"/v1/stories/{quote(str(story_id), safe='')}"
 
 
 def _posted(path: str, request: BaseModel, answer: type[A]) -> Call[A]:

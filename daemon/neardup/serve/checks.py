@@ -6,15 +6,17 @@ from typing import TypeVar
 
 from neardup.checking import ServiceParts
 from neardup.errors import Forgotten, Misuse
+from neardup.problem_types import INVALID
 from neardup.query import check_result
 from neardup.query.check_result import CheckResult, Submission
 from neardup.records import Skip
 from neardup.serve.answers import BatchAnswer, CheckAnswer, InvalidMember, Match, Problem, Scores, Span
 from neardup.serve.lanes import Deadline
-from neardup.serve.problems import FORGOTTEN, INVALID, NO_STORY, Refused, problem_of
+from neardup.serve.problems import FORGOTTEN, NO_STORY, Refused, problem_of
 from neardup.serve.requests import BatchRequest, CheckRequest, PutRequest, StoryRequest
+from neardup.serve.story_ids import StoryId, shown, story_id_of
 from neardup.serve.texts import text_of
-from neardup.source.parse import parse_time, path_of, printable
+from neardup.source.parse import parse_time, path_of, printable, refuse_work
 from neardup.telemetry.metrics import CHECKS
 from neardup.timestamps import rfc3339
 
@@ -25,8 +27,9 @@ AT_ONCE = 2  # stories of a batch
 
 async def check(parts: ServiceParts, request: CheckRequest, deadline: Deadline) -> CheckAnswer:
     """POST /v1/check.  Raises Refused."""
-    submission = await _submission_of(parts, request, request.id)
-    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), request.id, deadline)
+    story_id = None if request.id is None else story_id_of(request.id)
+    submission = await _submission_of(parts, request, story_id)
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
 
 
 async def check_batch(parts: ServiceParts, request: BatchRequest, deadline: Deadline) -> BatchAnswer:
@@ -43,7 +46,7 @@ async def check_batch(parts: ServiceParts, request: BatchRequest, deadline: Dead
     return BatchAnswer(results=await asyncio.gather(*map(result_of, request.stories)))
 
 
-async def put(parts: ServiceParts, story_id: int, request: PutRequest, deadline: Deadline) -> CheckAnswer:
+async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadline: Deadline) -> CheckAnswer:
     """PUT /v1/stories/{id}.  Raises Refused."""
     path = None if request.path is None else _valid("path", path_of, request.path)
     submission = await _submission_of(parts, request, story_id)
@@ -57,12 +60,15 @@ async def put(parts: ServiceParts, story_id: int, request: PutRequest, deadline:
     return _answer_of(result, story_id, deadline)
 
 
-async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: int | None) -> Submission:
+async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: StoryId | None) -> Submission:
     """The submission that a request describes, its members as a listing would have them.  Raises Refused."""
+    if story_id is not None:
+        _valid("id", refuse_work, str(story_id.shown))
     return Submission(
         language=_valid("language", parts.config.registry.find, request.language),
         text=await text_of(parts, request.text, request.html),
-        story_id=story_id,
+        story_id=None if story_id is None else story_id.number,
+        name=None if story_id is None else story_id.name,
         author_id=printable(request.author_id),
         title=printable(request.title),
         published_at=None if request.published_at is None else parse_time(request.published_at),
@@ -77,10 +83,10 @@ def _valid(member: str, parse: Callable[[V], T], value: V) -> T:
         raise Refused(INVALID, str(error), errors=(InvalidMember(where=member, what=str(error)),)) from None
 
 
-def _answer_of(result: CheckResult, story_id: int | None, deadline: Deadline) -> CheckAnswer:
+def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline) -> CheckAnswer:
     CHECKS.labels(result.verdict, str(result.estimated).lower()).inc()
     return CheckAnswer(
-        story_id=story_id,
+        story_id=None if story_id is None else story_id.shown,
         verdict=result.verdict,
         similarity=result.similarity,
         matches=[_match_of(match) for match in result.matches],
@@ -94,11 +100,12 @@ def _answer_of(result: CheckResult, story_id: int | None, deadline: Deadline) ->
 
 def _match_of(match: check_result.Match) -> Match:
     return Match(
-        story_id=match.story_id,
+        story_id=shown(match.story_id, match.name),
         title=match.title,
         author_id=match.author_id,
         path=match.path,
         published_at=rfc3339(match.published_at),
+        catalogue=match.catalogue,
         kind=match.kind,
         scores=Scores.model_validate(match, from_attributes=True),
         estimated=match.estimated,

@@ -49,7 +49,7 @@ class Client:
         self._pool = urllib3.PoolManager(headers=_headers(token), timeout=timeout, retries=False)
         self._attempts = attempts
 
-    def check(self, *, story_id: int | None = None, **story: Unpack[Story]) -> CheckAnswer:
+    def check(self, *, story_id: int | str | None = None, **story: Unpack[Story]) -> CheckAnswer:
         """Check a story; nothing is stored."""
         return self._send(calls.check(story_id, story))
 
@@ -58,16 +58,16 @@ class Client:
         return self._send(calls.check_batch(stories)).results
 
     def put(
-        self, story_id: int, *, path: str | None = None, restore: bool = False, **story: Unpack[Story]
+        self, story_id: int | str, *, path: str | None = None, restore: bool = False, **story: Unpack[Story]
     ) -> CheckAnswer:
         """Check a story and store it; one that was forgotten only with `restore`."""
         return self._send(calls.put(story_id, path, story, restore=restore))
 
-    def story(self, story_id: int) -> Stored:
+    def story(self, story_id: int | str) -> Stored:
         """A story on record."""
         return self._send(calls.story(story_id))
 
-    def matches(self, story_id: int) -> MatchesAnswer:
+    def matches(self, story_id: int | str) -> MatchesAnswer:
         """The flagged pairs of a story on record."""
         return self._send(calls.matches(story_id))
 
@@ -75,7 +75,7 @@ class Client:
         """Compare two stories."""
         return self._send(calls.compare(a, b))
 
-    def forget(self, story_id: int) -> Forgotten:
+    def forget(self, story_id: int | str) -> Forgotten:
         """Forget a story."""
         return self._send(calls.forget(story_id))
 
@@ -114,7 +114,7 @@ class AsyncClient:
         self._session: aiohttp.ClientSession | None = None
         self._attempts = attempts
 
-    async def check(self, *, story_id: int | None = None, **story: Unpack[Story]) -> CheckAnswer:
+    async def check(self, *, story_id: int | str | None = None, **story: Unpack[Story]) -> CheckAnswer:
         """Check a story; nothing is stored."""
         return await self._send(calls.check(story_id, story))
 
@@ -123,16 +123,16 @@ class AsyncClient:
         return (await self._send(calls.check_batch(stories))).results
 
     async def put(
-        self, story_id: int, *, path: str | None = None, restore: bool = False, **story: Unpack[Story]
+        self, story_id: int | str, *, path: str | None = None, restore: bool = False, **story: Unpack[Story]
     ) -> CheckAnswer:
         """Check a story and store it; one that was forgotten only with `restore`."""
         return await self._send(calls.put(story_id, path, story, restore=restore))
 
-    async def story(self, story_id: int) -> Stored:
+    async def story(self, story_id: int | str) -> Stored:
         """A story on record."""
         return await self._send(calls.story(story_id))
 
-    async def matches(self, story_id: int) -> MatchesAnswer:
+    async def matches(self, story_id: int | str) -> MatchesAnswer:
         """The flagged pairs of a story on record."""
         return await self._send(calls.matches(story_id))
 
@@ -140,7 +140,7 @@ class AsyncClient:
         """Compare two stories."""
         return await self._send(calls.compare(a, b))
 
-    async def forget(self, story_id: int) -> Forgotten:
+    async def forget(self, story_id: int | str) -> Forgotten:
         """Forget a story."""
         return await self._send(calls.forget(story_id))
 

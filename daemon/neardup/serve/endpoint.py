@@ -5,14 +5,15 @@ from typing import Any
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
+from neardup.problem_types import FORBIDDEN, INVALID, MALFORMED, NOT_JSON, TOO_LARGE, UNAUTHENTICATED
 from neardup.serve.answers import Answer, InvalidMember
 from neardup.serve.lanes import Deadline, Lane
 from neardup.serve.middlewares import TOKEN_NAME, Handler
 from neardup.serve.operations import Operation
-from neardup.serve.problems import FORBIDDEN, INVALID, MALFORMED, NOT_JSON, TOO_LARGE, UNAUTHENTICATED, Refused
+from neardup.serve.problems import Refused
 from neardup.serve.service import SERVICE, Service
+from neardup.serve.story_ids import StoryId, story_id_of
 from neardup.serve.tokens import Right
-from neardup.source.parse import integer_id_of
 
 LONG_BODY_BYTES = 131_072  # a story of 5,000 words in UTF-8
 SCHEME = "Bearer "
@@ -54,9 +55,9 @@ def authorize(request: web.Request, right: Right | None) -> None:
         raise Refused(FORBIDDEN, f"the token {token.name} does not have the right {right}")
 
 
-def _story_id(request: web.Request) -> int:
+def _story_id(request: web.Request) -> StoryId:
     try:
-        return integer_id_of(request.match_info["id"])
+        return story_id_of(request.match_info["id"])
     except ValueError as error:
         raise Refused(INVALID, str(error), errors=(InvalidMember(where="id", what=str(error)),)) from None
 

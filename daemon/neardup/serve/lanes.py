@@ -8,7 +8,8 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from neardup.serve.problems import BUSY, UNAVAILABLE, Refused
+from neardup.problem_types import UNAVAILABLE
+from neardup.serve.problems import BUSY, Refused
 from neardup.telemetry.metrics import QUEUE_DEPTH
 
 T = TypeVar("T")

@@ -11,7 +11,8 @@ from structlog.contextvars import bound_contextvars
 
 from neardup.config.address import is_loopback, named_host
 from neardup.errors import NeardupError, Transient
-from neardup.serve.problems import FAILED, OTHER_HOST, UNAVAILABLE, Refused, of_http_error, response_of
+from neardup.problem_types import FAILED, UNAVAILABLE
+from neardup.serve.problems import OTHER_HOST, Refused, of_http_error, response_of
 from neardup.serve.service import SERVICE
 from neardup.telemetry.http import innermost_frames, route_of
 from neardup.telemetry.metrics import HTTP_REQUESTS, HTTP_SECONDS

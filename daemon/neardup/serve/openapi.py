@@ -5,23 +5,22 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from neardup import __version__
-from neardup.serve.answers import Problem
-from neardup.serve.operations import OPERATIONS, Operation
-from neardup.serve.problems import (
-    BUSY,
+from neardup.problem_types import (
     CONTENT_TYPE,
     FAILED,
     FORBIDDEN,
     INVALID,
     MALFORMED,
     NOT_JSON,
-    OTHER_HOST,
     TOO_LARGE,
     UNAUTHENTICATED,
     UNAVAILABLE,
     ProblemType,
 )
-from neardup.source.parse import MAX_ID
+from neardup.serve.answers import Problem
+from neardup.serve.operations import OPERATIONS, Operation
+from neardup.serve.problems import BUSY, OTHER_HOST
+from neardup.source.parse import LONGEST_NAME
 
 REFERENCE = "#/components/schemas/{model}"
 ALWAYS = (UNAUTHENTICATED, FORBIDDEN, OTHER_HOST, BUSY, FAILED, UNAVAILABLE)
@@ -30,8 +29,8 @@ ID = {
     "name": "id",
     "in": "path",
     "required": True,
-    "description": "The story's id.",
-    "schema": {"type": "integer", "minimum": 0, "maximum": MAX_ID},
+    "description": "The story's id in the listing: an integer, or a name.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
 }
 REQUEST_ID = {
     "name": "X-Request-ID",

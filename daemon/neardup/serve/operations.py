@@ -7,12 +7,14 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from neardup.checking import ServiceParts
+from neardup.problem_types import ProblemType
 from neardup.serve import answers, requests
 from neardup.serve.checks import check, check_batch, put
 from neardup.serve.comparing import compare
 from neardup.serve.lanes import Deadline
-from neardup.serve.problems import FORGOTTEN, NO_STORY, UNKNOWN_STORY, ProblemType
+from neardup.serve.problems import FORGOTTEN, NO_STORY, UNKNOWN_STORY
 from neardup.serve.recorded import forget, matches_of, story_of
+from neardup.serve.story_ids import StoryId
 from neardup.serve.tokens import Right
 
 
@@ -40,7 +42,7 @@ class Operation:
         return "{id}" in self.path
 
     def begin(
-        self, parts: ServiceParts, story_id: int | None, body: Any, deadline: Deadline
+        self, parts: ServiceParts, story_id: StoryId | None, body: Any, deadline: Deadline
     ) -> Awaitable[answers.Answer]:
         """Begin the work."""
         taken = [one for one in (story_id, body) if one is not None]

@@ -1,49 +1,29 @@
-"""The failures of a request, answered as application/problem+json by RFC 9457.
-
-The types are stable: a client may decide by them.
-"""
-
-from dataclasses import dataclass
+"""The failures of a request to the service, answered as application/problem+json by RFC 9457."""
 
 from aiohttp import web
 
 from neardup.errors import NeardupError
+from neardup.problem_types import (
+    CONTENT_TYPE,
+    FAILED,
+    FORBIDDEN,
+    INVALID,
+    MALFORMED,
+    METHOD_NOT_ALLOWED,
+    NOT_FOUND,
+    NOT_JSON,
+    TOO_LARGE,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    ProblemType,
+)
 from neardup.serve.answers import InvalidMember, Problem
 
-CONTENT_TYPE = "application/problem+json"
-RETRY_SECONDS = "1"
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemType:
-    """A kind of failure; one that may pass is worth another attempt after RETRY_SECONDS."""
-
-    name: str
-    status: int
-    title: str
-    may_pass: bool = False
-
-    @property
-    def uri(self) -> str:
-        """The `type` of its problems."""
-        return f"urn:neardup:problem:{self.name}"
-
-
-MALFORMED = ProblemType("malformed", 400, "The body is not JSON")
-UNAUTHENTICATED = ProblemType("unauthenticated", 401, "The request has no valid token")
-FORBIDDEN = ProblemType("forbidden", 403, "The token does not have this right")
-NOT_FOUND = ProblemType("not-found", 404, "There is nothing at this address")
 UNKNOWN_STORY = ProblemType("unknown-story", 404, "The story is not on record")
-METHOD_NOT_ALLOWED = ProblemType("method-not-allowed", 405, "This address has no such method")
 FORGOTTEN = ProblemType("forgotten", 409, "The story was forgotten on request")
-TOO_LARGE = ProblemType("too-large", 413, "The body is too large")
-NOT_JSON = ProblemType("unsupported-media-type", 415, "The Content-Type is not application/json")
 OTHER_HOST = ProblemType("other-host", 421, "Without tokens, the service answers to localhost only")
-INVALID = ProblemType("invalid", 422, "The request does not fit the schema")
 NO_STORY = ProblemType("no-story", 422, "The text or the page yields no story to compare")
 BUSY = ProblemType("busy", 429, "Too many requests are waiting", may_pass=True)
-FAILED = ProblemType("failed", 500, "The service failed")
-UNAVAILABLE = ProblemType("unavailable", 503, "The service cannot answer now", may_pass=True)
 
 TYPES = (
     MALFORMED,
@@ -94,13 +74,8 @@ def problem_of(refused: Refused, request_id: str | None = None) -> Problem:
 def response_of(refused: Refused, request_id: str) -> web.Response:
     """The answer to a request that is refused."""
     kind = refused.problem
-    headers = {"Retry-After": RETRY_SECONDS} if kind.may_pass else {}
-    if kind is UNAUTHENTICATED:
-        headers["WWW-Authenticate"] = 'Bearer realm="neardup"'
-    if kind is FORBIDDEN:
-        headers["WWW-Authenticate"] = 'Bearer realm="neardup", error="insufficient_scope"'
     body = problem_of(refused, request_id).model_dump_json(exclude_none=True)
-    return web.Response(status=kind.status, text=body, content_type=CONTENT_TYPE, headers=headers)
+    return web.Response(status=kind.status, text=body, content_type=CONTENT_TYPE, headers=kind.headers)
 
 
 def of_http_error(error: web.HTTPException) -> Refused:

@@ -8,20 +8,21 @@ from neardup.checking import ServiceParts
 from neardup.ledger import flags, similarities, snapshot, spans, stories
 from neardup.ledger.selection import JOINING, Selection
 from neardup.moderation.export.pairs import earlier_of
-from neardup.records import Spans
+from neardup.pairs import Spans
 from neardup.serve.answers import Forgotten, MatchesAnswer, RecordedMatch, Scores, Stored
 from neardup.serve.lanes import Deadline
 from neardup.serve.problems import UNKNOWN_STORY, Refused
+from neardup.serve.story_ids import StoryId, shown
 from neardup.timestamps import rfc3339
 
 
-async def story_of(parts: ServiceParts, story_id: int, _: Deadline) -> Stored:
+async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Stored:
     """GET /v1/stories/{id}.  Raises Refused if there is no such story."""
-    found = await parts.reader.do(similarities.of_story, story_id)
+    found = await parts.reader.do(similarities.of_story, story_id.number)
     if found is None:
         raise _unknown(story_id)
     return Stored(
-        story_id=found.story_id,
+        story_id=shown(found.story_id, found.name),
         language=found.language,
         title=found.title,
         author_id=found.author_id,
@@ -33,28 +34,29 @@ async def story_of(parts: ServiceParts, story_id: int, _: Deadline) -> Stored:
     )
 
 
-async def matches_of(parts: ServiceParts, story_id: int, _: Deadline) -> MatchesAnswer:
+async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> MatchesAnswer:
     """GET /v1/stories/{id}/matches.  Raises Refused if there is no such story."""
     same_author = parts.config.detection.same_author == "keep"
-    return MatchesAnswer(story_id=story_id, matches=await parts.reader.do(_matches, story_id, same_author=same_author))
+    matches = await parts.reader.do(_matches, story_id, same_author=same_author)
+    return MatchesAnswer(story_id=story_id.shown, matches=matches)
 
 
-async def forget(parts: ServiceParts, story_id: int, _: Deadline) -> Forgotten:
+async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Forgotten:
     """DELETE /v1/stories/{id}."""
-    return Forgotten(story_id=story_id, forgotten=await parts.submissions.forget(story_id))
+    return Forgotten(story_id=story_id.shown, forgotten=await parts.submissions.forget(story_id.number))
 
 
-def _unknown(story_id: int) -> Refused:
-    return Refused(UNKNOWN_STORY, f"story {story_id} is not on record")
+def _unknown(story_id: StoryId) -> Refused:
+    return Refused(UNKNOWN_STORY, f"story {story_id.shown} is not on record")
 
 
-def _matches(db: sqlite3.Connection, story_id: int, *, same_author: bool) -> list[RecordedMatch]:
+def _matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) -> list[RecordedMatch]:
     with snapshot(db):
-        if story_id not in stories.describe(db, [story_id]):
+        if story_id.number not in stories.describe(db, [story_id.number]):
             raise _unknown(story_id)
-        copied = spans.of_flags(db, story_id)
-        rows = flags.select(db, Selection(statuses=JOINING, story=story_id, same_author=same_author))
-        return [_match(dict(row), story_id, *copied[row["flag_id"]]) for row in rows]
+        copied = spans.of_flags(db, story_id.number)
+        rows = flags.select(db, Selection(statuses=JOINING, story=story_id.number, same_author=same_author))
+        return [_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]
 
 
 def _match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> RecordedMatch:
@@ -64,11 +66,12 @@ def _match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> R
     containments = row["containment"], row["matched_containment"]
     earlier = earlier_of(row)
     return RecordedMatch(
-        story_id=row[f"{side}_id"],
+        story_id=shown(row[f"{side}_id"], row[f"{side}_name"]),
         title=row[f"{side}_title"],
         author_id=row[f"{side}_author_id"],
         path=row[f"{side}_path"],
         published_at=rfc3339(row[f"{side}_published_at"]),
+        catalogue=row["catalogue"] if is_later else None,
         kind=row["kind"],
         status=row["status"],
         scores=Scores(

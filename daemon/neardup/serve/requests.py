@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from neardup.source.parse import MAX_ID, parse_time
+from neardup.serve.story_ids import ShownId, story_id_of
+from neardup.source.parse import LONGEST_NAME, MAX_ID, parse_time
 
 MOST_STORIES = 100  # in one batch
 
@@ -17,7 +18,20 @@ def _time(value: str) -> str:
     return value
 
 
-StoryId = Annotated[int, Field(ge=0, le=MAX_ID)]
+def _id(value: object) -> ShownId:
+    if (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_ID) or isinstance(value, str):
+        story_id_of(value)
+        return value
+    raise ValueError(f"neither an integer from 0 to {MAX_ID} nor a text")
+
+
+ID_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": MAX_ID},
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+    ]
+}
+ListedId = Annotated[ShownId, PlainValidator(_id), WithJsonSchema(ID_SCHEMA)]
 Time = Annotated[str, AfterValidator(_time), Field(json_schema_extra={"format": "date-time"})]
 
 
@@ -59,7 +73,7 @@ class StoryRequest(Request):
 class CheckRequest(StoryRequest):
     """A story to check; nothing of it is stored."""
 
-    id: StoryId | None = Field(default=None, description="The story's id, if it has one: it is no match of itself.")
+    id: ListedId | None = Field(default=None, description="The story's id, if it has one: it is no match of itself.")
 
 
 class PutRequest(StoryRequest):
@@ -80,7 +94,7 @@ class ComparedStory(Request):
 
     model_config = ConfigDict(json_schema_extra=_one_of("story_id", "text", "html"))
 
-    story_id: StoryId | None = None
+    story_id: ListedId | None = None
     text: str | None = None
     html: str | None = None
 

@@ -10,10 +10,12 @@ from aiohttp import web
 from neardup.checking import ServiceParts
 from neardup.config import Serve
 from neardup.errors import Transient
+from neardup.problem_types import UNAVAILABLE
 from neardup.serve.lanes import Lane
-from neardup.serve.problems import UNAVAILABLE, Refused
-from neardup.serve.tokens import Tokens
+from neardup.serve.problems import Refused
+from neardup.serve.tokens import Token
 from neardup.telemetry.metrics import RETRIES
+from neardup.token_file import TokenFile
 
 OPEN_RETRY_SECONDS = 5.0
 SHORT_SLOTS = 16  # most of a check is spent waiting for the store
@@ -32,7 +34,7 @@ class Service:
         self,
         section: Serve,
         open_parts: Callable[[], AbstractAsyncContextManager[ServiceParts]],
-        tokens: Tokens | None,
+        tokens: TokenFile[Token] | None,
         stop: asyncio.Event,
         announce: Callable[[str], None] = lambda _: None,
     ) -> None:

@@ -5,12 +5,12 @@ import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
 
-from neardup.app import open_source
 from neardup.config import Config, Content
 from neardup.core.page import Page
 from neardup.errors import Fatal, NeardupError
 from neardup.pages.store import Pages, open_transfers, path_of
 from neardup.records import BadRow, Checkpoint, ListedRow, Story
+from neardup.source.configured import open_source
 
 PAGES = 20
 ROWS = 2_000  # of the listing, from which the pages are chosen
@@ -54,7 +54,7 @@ def _read(content: Content, paths: Sequence[str]) -> Iterator[Page | NeardupErro
     store = Pages(content)
     control, other = socket.socketpair()
     with closing(control), closing(other):
-        transfers = open_transfers(content, control.fileno())
+        transfers = open_transfers([content], control.fileno())
         for path in paths:
             try:
                 transfers.begin(store.begin(path))

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.page import Page
-from neardup.core.text.html import INVISIBLE, NoStoryText, decode
+from neardup.core.text.decoding import NoStoryText, decode
+from neardup.core.text.html import INVISIBLE
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a class or an id that needs no escapes
 MOST_ELEMENTS = 20_000  # of a page that is examined

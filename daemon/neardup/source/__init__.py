@@ -12,8 +12,10 @@ class Source(Protocol):
     `name` identifies it in a checkpoint; `size` is its length in the unit of positions (0: not known yet).
     """
 
-    name: str
-    size: int
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
 
     def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
         """All stories, or those updated at or after `since` (milliseconds since 1970).

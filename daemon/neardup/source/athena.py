@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import aioboto3  # type: ignore[import-untyped]
 import structlog
@@ -17,14 +17,13 @@ from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
-from neardup import config
 from neardup.errors import Fatal, Gone, Transient
 from neardup.languages import Languages
 from neardup.no_redirects import NoRedirects
 from neardup.records import Checkpoint, ListedRow
 from neardup.s3_errors import NO_CREDENTIALS
 from neardup.source.parse import DEFAULT_KEY, parse_row
-from neardup.source.rows import Reader, csv_rows
+from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, csv_rows
 
 POLL_SECONDS = 0.5
 POLL_MAX_SECONDS = 10.0
@@ -37,28 +36,49 @@ OpenReader = Callable[[str], Awaitable[Reader]]
 Began = Callable[[Checkpoint], Awaitable[None]]
 
 
+class Queries(Protocol):
+    """What is asked of Athena, and where: see neardup.config.source.
+
+    `backfill_sql` lists all stories, and `daily_sql` those updated since the `?` in it.
+    """
+
+    @property
+    def database(self) -> str: ...
+    @property
+    def workgroup(self) -> str: ...
+    @property
+    def output(self) -> str: ...
+    @property
+    def backfill_sql(self) -> str: ...
+    @property
+    def daily_sql(self) -> str: ...
+
+
 class QueryFailed(Transient):
     """The query failed; a new one may succeed."""
 
 
 class Athena:
-    """The stories of the queries in [source].
+    """The stories that queries list.
 
     `open_reader` opens the result by its s3:// URL; `began` is called with a checkpoint as soon as a query runs.
-    `key` is content.key, by which the page of a story is found whose row has a name and no path.
+    `key` is content.key, by which the page of a story is found whose row has a name and no path.  The stories are works
+    if the queries are `of_reference`.
     """
 
     def __init__(
         self,
-        source: config.Source,
+        queries: Queries,
         region: str | None,
         languages: Languages,
         open_reader: OpenReader,
         began: Began,
         *,
         key: str = DEFAULT_KEY,
+        of_reference: bool = False,
     ) -> None:
-        self._source = source
+        self._queries = queries
+        self._of_reference = of_reference
         self._region = region
         self._languages = languages
         self._open_reader = open_reader
@@ -74,18 +94,19 @@ class Athena:
         with Athena's reason for a query that fails, Transient if a later attempt may succeed, Misuse for a result that
         lacks a required column.
         """
-        sql = self._source.backfill_sql if since is None else self._source.daily_sql
+        sql = self._queries.backfill_sql if since is None else self._queries.daily_sql
         parameters = [] if since is None else [_literal(since)]
         read, start = await self._rejoin(sql, resume) if since is None and resume else (None, 0)
         if read is None:
             read = await self._query(sql, parameters)
         self.size = read.size
-        async for row in csv_rows(read, "the result of the Athena query", start):
-            yield parse_row(row, self._languages, self._key)
+        columns = OF_WORKS if self._of_reference else OF_STORIES
+        async for row in csv_rows(read, "the result of the Athena query", start, columns):
+            yield parse_row(row, self._languages, self._key, of_reference=self._of_reference)
 
     async def columns(self) -> list[str]:
         """The names of the columns of backfill_sql."""
-        read = await self._query(f"SELECT * FROM ({self._source.backfill_sql}) LIMIT 0", [])
+        read = await self._query(f"SELECT * FROM ({self._queries.backfill_sql}) LIMIT 0", [])
         head = await read(0, read.size)
         return [name.strip('"\r') for name in head.decode().partition("\n")[0].split(",")]
 
@@ -111,9 +132,9 @@ class Athena:
             with translate_errors():
                 started = await athena.start_query_execution(
                     QueryString=sql,
-                    QueryExecutionContext={"Database": self._source.database},
-                    WorkGroup=self._source.workgroup,
-                    ResultConfiguration={"OutputLocation": self._source.output},
+                    QueryExecutionContext={"Database": self._queries.database},
+                    WorkGroup=self._queries.workgroup,
+                    ResultConfiguration={"OutputLocation": self._queries.output},
                     **optional,
                 )
         execution_id = started["QueryExecutionId"]
@@ -141,7 +162,7 @@ class Athena:
         )
 
     def _digest(self, sql: str) -> str:
-        return xxhash.xxh3_64_hexdigest(f"{self._source.database}\n{sql}".encode())
+        return xxhash.xxh3_64_hexdigest(f"{self._queries.database}\n{sql}".encode())
 
 
 async def _whole(read: Reader, execution_id: str) -> Reader:

@@ -9,7 +9,7 @@ from neardup.languages import Languages
 from neardup.records import Checkpoint, ListedRow, Story
 from neardup.source.parquet import open_parquet, parquet_rows
 from neardup.source.parse import DEFAULT_KEY, parse_row
-from neardup.source.rows import csv_rows, jsonl_rows
+from neardup.source.rows import OF_STORIES, OF_WORKS, csv_rows, jsonl_rows
 
 
 class FileReader:
@@ -42,13 +42,15 @@ class FileReader:
 class Manifest:
     """The stories of the file at `path`; CSV unless its name ends in .jsonl, .ndjson or .parquet.
 
-    `key` is content.key, by which the page of a story is found whose row has a name and no path.
+    `key` is content.key, by which the page of a story is found whose row has a name and no path.  The stories are works
+    if the manifest is `of_reference`.
     """
 
-    def __init__(self, path: Path, languages: Languages, key: str = DEFAULT_KEY) -> None:
+    def __init__(self, path: Path, languages: Languages, key: str = DEFAULT_KEY, *, of_reference: bool = False) -> None:
         self._path = path
         self._languages = languages
         self._key = key
+        self._of_reference = of_reference
         called = f"the manifest {path}"
         self._read = FileReader(path, called)
         self._parquet = open_parquet(path, called) if path.suffix == ".parquet" else None
@@ -62,13 +64,14 @@ class Manifest:
         a required column, Fatal if the file changes meanwhile.
         """
         start = resume.position if resume and resume.listing == self.name else 0
+        columns = OF_WORKS if self._of_reference else OF_STORIES
         if self._parquet is not None:
-            rows = parquet_rows(self._parquet, self._path.name, start)
+            rows = parquet_rows(self._parquet, self._path.name, start, columns)
         elif self._path.suffix in (".jsonl", ".ndjson"):
             rows = jsonl_rows(self._read, start)
         else:
-            rows = csv_rows(self._read, self._path.name, start)
+            rows = csv_rows(self._read, self._path.name, start, columns)
         async for row in rows:
-            story = parse_row(row, self._languages, self._key)
+            story = parse_row(row, self._languages, self._key, of_reference=self._of_reference)
             if since is None or not isinstance(story, Story) or story.updated_at is None or story.updated_at >= since:
                 yield story

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from neardup.errors import Fatal, Misuse
 from neardup.extras import needs
-from neardup.source.rows import COLUMNS, SHOWN_CHARACTERS, Row, checked_header
+from neardup.source.rows import OF_STORIES, SHOWN_CHARACTERS, ListedColumns, Row, check_header
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
@@ -33,16 +33,17 @@ def open_parquet(path: Path, called: str) -> "ParquetFile":
 
 
 async def parquet_rows(
-    file: "ParquetFile", name: str, start: int = 0, chosen: Collection[str] = COLUMNS
+    file: "ParquetFile", name: str, start: int = 0, columns: ListedColumns | Collection[str] = OF_STORIES
 ) -> AsyncIterator[Row]:
-    """The rows from the row `start` on, with the chosen columns.
+    """The rows from the row `start` on, with these columns.
 
     Raises Misuse if the file lacks a column that a listing requires, Fatal if it is damaged or changes meanwhile.
     """
-    columns = {column.strip().lower(): column for column in file.schema_arrow.names}
-    if chosen is COLUMNS:
-        checked_header(list(columns), name)
-    wanted = {column: given for column, given in columns.items() if column in chosen}
+    present = {column.strip().lower(): column for column in file.schema_arrow.names}
+    if isinstance(columns, ListedColumns):
+        check_header(list(present), name, columns)
+        columns = columns.names
+    wanted = {column: given for column, given in present.items() if column in columns}
     batches = _batches(file, name, list(wanted.values()), start)
     while batch := await asyncio.to_thread(next, batches, None):
         position, rows = batch

@@ -2,6 +2,9 @@
 
 A story is identified by an integer.  If it is listed with another id, which is then its name, the integer is made from
 a hash of the name, so that it depends on nothing else, and indexes and databases only ever hold integers.
+
+A work of the reference has the name `reference:CATALOGUE/ID`, which no story of the platform may have, and a negative
+integer.
 """
 
 import re
@@ -18,6 +21,9 @@ DIGITS = re.compile(r"[0-9]{1,19}")
 FIRST_ID_OF_NAMES = 2**62  # the ids that platforms count are smaller
 ROW_KEY = "row:"  # begins the key of a row that describes no story
 LONGEST_NAME = 1000  # characters
+REFERENCE = "reference:"  # begins the names of works
+NUMBER_OF_WORK = re.compile(r"-[0-9]{19}")
+CATALOGUE = re.compile(r"[^/,]{1,100}")
 DEFAULT_KEY = "{language}/{id}.html"
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Control characters other than tabs and line ends, and code points that are no characters: XML forbids some of them,
@@ -34,27 +40,31 @@ class _BadValue(ValueError):
         self.reason = reason
 
 
-def parse_row(row: Row, languages: Languages, key: str = DEFAULT_KEY) -> ListedRow:
-    """The story that a row describes, in one of these languages; a BadRow if it describes none.
+def parse_row(row: Row, languages: Languages, key: str = DEFAULT_KEY, *, of_reference: bool = False) -> ListedRow:
+    """The story, or the work of the reference, that a row describes; a BadRow if it describes none.
 
-    A story with a name always has a path, by `key` if it is listed without one.
+    Its language is one of these.  A work, and a story with a name, always has a path, by `key` if it is listed without
+    one.
     """
     try:
         if row.error:
             raise _BadValue(Dead.BAD_ROW, row.error)
         texts = {name: _text(value) for name, value in row.values.items()}
-        story_id, name = _id(texts.get("id"))
+        catalogue = _catalogue(texts.get("catalogue")) if of_reference else None
+        story_id, name = _id(texts.get("id"), catalogue)
         language, path = _language(texts.get("language"), languages), texts.get("path")
         return Story(
             id=story_id,
             language=language,
-            path=_path(key.format(language=language, id=name) if name and not path else path),
+            path=_path(key.format(language=language, id=texts["id"]) if name and not path else path),
             author_id=printable(texts.get("author_id")),
             title=printable(texts.get("title")),
             published_at=_time(texts.get("published_at"), "published_at"),
             updated_at=_time(texts.get("updated_at"), "updated_at"),
             position=row.position,
             name=name,
+            catalogue=catalogue,
+            licence=printable(texts.get("licence")) if of_reference else None,
         )
     except _BadValue as bad:
         key = f"{ROW_KEY}{xxhash.xxh3_64_hexdigest(row.raw.encode())}"
@@ -75,30 +85,48 @@ def printable(value: object) -> str | None:
     return text and UNPRINTABLE.sub("\ufffd", text)
 
 
-def _id(value: str | None) -> tuple[int, str | None]:
-    """The id of a story, and its name if it has one."""
+def _id(value: str | None, catalogue: str | None) -> tuple[int, str | None]:
+    """The id of a story, and its name if it has one; that of a work, if a catalogue lists it."""
     if value is None:
         raise _BadValue(Dead.BAD_ID, "no id")
     try:
+        if catalogue is None:
+            refuse_work(value)
+        else:
+            value = f"{REFERENCE}{catalogue}/{value}"
         return id_of(value), name_of(value)
     except ValueError as error:
         raise _BadValue(Dead.BAD_ID, str(error)) from None
 
 
+def _catalogue(value: str | None) -> str:
+    if value is None or not CATALOGUE.fullmatch(value) or UNPRINTABLE.search(value) or CONTROL.search(value):
+        wrong = f"the catalogue {value or ''!r} is not 1 to 100 printable characters without slash and comma"
+        raise _BadValue(Dead.BAD_ROW, wrong)
+    return value
+
+
+def refuse_work(listed: str) -> None:
+    """Raise ValueError for the name or the integer of a work of the reference."""
+    if listed.startswith(REFERENCE) or _is_number_of_work(listed):
+        raise ValueError(f"the id {listed[:40]!r} is one that only a work of the reference can have")
+
+
+def _is_number_of_work(text: str) -> bool:
+    return NUMBER_OF_WORK.fullmatch(text) is not None and -MAX_ID <= int(text) <= -FIRST_ID_OF_NAMES
+
+
 def id_of(listed: str) -> int:
-    """The integer of a story that is listed with this id, which is an integer or a name.  Raises ValueError."""
-    if name_of(listed) is None:
+    """The integer of a story that is listed with this id, which is an integer or a name.  Raises ValueError.
+
+    That of a work is accepted as well.
+    """
+    if name_of(listed) is None or _is_number_of_work(listed):
         return int(listed)
     if len(listed) > LONGEST_NAME or UNPRINTABLE.search(listed) or CONTROL.search(listed) or not listed:
         raise ValueError(f"the id {listed[:40]!r} is not 1 to {LONGEST_NAME} printable characters")
-    return FIRST_ID_OF_NAMES | xxhash.xxh3_64_intdigest(listed.encode("utf-8", "replace")) % FIRST_ID_OF_NAMES
-
-
-def integer_id_of(value: str) -> int:
-    """The integer, where a name would not do.  Raises ValueError."""
-    if name_of(value) is not None:
-        raise ValueError(f"the id {value[:40]!r} is not an integer from 0 to {MAX_ID}")
-    return int(value)
+    made = FIRST_ID_OF_NAMES | xxhash.xxh3_64_intdigest(listed.encode("utf-8", "replace")) % FIRST_ID_OF_NAMES
+    return -made if listed.startswith(REFERENCE) else made
 
 
 def name_of(listed: str) -> str | None:

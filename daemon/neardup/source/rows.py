@@ -7,7 +7,7 @@ at the offset of any row.
 import codecs
 import csv
 import json
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,10 +20,26 @@ HEADER_BYTES = 64 * 1024
 SEPARATORS = ",\t;"
 NOT_UTF8 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"PK\x03\x04", b"PAR1")  # a workbook and a Parquet file
 SHOWN_CHARACTERS = 500  # of a row that cannot be used
-REQUIRED = ("id", "language")
-COLUMNS = (*REQUIRED, "path", "author_id", "title", "published_at", "updated_at")
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedColumns:
+    """The names of the columns that a listing must have, and of those that it may have."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.required + self.optional
+
+
+REQUIRED = ("id", "language")
+OPTIONAL = ("path", "author_id", "title", "published_at", "updated_at")
+OF_STORIES = ListedColumns(REQUIRED, OPTIONAL)
+OF_WORKS = ListedColumns((*REQUIRED, "catalogue"), (*OPTIONAL, "licence"))
 
 
 class Reader(Protocol):
@@ -50,10 +66,15 @@ class Parse(Protocol):
     def __call__(self, chunk: bytes, start: int, *, final: bool) -> Iterator[Row]: ...
 
 
-async def csv_rows(read: Reader, name: str, start: int = 0, required: Sequence[str] = REQUIRED) -> AsyncIterator[Row]:
-    """The rows from byte `start` on (0: from the first).  Raises Misuse for a header that lacks a required column."""
+async def csv_rows(
+    read: Reader, name: str, start: int = 0, columns: ListedColumns | None = OF_STORIES
+) -> AsyncIterator[Row]:
+    """The rows from byte `start` on (0: from the first), with any columns if they are None.
+
+    Raises Misuse for a header that lacks a required column.
+    """
     head = await read(0, min(HEADER_BYTES, read.size)) if read.size else b""
-    header, separator, begin = _header(head, name, required)
+    header, separator, begin = _header(head, name, columns)
     async for row in _rows(read, max(start, begin), _csv_parser(header, separator)):
         yield row
 
@@ -87,7 +108,7 @@ async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
             length *= 2
 
 
-def _header(head: bytes, name: str, required: Sequence[str]) -> tuple[list[str], str, int]:
+def _header(head: bytes, name: str, wanted: ListedColumns | None) -> tuple[list[str], str, int]:
     """The columns, the separator that gives the required ones, or else the most, and the offset of the first row."""
     if head.startswith(NOT_UTF8):
         raise Misuse(f"{name} is not text in UTF-8: save it as CSV in UTF-8, or as Parquet with the ending .parquet")
@@ -98,19 +119,20 @@ def _header(head: bytes, name: str, required: Sequence[str]) -> tuple[list[str],
     except csv.Error as error:
         raise Misuse(f"{name}: no CSV header: {error}") from error
     headers = {one: [column.strip().lower() for column in columns] for one, columns in headers.items()}
-    separator = max(SEPARATORS, key=lambda one: (set(required) <= set(headers[one]), len(headers[one])))
-    if required:
-        checked_header(headers[separator], name)
+    required = set[str]() if wanted is None else set(wanted.required)
+    separator = max(SEPARATORS, key=lambda one: (required <= set(headers[one]), len(headers[one])))
+    if wanted is not None:
+        check_header(headers[separator], name, wanted)
     return headers[separator], separator, len(line) + len(newline)
 
 
-def checked_header(header: list[str], name: str) -> None:
+def check_header(header: list[str], name: str, wanted: ListedColumns) -> None:
     """Raise Misuse if a required column is missing; log a warning if columns may have other names than these."""
-    missing = [column for column in REQUIRED if column not in header]
+    missing = [column for column in wanted.required if column not in header]
     if missing:
         found = ", ".join(header)[:SHOWN_CHARACTERS] or "nothing"
         raise Misuse(f"{name}: no column {' and no column '.join(missing)} in its first line, which has {found}")
-    unknown, absent = [c for c in header if c not in COLUMNS], [c for c in COLUMNS if c not in header]
+    unknown, absent = [c for c in header if c not in wanted.names], [c for c in wanted.names if c not in header]
     if unknown and absent:  # perhaps columns were renamed
         log.warning("the listing has columns that mean nothing here, and lacks others", unknown=unknown, lacks=absent)
 

@@ -65,9 +65,9 @@ def _rows(table: Table, wanted: Columns) -> AsyncIterator[Row]:
         file = open_parquet(table.file, table.name)
         columns = choose_columns(table.name, [name.strip().lower() for name in file.schema_arrow.names], wanted)
         chosen = {column for column in (columns.text, columns.id, columns.language) if column is not None}
-        return parquet_rows(file, table.name, chosen=chosen)
+        return parquet_rows(file, table.name, columns=chosen)
     reader = FileReader(table.file, table.name)
-    return jsonl_rows(reader) if ending in JSONL else csv_rows(reader, table.name, required=())
+    return jsonl_rows(reader) if ending in JSONL else csv_rows(reader, table.name, columns=None)
 
 
 class _BadCell(ValueError):

@@ -11,6 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from neardup.errors import Fatal
 from neardup.telemetry.metrics import STARTED
 
+LONGEST_LINE = 65_536  # bytes of a request's first line; the path of a story with a long name takes 12,000
 SHUTDOWN_SECONDS = 5.0  # for running requests to finish
 
 log = structlog.get_logger()
@@ -50,7 +51,7 @@ async def listening(
     Raises Fatal, naming the setting, if it cannot listen there.  Requests are not logged: their URLs hold what people
     search for.
     """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=seconds_to_finish)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=seconds_to_finish, max_line_size=LONGEST_LINE)
     await runner.setup()
     host, _, port = listen.rpartition(":")
     try:

@@ -7,7 +7,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES
-from neardup.records import Dead, Language, Skip
+from neardup.records import Dead, Language, MarkReason, Skip
 
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -15,6 +15,7 @@ _HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 
 STORIES = Counter("neardup_stories_total", "Stories processed, by outcome", ["language", "outcome", "reason"])
+MARKED = Counter("neardup_marked_pages_total", "Pages read with something unusual", ["language", "reason"])
 FLAGS = Counter("neardup_flags_total", "Pairs flagged", ["language", "kind"])
 STAGE_SECONDS = Histogram(
     "neardup_stage_seconds",
@@ -94,6 +95,8 @@ CHECKS = Counter(
 DISK_FREE = Gauge("neardup_ledger_disk_free_bytes", "Free bytes on the file system of the ledger")
 DISK_SIZE = Gauge("neardup_ledger_disk_size_bytes", "Size of the file system of the ledger")
 DEAD_LETTERS = Gauge("neardup_dead_letters", "Dead letters on record", ["reason"])
+WORKS = Gauge("neardup_reference_works", "Works of the reference on record", ["catalogue"])
+COPIES = Gauge("neardup_reference_open_flags", "Open flags of copies of works of the reference", ["catalogue"])
 LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run or a backup last succeeded", ["command"])
 STARTED = Gauge("neardup_started_timestamp_seconds", "When this process started, by its command", ["command"])
 RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
@@ -147,6 +150,8 @@ def create_series(languages: Iterable[Language]) -> None:
             STORIES.labels(language, "skipped", skip)
         for dead in Dead:
             STORIES.labels(language, "dead_lettered", dead)
+        for mark in MarkReason:
+            MARKED.labels(language, mark)
         for kind in kinds():
             FLAGS.labels(language, kind)
 

@@ -8,7 +8,8 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.text.html import Extraction, NoStoryText, decode, page_text, visible_text
+from neardup.core.text.decoding import NoStoryText, decode
+from neardup.core.text.html import Extraction, page_text, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language, Skip
@@ -129,17 +130,80 @@ def test_a_blank_page_is_empty_and_without_a_match_no_body() -> None:
 
 @pytest.mark.parametrize("hidden", [
     "<script>var b = '<p>b</p>'</script>", "<style>b { }</style>", "<template><p>b</p></template>", "<!-- b -->",
-    "<noscript>b</noscript>", "<p hidden>b</p>", "<p hidden=''><i>b</i></p>", "<p style='display:none'>b</p>",
-    "<p STYLE='color:red; DISPLAY: none'>b</p>", "<p style='visibility:hidden'>b</p>", "<svg><text>b</svg>",
-    "<select><option>b</select>", "<textarea>b</textarea>", "<button>b</button>", "<iframe>b</iframe>",
-    "<div hidden><p hidden>b<script>b</script></p></div>",
-    "<title>b</title>", "<datalist><option>b</datalist>", "<noembed>b</noembed>", "<noframes>b</noframes>",
-    "<audio>b</audio>", "<video>b</video>", "<canvas>b</canvas>", "<rp>b</rp>",
+    "<noscript>b</noscript>", "<select><option>b</select>", "<iframe>b</iframe>", "<title>b</title>",
+    "<datalist><option>b</datalist>", "<noembed>b</noembed>", "<noframes>b</noframes>", "<audio>b</audio>",
+    "<video>b</video>", "<canvas>b</canvas>", "<ruby><rp>b</rp><rt>b</rt></ruby>", "<svg><title>b</title></svg>",
+    "<p hidden>b</p>", "<p hidden=''><i>b</i></p>", "<div hidden><p hidden>b<script>b</script></p></div>",
+    "<p hidden=until-found>b</p>", "<div popover>b</div>", "<dialog>b</dialog>", "<sup>1</sup>", "<sup>[b]</sup>",
+    *(f"<p style='{style}'><i>b</i></p>" for style in (
+        "display:none", "color:red; DISPLAY: none", "display:\tnone", "display:/**/none", "d\\69splay:none",
+        "display:block;display:none", "display:none;display:no", "display:none!important;display:block",
+        "--a:none;display:var(--a)", "display:var(--a,none)", "--a:var(--b);--b:none;display:var(--a)",
+        "visibility:hidden", "visibility: Hidden", "visibility:collapse", "font-size:0", "font:0/0 a", "font-size:.5px",
+        "opacity:0", "opacity:0%", "opacity:.01", "filter:opacity(0)", "color:transparent", "color:rgba(9,9,9,0)",
+        "color:#fff0", "color:white", "color:#fefefe", "background:#000", "background:red;color:#f00",
+        "-webkit-text-fill-color:transparent", "position:absolute;left:-9999px",
+        "position:fixed;inset:-999vh auto auto 0",
+        "position:absolute;top:-300em", "text-indent:-9999px", "margin-left:-9999px", "transform:translateX(-9999px)",
+        "transform:scale(0)", "scale:0", "translate:-9999px", "height:0;overflow:hidden", "max-width:0;overflow:clip",
+        "width:1px;height:1px;overflow:hidden", "position:absolute;clip:rect(0 0 0 0)", "clip-path:inset(50%)",
+        "clip-path:circle(0)", "clip-path:polygon(0 0, 0 0)", "content-visibility:hidden",
+    )),
+    *(f"<style>{sheet}</style><p class=h><i>b</i></p>" for sheet in (
+        ".h{display:none}", "p.h{color:red}.h{visibility:hidden}", "@media screen{.h{display:none}}",
+        "@media(min-width:1px){.h{display:none}}", "[class]{display:none}", ".x,.h{display:none}",
+        ":is(.h){display:none}", "p{&.h{display:none}}", "@supports(x:y){.h{display:none}}", "@layer a{.h{opacity:0}}",
+        ".h{display:none!important}p.h{display:block}", ":root{--a:none}.h{display:var(--a)}", ".h *{display:none}",
+    )),
 ])  # fmt: skip
 @every_language
 def test_hidden_text_is_left_out(hidden: str, language: Language) -> None:
     first, second = two_words(language)
-    assert words(f"<title>b</title><p>{first} {hidden} {second}</p>") == f"{first} {second}"
+    assert words(f"<title>b</title><p>{first}</p>{hidden} <p>{second}</p>") == f"{first} {second}"
+
+
+@pytest.mark.parametrize("shown", [
+    "<button>{}</button>", "<textarea>{}</textarea>", "<object>{}</object>", "<svg><text>{}</text></svg>",
+    "<iframe srcdoc='<p>{}</p>'></iframe>", "<div><template shadowrootmode=open><p>{}</p></template></div>",
+    "<details><summary></summary>{}</details>", "<dialog open>{}</dialog>", "<ruby>{}<rt>b</rt></ruby>",
+    "<div><template shadowrootmode=open><b><slot></slot></b></template>{}</div>",
+    "<p hidden style=display:block>{}</p>",
+    "<p style='visibility:hidden'>b<i style='visibility:visible'>{}</i></p>",
+    "<p style='display:none;display:block'>{}",
+    "<p style='font-size:0'>b<i style='font-size:1rem'>{}</i></p>", "<p style='content:\"display:none\"'>{}</p>",
+    "<p title='display:none'>{}</p>", "<p style='--display:none'>{}</p>", "<p style='display:none2'>{}</p>",
+    "<p style='color:transparent'><i style='color:red'>{}</i></p>", "<p style='background:#000;color:#fff'>{}</p>",
+    "<p style='text-indent:-9999px'><i style='text-indent:0'>{}</i></p>", "<p style='left:-9999px'>{}</p>",
+    "<p style='height:0'>{}</p>", "<p style='display:none' class=s>b</p><p>{}</p>", "<p style='opacity:.5'>{}</p>",
+    "<style>.s{{display:none!important}}p{{display:none}}#s{{display:block}}</style><p id=s>{}</p>",
+    "<style>@media print{{p{{display:none}}}}</style><p>{}</p>",
+    "<style media=print>p{{display:none}}</style><p>{}</p>",
+    "<style>p{{display:none}}</style><p style='display:block'>{}</p>",
+    "<style>p:hover{{display:none}}</style><p>{}</p>",
+    "<style>b::before{{content:attr(title)}}</style><b title='{}'></b>",
+    "<style>b::after{{content:'{}'}}</style><b></b>",
+    "<style>/*p{{display:none}}*/</style><p>{}</p>",
+    "<style>@media(max-width:9px){{p{{display:none}}}}</style><p>{}</p>",
+])  # fmt: skip
+@every_language
+def test_text_that_browsers_show_counts(shown: str, language: Language) -> None:
+    first, second = two_words(language)
+    assert words(shown.format(f"{first} {second}")) == f"{first} {second}"
+
+
+@pytest.mark.parametrize("within", [
+    "<br hidden>", "<hr hidden>", "<div hidden></div>", "<div style='display:none'>b</div>",
+    "<hr style='display:none'>",
+    "<br style='display:none'>", "<div style='display:contents'></div>", "<span style='display:inline-block'></span>",
+    "<div style='display:inline'></div>", "<i style='font-size:0'> </i>", "<i style='font-size:0'> b </i>", "<wbr>",
+    "<i style='display:inline-block'> <!-- --> </i>", "<i style='position:absolute;left:-9999px'> b </i>",
+    "&ZeroWidthSpace;",
+    "<style>.n{display:none}</style><div class=n></div>", "<dialog>b</dialog>", "<i style='visibility:hidden'> b </i>",
+])  # fmt: skip
+@every_language
+def test_what_is_not_shown_does_not_break_a_word(within: str, language: Language) -> None:
+    whole = max(tokens(TEXTS[language]), key=len).decode()
+    assert words(f"<section>{whole[:2]}{within}{whole[2:]}</section>") == whole
 
 
 @pytest.mark.parametrize(

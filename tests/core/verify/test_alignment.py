@@ -16,7 +16,8 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import MIN_BLOCK, NO_HASHES, aligned, copied, paired
 from neardup.core.verify.alignment_kernel import MAX_GAP
 from neardup.core.verify.longest_run import longest_run
-from neardup.records import Language, Spans
+from neardup.pairs import Spans
+from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS
 

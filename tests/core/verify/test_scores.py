@@ -13,9 +13,10 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes, passage_hashe
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.scores import NEAR_MISS, assess, measure, shingled
+from neardup.core.verify.scores import NEAR_MISS, Shingled, assess, examine, shingled
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, EXACT, NEAR, PARTIAL, PASSAGE, SIMILAR, kind_of, kinds
-from neardup.records import Assessment, Candidate, Kind, Language, PairedStory, Signals
+from neardup.pairs import Assessment, Candidate, Kind, PairedStory, Signals
+from neardup.records import Language
 
 from tests.support.languages import ODIA, SAMPLED, TEXTS
 
@@ -92,13 +93,17 @@ def test_pair_gets_the_first_kind_that_holds(
         PARTIAL: max(found.containment_a or 0, found.containment_b or 0) >= containment,
         PASSAGE: found.extra.get(COPIED_WORDS, 0) >= words,
     }
-    want = next((kind for kind in kinds() if holds[kind]), None)
+    want = next((kind for kind in kinds() if holds.get(kind)), None)
     assert kind_of(found, Thresholds(hamming, jaccard, containment, words)) == want
+
+
+def measure(a: Shingled, b: Shingled, bits: int) -> Signals:
+    return examine(a, b, bits, Thresholds(), same_text=False, is_of_one_language=True).signals
 
 
 def side(story_id: int, words: list[bytes]) -> PairedStory:
     made = fingerprint(words)
-    return PairedStory(story_id, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+    return PairedStory(story_id, ODIA, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
 
 
 def text(seed: str, n: int = 200) -> list[bytes]:
@@ -106,7 +111,7 @@ def text(seed: str, n: int = 200) -> list[bytes]:
 
 
 def finding_of(a: list[bytes], b: list[bytes], *, gone: bool = False) -> tuple[Kind | None, Signals] | None:
-    pair = Candidate(ODIA, side(1, a), side(2, b))
+    pair = Candidate(side(1, a), side(2, b))
     found = assess(pair, shingled(a), None if gone else shingled(b), Thresholds())
     return (found.kind, found.signals) if found else None
 
@@ -133,7 +138,7 @@ def test_passage_too_short_for_a_flag_is_a_near_miss() -> None:
 
 
 def assessed(a: list[bytes], b: list[bytes], common: PassageHashes) -> Assessment | None:
-    return assess(Candidate(ODIA, side(1, a), side(2, b)), shingled(a), shingled(b), Thresholds(), common)
+    return assess(Candidate(side(1, a), side(2, b)), shingled(a), shingled(b), Thresholds(), common)
 
 
 def test_common_passage_does_not_count() -> None:
@@ -155,9 +160,9 @@ def test_assessment_has_the_copied_words_of_both_texts() -> None:
     assert found is not None and found.kind == SIMILAR
     assert found.spans_a.tolist() == [[0, 120], [120, 200]]
     assert found.spans_b.tolist() == [[0, 120], [140, 220]]
-    whole = assess(Candidate(ODIA, side(1, story), side(2, story)), None, None, Thresholds())
+    whole = assess(Candidate(side(1, story), side(2, story)), None, None, Thresholds())
     assert whole is not None and whole.spans_a.tolist() == whole.spans_b.tolist() == [[0, 200]]
-    estimated = assess(Candidate(ODIA, side(1, story), side(2, story[:190])), shingled(story), None, Thresholds())
+    estimated = assess(Candidate(side(1, story), side(2, story[:190])), shingled(story), None, Thresholds())
     assert estimated is not None and estimated.kind is not None and len(estimated.spans_a) == 0
 
 

@@ -13,17 +13,17 @@ from neardup.core.verify.suppression import (
     template_suppresses,
 )
 from neardup.core.verify.tiers import kinds
-from neardup.records import Kind, Verdict
+from neardup.pairs import DECIDING, Kind
 
-Decisions = Mapping[int, ActiveVerdict]
+Decisions = Mapping[tuple[int, int], ActiveVerdict]
 
 RANK = {kind: n for n, kind in enumerate(kinds())}
 NO_DECISIONS: tuple[Decisions, Decisions] = ({}, {})
 kind_names = st.sampled_from(kinds())
 maybe_shown = st.none() | kind_names
-verdicts = st.builds(ActiveVerdict, st.integers(1, 99), st.sampled_from(Verdict), kind_names)
+verdicts = st.builds(ActiveVerdict, st.integers(1, 99), st.sampled_from(DECIDING), kind_names)
 suppressing = st.builds(ActiveVerdict, st.integers(1, 99), st.sampled_from(SUPPRESSING), kind_names)
-both = st.tuples(*[st.dictionaries(st.integers(1, 3), suppressing)] * 2)
+both = st.tuples(*[st.dictionaries(st.tuples(st.integers(1, 3), st.just(1)), suppressing)] * 2)
 
 
 @given(kind_names, maybe_shown, st.none() | verdicts, both)

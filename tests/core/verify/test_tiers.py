@@ -1,22 +1,26 @@
 """Laws of the table of tiers: one row a kind, ordered by severity, and every row complete."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.verify.tiers import (
     COPIED_WORDS,
+    LANGUAGES,
     NEAR,
     PARTIAL,
     PASSAGE,
     SIMILAR,
     TIERS,
+    TRANSLITERATED,
     Tier,
     kind_of,
     kinds,
     tier_of,
 )
-from neardup.records import Signals
+from neardup.pairs import Signals
 
 shares = st.floats(0, 1)
 signals = st.builds(
@@ -44,8 +48,15 @@ def test_unknown_kind_is_refused() -> None:
 
 @given(signals)
 def test_first_tier_that_holds_gives_the_kind(measured: Signals) -> None:
-    holding = [tier.kind for tier in TIERS if tier.holds(measured, Thresholds())]
+    holding = [tier.kind for tier in TIERS if tier.compares == "words" and tier.holds(measured, Thresholds())]
     assert kind_of(measured, Thresholds()) == (holding[0] if holding else None)
+
+
+@given(signals)
+def test_stories_of_two_languages_have_no_kind_but_one(measured: Signals) -> None:
+    extra = dict(measured.extra) | {LANGUAGES: 2}
+    expected = TRANSLITERATED if measured.containment >= Thresholds().containment else None
+    assert kind_of(replace(measured, extra=extra), Thresholds()) == expected
 
 
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.kind)
@@ -66,10 +77,15 @@ def test_stronger_signals_come_first_within_a_tier(one: Signals, other: Signals)
 
 @given(st.integers(1, 1000), st.integers(1, 1000))
 def test_partial_joins_only_stories_of_similar_length_and_passage_none(longer: int, shorter: int) -> None:
-    joins = {PARTIAL: longer <= 2 * shorter, PASSAGE: False}
+    parts = dict.fromkeys((PARTIAL, TRANSLITERATED), longer <= 2 * shorter)
+    joins = parts | {PASSAGE: False}
     for tier in TIERS:
         assert tier.joins_clusters(longer, shorter) == joins.get(tier.kind, True), tier.kind
 
 
 def test_authors_repeat_parts_of_their_own_text() -> None:
-    assert [tier.kind for tier in TIERS if tier.own_text_expected] == [PARTIAL, PASSAGE]
+    assert [tier.kind for tier in TIERS if tier.own_text_expected] == [
+        PARTIAL,
+        TRANSLITERATED,
+        PASSAGE,
+    ]

@@ -3,9 +3,11 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.ledger import connect, transaction
 from playwright.sync_api import Browser
 
 from tests.support import desk_browser as browsers
@@ -46,6 +48,9 @@ def private_copy(tmp_path: Path) -> Callable[[Neardup], Neardup]:
     def copy(of: Neardup) -> Neardup:
         folder = tmp_path / "copy"
         shutil.copytree(of.folder, folder)
-        return Neardup(folder, of.env)
+        copied = Neardup(folder, of.env)
+        with closing(connect(copied.ledger)) as db, transaction(db):
+            db.execute("DELETE FROM leases")  # those of the cases that other tests opened
+        return copied
 
     return copy

@@ -14,9 +14,9 @@ from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, s
 PAGES = (
     "/",
     "/?status=every&story=4104002",
-    "/?view=stories",
+    "/pairs",
     "/pair/4100001/4100007?at=11",
-    "/cluster/4104002",
+    "/case/4104002",
     "/story/4100007?at=0",
     "/name",
     "/nowhere",

@@ -2,7 +2,7 @@
 logged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from html import escape
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_every_attack_is_flagged(desk: Desk) -> None:
 
 
 def test_queue_shows_attacks_as_text(asha: Moderator, desk: Desk) -> None:
-    page = asha.go("/?status=every")
+    page = asha.go("/pairs?status=every")
     assert page.locator("a.row").count() == len(pairs(desk))
     expect(page.get_by_text("<script>alert(1)</script>").first).to_be_visible()
     expect(page.get_by_text("{{ 7 * 7 }}").first).to_be_visible()
@@ -81,11 +81,11 @@ def test_queue_shows_attacks_as_text(asha: Moderator, desk: Desk) -> None:
     asha.shot(f"attacks-queue-{page.viewport_size['width']}")  # type: ignore[index]
 
 
-def test_pages_of_pairs_clusters_and_stories_show_attacks_as_text(asha: Moderator, desk: Desk) -> None:
+def test_pages_of_pairs_cases_and_stories_show_attacks_as_text(asha: Moderator, desk: Desk) -> None:
     for a, b in pairs(desk):
-        for path in (f"/pair/{a}/{b}", f"/cluster/{a}", f"/story/{b}", "/?view=stories"):
+        for path in (f"/pair/{a}/{b}", f"/case/{a}", f"/story/{b}", "/pairs"):
             page = asha.go(path)
-            if path.startswith(("/pair", "/cluster")):
+            if path.startswith("/pair/"):
                 expect(page.get_by_role("button", name="Plagiarism")).to_be_visible()
             assert asha.fits(), path
             assert not page.locator("main iframe, main img, main script, main style, main form[action^=http]").count()
@@ -98,9 +98,9 @@ def test_search_and_notes_show_attacks_as_text(asha: Moderator, desk: Desk) -> N
     a, b = pairs(desk)[0]
     for attack in ATTACKS.values():
         page = asha.go("/")
-        page.get_by_label("Story or author").fill(attack[:100])
+        page.get_by_label("Story, author").fill(attack[:100])
         page.get_by_role("button", name="Search").click()
-        page.wait_for_url(lambda url: "author=" in url or "/search" in url)
+        page.wait_for_url(lambda url: "/author/" in url or "/search" in url)
         assert asha.fits(), attack
         asha.expect_status(404)
     page = asha.go(f"/pair/{a}/{b}")
@@ -111,8 +111,10 @@ def test_search_and_notes_show_attacks_as_text(asha: Moderator, desk: Desk) -> N
     expect(page.locator("blockquote").first).to_contain_text("<script>alert(1)</script>")
 
 
-def test_attacks_and_input_are_not_logged(browser: Browser, attacked: Neardup, shots: Path) -> None:
-    with serving(attacked) as desk, signed_in(browser, desk, shots, "SECRETNAME") as asha:
+def test_attacks_and_input_are_not_logged(
+    browser: Browser, private_copy: Callable[[Neardup], Neardup], attacked: Neardup, shots: Path
+) -> None:
+    with serving(private_copy(attacked)) as desk, signed_in(browser, desk, shots, "SECRETNAME") as asha:
         for a, b in pairs(desk):
             asha.go(f"/pair/{a}/{b}")
         page = asha.go("/search?q=SECRETSEARCH")

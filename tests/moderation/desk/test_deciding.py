@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from neardup.ledger import now_ms, read, verdicts
-from neardup.records import Verdict
+from neardup.pairs import DECIDING
 from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.desk.conftest import filled
@@ -18,6 +18,7 @@ from tests.support.desk_browser import Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import cluster_of
 
 PrivateCopy = Callable[[Neardup], Neardup]
+TwoModerators = tuple[Desk, Moderator, Moderator]
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,18 @@ def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
         yield moderator
 
 
+@pytest.fixture
+def two_moderators(
+    browser: Browser, private_copy: PrivateCopy, copies: Neardup, shots: Path
+) -> Iterator[TwoModerators]:
+    with (
+        serving(private_copy(copies)) as desk,
+        signed_in(browser, desk, shots) as asha,
+        signed_in(browser, desk, shots, "Ravi") as ravi,
+    ):
+        yield desk, asha, ravi
+
+
 def statuses(desk: Desk) -> dict[tuple[int, int], str]:
     with closing(read(desk.neardup.ledger)) as db:
         return {(a, b): status for a, b, status in db.execute("SELECT a, b, status FROM flags")}
@@ -55,7 +68,7 @@ def pair_on(page: Page) -> tuple[int, int]:
 
 
 def test_verdict_is_given_and_undone_by_keys_alone(asha: Moderator, desk: Desk) -> None:
-    page = asha.go("/?language=HINDI")
+    page = asha.go("/pairs?language=HINDI")
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("k")
@@ -84,7 +97,7 @@ def test_verdict_is_given_and_undone_by_keys_alone(asha: Moderator, desk: Desk) 
     expect(page.locator(".history li.undone")).to_have_count(1)
 
 
-@pytest.mark.parametrize(("key", "verdict"), list(zip("12345", Verdict, strict=True)))
+@pytest.mark.parametrize(("key", "verdict"), list(zip("12345", DECIDING, strict=True)))
 def test_each_verdict_has_its_key(asha: Moderator, desk: Desk, key: str, verdict: str) -> None:
     page = asha.go("/pair/4104002/4104005")
     page.keyboard.press(key)
@@ -93,7 +106,7 @@ def test_each_verdict_has_its_key(asha: Moderator, desk: Desk, key: str, verdict
 
 
 def test_whole_queue_is_worked_through(asha: Moderator, desk: Desk) -> None:
-    page = asha.go("/?language=TAMIL")
+    page = asha.go("/pairs?language=TAMIL")
     pairs = page.locator("a.row").count()
     page.locator("a.row").first.click()
     for _ in range(pairs):
@@ -104,13 +117,13 @@ def test_whole_queue_is_worked_through(asha: Moderator, desk: Desk) -> None:
     assert list(statuses(desk).values()).count("quotation") == pairs
     page.get_by_role("button", name="Undo").click()
     page.wait_for_url("**/pair/**")
-    page.get_by_role("link", name="Queue").click()
+    page.get_by_role("navigation", name="The queue").get_by_role("link", name="Pairs").click()
     expect(page.get_by_text(f"{pairs - 1} of {pairs} decided")).to_be_visible()
 
 
 def test_text_typed_into_a_field_triggers_no_shortcuts(asha: Moderator, desk: Desk) -> None:
     page = asha.go("/pair/4104002/4104005")
-    for field in ("Note", "Story or author"):
+    for field in ("Note", "Story, author"):
         page.get_by_label(field).press_sequentially("1j2k3u4/5?np")
         assert page.get_by_label(field).input_value() == "1j2k3u4/5?np"
     assert set(statuses(desk).values()) == {"open"}
@@ -125,28 +138,64 @@ def test_key_pressed_twice_gives_one_verdict(asha: Moderator, desk: Desk) -> Non
     assert len(history(desk, (4104002, 4104005))) == 1
 
 
-def test_cluster_is_decided_with_one_verdict(
+def test_case_is_decided_with_three_keys_and_leads_to_the_next(
     browser: Browser, private_copy: PrivateCopy, copies: Neardup, shots: Path
 ) -> None:
     with serving(private_copy(copies)) as desk, signed_in(browser, desk, shots) as asha:
-        page = asha.go("/")
-        page.get_by_role("link", name="cluster of 4").first.click()
-        expect(page.locator("h1")).to_have_text("A cluster of 4 stories")
+        page = asha.go("/?sort=stories")
+        expect(page.locator("h1")).to_have_text("2 cases")
+        asha.shot("cases")
+        for key in ("j", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_url("**/case/100?**")
+        expect(page.locator(".around")).to_contain_text("1 of 2")
         assert page.locator(".cluster svg circle").count() == 4, "the cluster is not drawn"
-        assert page.locator(".stories li").count() == 4
-        asha.shot("cluster-of-4")
-        in_cluster = {pair for pair in statuses(desk) if pair[0] < 200}
-        assert len(in_cluster) >= 3
-        page.get_by_label("Note").fill("a prayer")
-        page.keyboard.press("Escape")
+        asha.shot("case-of-4")
+        in_case = {pair for pair in statuses(desk) if pair[0] < 200}
         page.keyboard.press("4")
-        page.wait_for_url("**done=**")
-        expect(page.get_by_role("status")).to_contain_text(f"{len(in_cluster)} pairs: template")
-        assert {pair for pair, status in statuses(desk).items() if status == "template"} == in_cluster
-        assert {row["note"] for pair in in_cluster for row in history(desk, pair)} == {"a prayer"}
+        page.wait_for_url("**/case/200?**")
+        expect(page.locator(".around")).to_contain_text("1 of 1")
+        expect(page.get_by_role("status")).to_contain_text(f"{len(in_case)} pairs: template")
+        assert {pair for pair, status in statuses(desk).items() if status == "template"} == in_case
         page.keyboard.press("u")
-        page.wait_for_url("**/cluster/**")
+        page.wait_for_url("**/case/100?**")
         assert set(statuses(desk).values()) == {"open"}
+
+
+def test_two_moderators_never_hold_one_case(two_moderators: TwoModerators) -> None:
+    desk, asha, ravi = two_moderators
+    asha.go("/case/100?sort=stories&at=0")
+    page = ravi.go("/case/100?sort=stories&at=0")
+    expect(page.get_by_role("status")).to_contain_text("Asha has this case open")
+    expect(page.locator("button[name=verdict]")).to_have_count(0)
+    page.keyboard.press("1")
+    assert set(statuses(desk).values()) == {"open"}
+    page.keyboard.press("j")
+    page.wait_for_url("**/case/200?**")
+    asha.page.get_by_role("button", name="Plagiarism").click()
+    asha.page.wait_for_url("**done=**")
+    assert "/case/" not in asha.page.url, "the next case is Ravi's"
+    ravi.shot("leased")
+
+
+def test_second_opinion_is_asked_and_given(two_moderators: TwoModerators) -> None:
+    desk, asha, ravi = two_moderators
+    page = asha.go("/case/100?at=0")
+    page.keyboard.press("6")
+    page.wait_for_url("**done=**")
+    assert set(statuses(desk).values()) == {"open"}, "an unsure verdict closes nothing"
+    page = ravi.go("/")
+    page.get_by_role("link", name="Second opinion asked").click()
+    expect(page.locator("a.row")).to_have_count(1)
+    expect(page.locator(".queue")).to_contain_text("asked by Asha")
+    page.get_by_label("choose").check()
+    page.get_by_text("One verdict on the chosen cases").click()
+    page.get_by_role("button", name="Not similar").click()
+    page.wait_for_url("**done=**")
+    assert {status for (a, _), status in statuses(desk).items() if a < 200} == {"not_similar"}
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_url("**/case/100**")
+    assert set(statuses(desk).values()) == {"open"}
 
 
 def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots: Path) -> None:
@@ -183,8 +232,10 @@ def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots:
 def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
     with signed_in(browser, desk, shots, java_script_enabled=False) as asha:
         page = asha.go("/")
-        page.get_by_label("Story or author").fill("4104002")
+        page.get_by_label("Story, author").fill("4104002")
         page.get_by_role("button", name="Search").click()
+        page.wait_for_url("**/story/4104002")
+        page = asha.go("/pairs?status=every&story=4104002")
         page.locator("a.row").click()
         first = pair_on(page)
         page.locator(".story mark[id^=a] .jump").first.click()
@@ -196,11 +247,11 @@ def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -
         assert [row["note"] for row in history(desk, first)] == ["line 1\nline 2"]
         page.get_by_role("button", name="Undo").click()
         assert statuses(desk)[first] == "open"
-        page.goto(f"{desk.address}/cluster/4104002")
+        page.goto(f"{desk.address}/case/4104002")
         page.get_by_role("button", name="Template").click()
         page.wait_for_url("**done=**")
         assert statuses(desk)[first] == "template"
-        page.goto(f"{desk.address}/?language=TAMIL&status=judged")
+        page.goto(f"{desk.address}/pairs?language=TAMIL&status=judged")
         page.locator("a.row").click()
         expect(page.locator(".notice")).to_contain_text("Verdict: template")
 

@@ -55,7 +55,7 @@ def opened(browser: Browser, path: Path, *, dark: bool = False, wide: bool = Tru
 @pytest.mark.parametrize("dark", [True, False])
 def test_page_fits_any_window(browser: Browser, exported: Path, shots: Path, dark: bool, wide: bool) -> None:
     with opened(browser, exported, dark=dark, wide=wide) as page:
-        expect(page.get_by_role("heading", level=1)).to_have_text("21 flagged pairs")
+        expect(page.get_by_role("heading", level=1)).to_have_text("21 cases")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the window"
         assert page.evaluate(AUDIT) == []
         name = f"export-{'dark' if dark else 'light'}-{'wide' if wide else 'narrow'}"
@@ -69,17 +69,17 @@ def test_filters_work_by_keyboard_without_a_script(browser: Browser, exported: P
         page.locator("#kind").focus()
         page.keyboard.press("ArrowRight")
         expect(shown).to_have_count(8)
-        assert set(shown.locator("b").first.all_inner_texts()) == {"Exact copy"}
+        assert set(shown.locator(".kind b").first.all_inner_texts()) == {"Exact copy"}
         page.keyboard.press("Tab")
         page.keyboard.press("ArrowRight")
         expect(shown).to_have_count(1)
         expect(shown.locator(".words[lang=hi]").first).to_be_visible()
         page.get_by_label("partial").check()
         page.get_by_label("Bengali").check()
-        expect(page.get_by_text("No pair of this kind in this language.")).to_be_visible()
+        expect(page.get_by_text("No case of this kind in this language.")).to_be_visible()
         page.get_by_label("all").first.check()
         expect(shown).to_have_count(1)
-        expect(page.get_by_text("No pair of this kind in this language.")).to_be_hidden()
+        expect(page.get_by_text("No case of this kind in this language.")).to_be_hidden()
 
 
 def test_hostile_titles_stay_text(browser: Browser, tmp_path: Path, shots: Path) -> None:

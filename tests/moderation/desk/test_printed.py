@@ -1,5 +1,6 @@
 """The printed pages keep the marks of what was copied, on paper without backgrounds, and cut no text and no item."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,14 +8,54 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.desk.test_evidence_file import opened, written
 from tests.support.command import Neardup
+from tests.support.desk_browser import Moderator, serving, signed_in
 from tests.support.languages import TAMIL
 
-PAPER = 780, 1100
+PAPER = 717, 1046  # A4 with the margins of Chromium, in CSS pixels
+CONTROLS = "input:visible, textarea:visible, button:visible, select:visible, nav:visible"
+SIDE_BY_SIDE = """(list) => {
+    const [a, b] = [...list.querySelectorAll('dd')].map((side) => side.getBoundingClientRect());
+    return a.top === b.top && a.right <= b.left;
+}"""
 UNDERLINE = (
     "(mark) => [getComputedStyle(mark).textDecorationLine, getComputedStyle(mark).textDecorationStyle].join(' ')"
 )
 CUT = """() => [...document.querySelectorAll('dd, .story, h3, .side h2 bdi')].filter(
     (box) => getComputedStyle(box).overflowY !== 'visible' && box.scrollHeight > box.clientHeight + 1).length"""
+
+
+@pytest.fixture(scope="module")
+def printed(browser: Browser, samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moderator]:
+    """A moderator's window that shows each page as it is printed."""
+    shots = tmp_path_factory.mktemp("shots")
+    with serving(samples) as desk, signed_in(browser, desk, shots, window=PAPER) as moderator:
+        as_printed(moderator.page)
+        yield moderator
+
+
+@pytest.mark.parametrize(
+    ("path", "marks"),
+    [
+        ("/story/4104005", {"underline solid"}),
+        ("/case/4104005", {"underline solid"}),
+        ("/pair/4104002/4104005", {"underline solid"}),
+        ("/case/4104002", {"underline solid"}),
+        *((path, set()) for path in ("/", "/pairs", "/statistics", "/authors", "/author/7022")),
+    ],
+)
+def test_paper_has_no_controls_and_every_mark_is_a_line(printed: Moderator, path: str, marks: set[str]) -> None:
+    page = printed.go(path)
+    controls = page.locator(CONTROLS).evaluate_all("(all) => all.map((one) => one.outerHTML.slice(0, 100))")
+    assert controls == [], f"{path} prints what only a screen can use"
+    assert set(page.locator("main mark").evaluate_all(f"(all) => all.map({UNDERLINE})")) == marks, path
+    assert printed.fits(), f"{path} is wider than the paper"
+
+
+def test_printed_pair_has_two_columns(printed: Moderator) -> None:
+    page = printed.go("/pair/4104002/4104005")
+    assert page.locator(".pair dl").evaluate_all(f"(all) => all.every({SIDE_BY_SIDE})")
+    a, b = (page.locator(f"[data-side={side}]").bounding_box() for side in "ab")
+    assert a and b and a["y"] == b["y"] and a["x"] + a["width"] <= b["x"], "the stories are not side by side"
 
 
 def as_printed(page: Page) -> None:

@@ -88,10 +88,10 @@ def test_keys_go_from_passage_to_passage_and_decide(
 ) -> None:
     copy = private_copy(copying)
     with serving(copy) as desk, signed_in(browser, desk, shots) as asha:
-        page = asha.go("/?view=stories")
+        page = asha.go("/")
         page.keyboard.press("j")
         page.keyboard.press("Enter")
-        page.wait_for_url("**/story/**")
+        page.wait_for_url("**/case/**")
         for key, passage in (("n", 1), ("n", 2), ("n", 3), ("p", 2)):
             page.keyboard.press(key)
             focused = "document.activeElement.closest('mark').dataset.passage"

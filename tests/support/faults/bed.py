@@ -20,6 +20,7 @@ from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.pages import reader_group, reader_pool, s3
 from neardup.pages.reader_group import ReaderGroup
 from neardup.pages.reader_pool import ReaderPool
+from neardup.pages.store import WorkPages
 from neardup.pipeline.summary import RunSummary
 from neardup.retry import ATTEMPTS
 
@@ -75,13 +76,13 @@ def kept_readers(seconds: float) -> Iterator[list[ReaderGroup]]:
     start_group, close = reader_group.start_group, ReaderPool.aclose
 
     async def take_over_or_start(
-        content: Content, extraction: Extraction, size: int, submitted: Path | None
+        content: Content, extraction: Extraction, size: int, submitted: Path | None, works: WorkPages | None
     ) -> ReaderGroup:
         served = repr((content, extraction, size))  # whatever the ledger, whose folder of submitted pages is empty
         for n, (store, group) in enumerate(kept):
             if store == served and len(group.running) == size:
                 return kept.pop(n)[1]
-        started.append(await start_group(content, extraction, size, submitted))
+        started.append(await start_group(content, extraction, size, submitted, works))
         return started[-1]
 
     async def keep_and_close(pool: ReaderPool) -> None:

@@ -30,9 +30,10 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import changes, connect, flags, passage_hashes, runs, stories, submissions, unsettled, verdicts
 from neardup.moderation.export import write
 from neardup.ops import reindex
+from neardup.pairs import Verdict
 from neardup.pipeline import prepare, run, submitted_pages, sweep, writer
 from neardup.pipeline.passage_reading import PassageReading
-from neardup.records import Language, Verdict
+from neardup.records import Language
 from redis.asyncio.connection import AbstractConnection
 
 from tests.support.checked_ledger import checked_ledger

@@ -1,7 +1,7 @@
 """The kernels of the passage join: all pairs of stories that share passage hashes, without a lookup for each story.
 
-Postings, sorted by hash, are cut into groups: the stories of one language that hold a hash.  A group makes every two
-of its stories a pair that shares one hash.  Pairs are then counted by their later story, a range of stories at a time:
+Postings, sorted by hash, are cut into groups: the stories that hold a hash.  A group makes every two of its stories a
+pair that shares one hash.  Pairs are then counted by their later story, a range of stories at a time:
 each group copies its earlier members to the list of each of its members in the range, and what a list contains
 twice shares two hashes.  So no pair is ever written to a file, and no pair is sorted but within the list of one story.
 """
@@ -74,7 +74,7 @@ def cut_into_groups(
                 found += 1
             n += 1
         if found <= common:
-            end = _put_groups(holders, found, language_of, _Output(groups, pairs_of), end)
+            end = _put_group(holders[:found], _Output(groups, pairs_of), end)
             continue
         for holder in range(found):
             if _is_first_of_language(holders, holder, language_of):
@@ -94,21 +94,15 @@ def _is_first_of_language(holders: Numbers, holder: int, language_of: LanguageOf
 
 
 @compiled
-def _put_groups(holders: Numbers, found: int, language_of: LanguageOf, output: _Output, end: int) -> int:
-    """Append at `end` a group for each language that two of the first `found` holders have; returns the new end."""
-    for holder in range(found - 1):
-        if not _is_first_of_language(holders, holder, language_of):
-            continue
-        size = 0
-        for other in range(holder, found):
-            if language_of[holders[other]] == language_of[holders[holder]]:
-                output.pairs_of[holders[other]] += size
-                size += 1
-                output.groups[end + size] = holders[other]
-        if size > 1:
-            output.groups[end] = size
-            end += size + 1
-    return end
+def _put_group(holders: Numbers, output: _Output, end: int) -> int:
+    """Append at `end` a group of these holders, unless it is one alone; returns the new end."""
+    if len(holders) < 2:
+        return end
+    output.groups[end] = len(holders)
+    for nth in range(len(holders)):
+        output.pairs_of[holders[nth]] += nth
+        output.groups[end + nth + 1] = holders[nth]
+    return end + len(holders) + 1
 
 
 @compiled

@@ -1,16 +1,13 @@
 """The fingerprint of a story as one compiled function, from its code points to its hashes.
 
 The results are identical to those of the plain implementation, `fingerprint(tokens(text))`, but the kernel does not
-support every text.  It returns UNSUPPORTED, and the caller uses the plain implementation, for a text with a code
-point BEYOND_TABLE (ß, an Arabic vowel sign, an accent written as a combining mark; see
-`neardup.core.text.codepoints`), a word longer than LONGEST bytes, or a word that occurs too often for `weights`.
+normalise every text.  It returns UNSUPPORTED for a text with a code point BEYOND_TABLE (ß, an Arabic vowel sign, an
+accent written as a combining mark, a Cyrillic letter that looks like a Latin one; see `neardup.core.text.codepoints`),
+and the caller gives it the normalised text.  It also returns UNSUPPORTED for a word longer than LONGEST bytes, or one
+that occurs too often for `weights`; then the caller uses the plain implementation.
 
-Measured CPU time in microseconds per 1,000 words of Hindi, Malayalam, English and Urdu: 30 to 45 with the kernel, 325
-to 360 with the plain implementation.  One code point BEYOND_TABLE raises the time for the text to 390 to 460, which is
-11 to 13 times that of the kernel, because NFC must be applied as well; in Malayalam, whose vowel signs make NFC slow,
-it is 1,280, 29 times that of the kernel.
-
-The constants are arguments, so that cached machine code cannot contain outdated ones.
+A text of 1,000 words takes 60 to 200 microseconds; with a few code points BEYOND_TABLE about 4 times as long, and with
+one in each word 25 to 40 times.  The constants are arguments, so that cached machine code has no outdated ones.
 """
 
 import numpy as np
@@ -27,7 +24,7 @@ from neardup.core.text.codepoints import BEYOND_TABLE, CODE, DROPPED, FIRST, SEC
 Numbers = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.int32]  # a hash table of indices into an array, plus 1; 0 is a free slot
 
-UNSUPPORTED = -1  # returned instead of a number of words: use the plain implementation
+UNSUPPORTED = -1  # returned instead of a number of words
 HALF = 64  # the bits of one half of a digest
 MAX_HASH = U64(2**64 - 1)
 
@@ -62,6 +59,24 @@ def fingerprint_story(  # noqa: PLR0917 - numba takes no keyword-only arguments
     pairs = _paired(hashes)
     minima, passages = _minima(pairs, *permutations), winnowed(pairs, window)
     return words, _count_distinct(pairs), text[: ends[words - 1]], simhash, minima, passages
+
+
+@compiled
+def hash_words(codes: Codes, table: Codes, compositions: Codes) -> tuple[int, Bytes, Hashes]:
+    """Code points -> words, normalised text, the hash of each word as in `Words.hashes`.
+
+    If the first number is 0 or UNSUPPORTED, the rest is meaningless.
+    """
+    text, ends = np.empty(4 * len(codes) + 1, np.uint8), np.empty(len(codes) // 2 + 1, np.uint64)
+    words = normalise(codes, table, compositions, text, ends)
+    hashes, start = np.empty(max(words, 0), np.uint64), U64(0)
+    for word in range(words):
+        size = ends[word] - start
+        if size > LONGEST:
+            return UNSUPPORTED, text, hashes
+        hashes[word] = byte_swapped(xxh3_128(text, start, size)[1])
+        start = ends[word] + U64(1)
+    return words, text[: ends[words - 1]] if words > 0 else text, hashes
 
 
 @compiled

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
-from neardup.core.fingerprint.word_hashes import Hashes, Words, mixed
+from neardup.core.fingerprint.word_hashes import Hashes, mixed
 
 ROWS = len(MULTIPLIERS)
 MIN_SHINGLES = 20  # with fewer, one changed word changes a tenth of the rows, and short greetings resemble each other
@@ -24,9 +24,11 @@ CHANCE_AGREEMENT = 1 / 256  # the probability that two unequal minima have the s
 SignatureRows = npt.NDArray[np.uint8]  # (n, 64)
 
 
-def shingles(words: Words) -> Hashes:
-    """A story's words -> (n,) uint64: hashes of its distinct word pairs, ascending.  A single word is one shingle."""
-    hashes = words.hashes
+def shingles(hashes: Hashes) -> Hashes:
+    """The hashes of a story's words, at least one -> (n,) uint64: those of its distinct word pairs, ascending.
+
+    A single word is one shingle.
+    """
     pairs = np.sort(mixed(mixed(hashes[:-1]) + hashes[1:]) if len(hashes) > 1 else mixed(hashes))
     is_first = np.append(True, pairs[1:] != pairs[:-1])  # np.unique takes several times as long
     return np.asarray(pairs[is_first])

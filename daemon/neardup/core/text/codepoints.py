@@ -5,11 +5,11 @@ Nearly all of normalisation maps one code point to at most one other, so one tab
 those BEYOND_TABLE, whose text must go through `unicodedata.normalize` and `str.casefold`.  These take
 longer than all the rest of the work, and most texts need neither, because they are in NFC already.
 
-BEYOND_TABLE are about 2,100 code points: combining marks other than viramas and nuktas (Arabic harakat
-such as fatha, Devanagari stress signs, Telugu length marks, Latin combining accents); letters that
-casefold to several code points (ß, İ, և); Hangul vowels and finals written as jamo; and code points
-that NFC replaces (Tibetan compounds, Greek letters with oxia, compatibility ideographs).  A text with
-even one of them takes the slow path as a whole; see `neardup.core.fingerprint.kernel` for the cost.
+BEYOND_TABLE are about 3,600 code points: letters that look like others (see `look_alikes`); combining marks other
+than viramas and nuktas (Arabic harakat such as fatha, Devanagari stress signs, Telugu length marks, Latin
+combining accents); letters that casefold to several code points (ß, İ, և); Hangul vowels and finals written as
+jamo; and code points that NFC replaces (Tibetan compounds, Greek letters with oxia, compatibility ideographs). The
+words with one of them take the slow path; see `neardup.core.fingerprint.kernel` for the cost.
 """
 
 import unicodedata
@@ -18,11 +18,13 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.text.look_alikes import disguises, forms
+
 LETTERS_END = 0x40000  # planes 0 to 3 hold every letter
 TABLE_END = 0xE1001  # after tags and variation selectors; the last entry serves all code points above
 SEPARATOR = 0x20
 DROPPED = 0
-EXPANDS = 1  # casefolds to several code points (ß): the whole text goes through str.casefold first
+EXPANDS = 1  # reads as several code points (ß, ﬁ): the whole text is read by `undisguised` and str.casefold first
 
 CODE = (1 << 21) - 1  # the bits of an entry with the code point's normal form; the flags are above them
 FIRST = 1 << 29  # composes with a SECOND after it, if `compositions()` lists the two
@@ -43,11 +45,31 @@ IGNORABLE = (
     ("\u202a", "\u202e"),
     ("\u2060", "\u206f"),
     ("\ufe00", "\ufe0f"),
-    ("\ufff0", "\ufff8"),
+    ("\ufff0", "\ufffc"),
+    # Control characters that are no white space, and noncharacters: a browser shows nothing for them.
+    ("\x00", "\x08"),
+    ("\x0e", "\x1f"),
+    ("\x7f", "\x84"),
+    ("\x86", "\x9f"),
+    ("\ufdd0", "\ufdef"),
+    "\ufffe\uffff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe\U0003ffff",
     ("\U0001bca0", "\U0001bca3"),
     ("\U0001d173", "\U0001d17a"),
     ("\U000e0000", "\U000e0fff"),
 )
+
+# Independent vowels, and the two signs that look the same.
+TWO_SIGNS = {
+    "\u0905\u093e": "\u0906", "\u0905\u0949": "\u0911", "\u0905\u094b": "\u0913", "\u0905\u094c": "\u0914",
+    "\u0906\u0945": "\u0911", "\u0906\u0947": "\u0913", "\u0906\u0948": "\u0914", "\u090f\u0945": "\u090d",
+    "\u090f\u0947": "\u0910", "\u0985\u09be": "\u0986", "\u0a05\u0a3e": "\u0a06", "\u0a05\u0a48": "\u0a10",
+    "\u0a05\u0a4c": "\u0a14", "\u0a72\u0a3f": "\u0a07", "\u0a72\u0a40": "\u0a08", "\u0a72\u0a47": "\u0a0f",
+    "\u0a73\u0a41": "\u0a09", "\u0a73\u0a42": "\u0a0a", "\u0a85\u0abe": "\u0a86", "\u0a85\u0ac5": "\u0a8d",
+    "\u0a85\u0ac7": "\u0a8f", "\u0a85\u0ac8": "\u0a90", "\u0a85\u0acb": "\u0a93", "\u0a85\u0acc": "\u0a94",
+    "\u0a86\u0ac5": "\u0a91", "\u0a86\u0ac7": "\u0a93", "\u0a86\u0ac8": "\u0a94", "\u0b05\u0b3e": "\u0b06",
+    "\u0d07\u0d57": "\u0d08", "\u0d09\u0d57": "\u0d0a", "\u0d0e\u0d46": "\u0d10", "\u0d12\u0d3e": "\u0d13",
+    "\u0d12\u0d57": "\u0d14",
+}  # fmt: skip
 
 INDIC = range(0x0900, 0x0B80)
 JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))  # Hangul vowels and finals, which compose by arithmetic
@@ -70,6 +92,8 @@ def table() -> Codes:
             out[code] = ord(folded) if len(folded) == 1 else EXPANDS
     for code in _composed_with_nukta():
         out[code] = ord(_without_nukta(characters[code]))
+    for code, plain in forms().items():
+        out[code] = out[ord(plain)] if len(plain) == 1 else EXPANDS
     for nukta in NUKTAS:
         out[ord(nukta)] = DROPPED
     for entry in IGNORABLE:
@@ -98,10 +122,19 @@ def flagged_table() -> Codes:
             flags[parts[1]] = BEYOND_TABLE
         else:
             flags[list(parts)] |= np.array([FIRST, SECOND], np.uint32)
+    for signs in TWO_SIGNS:
+        flags[[*map(ord, signs)]] |= np.array([FIRST, SECOND], np.uint32)
+    flags[list(disguises())] |= BEYOND_TABLE
     flags |= flags[normal_forms]
     flags[normal_forms == EXPANDS] = BEYOND_TABLE
     flags[[*map(ord, NUKTAS), *_composed_with_nukta()]] = 0
     return normal_forms | flags
+
+
+@cache
+def unchanged() -> Codes:
+    """(n,) uint32: the table for a text that is normalised already: each code point is its own normal form."""
+    return np.arange(LETTERS_END, dtype=np.uint32)
 
 
 @cache
@@ -113,7 +146,8 @@ def compositions() -> Codes:
     """
     chillus = [(ord(letter), ZWJ, ord(chillu)) for letter, chillu in CHILLU.items()]
     signs = [(*parts, code) for parts, code in _decompositions() if flagged_table()[parts[-1]] & SECOND]
-    return np.array(chillus + signs, np.uint32)
+    vowels = [(*map(ord, signs), ord(vowel)) for signs, vowel in TWO_SIGNS.items()]
+    return np.array(chillus + signs + vowels, np.uint32)
 
 
 @cache

@@ -1,11 +1,11 @@
 """The language of a text, by its script; a statistical detector tells the languages that share a script apart."""
 
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+from neardup.core.text.scripts import script_of_letter
 from neardup.languages import SHIPPED, Languages
 from neardup.records import Language
 
@@ -24,14 +24,9 @@ def script_of(text: str) -> str | None:
     """The script that most letters of a text belong to, as their Unicode names begin: LATIN; None without letters."""
     letters: Counter[str] = Counter()
     for character, n in Counter(text).items():
-        if script := _script_of_letter(character):
+        if script := script_of_letter(character):
             letters[script] += n
     return max(letters, key=lambda script: letters[script], default=None)
-
-
-@cache
-def _script_of_letter(character: str) -> str | None:
-    return unicodedata.name(character, "UNNAMED").partition(" ")[0] if character.isalpha() else None
 
 
 class UnknownScript(ValueError):

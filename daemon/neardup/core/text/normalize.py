@@ -1,10 +1,10 @@
 """Normalisation and tokenisation that are safe for Indic scripts.
 
-Two pages hold the same story whatever their Unicode form, joiners, nukta signs or case, so fingerprints
-are computed from the normalised text: NFC; Malayalam chillu sequences to their atomic
-letters; default-ignorable code points (ZWJ, ZWNJ, BOM, soft hyphen, ...) removed; nukta signs
-dropped; casefolded; NFC again.  A token is a maximal run of letters, marks and numbers (Unicode
-L*, M*, N*).  The `\\w` of `re` does not match combining marks, so it would split nearly every Indic word.
+Two pages hold the same story whatever their Unicode form, joiners, nukta signs or case, so fingerprints are
+computed from the normalised text: NFC; letters that look like others read as those; Malayalam chillu
+sequences to their atomic letters; default-ignorable code points (ZWJ, ZWNJ, BOM, soft hyphen, ...) removed;
+nukta signs dropped; casefolded; NFC again. A token is a maximal run of letters, marks and numbers (Unicode
+L*, M*, N*). The `\\w` of `re` does not match combining marks, so it would split nearly every Indic word.
 
 The normal form of each code point is in `codepoints`.
 """
@@ -27,12 +27,15 @@ from neardup.core.text.codepoints import (
     SECOND,
     SEPARATOR,
     TABLE_END,
+    TWO_SIGNS,
     ZWJ,
     Codes,
     flagged_table,
     table,
 )
+from neardup.core.text.look_alikes import ACCENTS, undisguised, without_accents
 
+LOOKS_LIKE_ONE = re.compile("|".join(TWO_SIGNS))
 CHILLU_SEQUENCE = re.compile("([ണനരലളക])\u0d4d\u200d")  # letter, virama, ZWJ
 
 # Grapheme clusters (Unicode Annex 29).  Beside marks, EXTENDERS belong to the character before them: joiners, vowels of
@@ -82,18 +85,35 @@ class Located:
 
 def tokens(text: str) -> list[bytes]:
     """Text -> its normalised words in UTF-8, in reading order."""
-    table_suffices = _table_suffices(text)
-    if not table_suffices:
-        text = nfc(text)
-    if chr(ZWJ) in text:
-        text = CHILLU_SEQUENCE.sub(lambda match: CHILLU[match[1]], text)
-    codes = _looked_up(text)
-    if (codes == EXPANDS).any():
-        codes = _looked_up(text.casefold())
-    folded: str = codes[codes != DROPPED].tobytes().decode("utf-32-le")
-    if not table_suffices:
-        folded = nfc(folded)
+    codes = codes_of(text)
+    beyond = _beyond_table(codes)
+    if len(beyond):
+        chunks = text.split(" ")
+        at = np.unique(np.cumsum(codes == SEPARATOR)[beyond]).tolist()
+        for place, chunk in zip(at, _normalised(" ".join(chunks[n] for n in at)).split(" "), strict=True):
+            chunks[place] = chunk
+        text = " ".join(chunks)
+    text = _chillus_composed(text)
+    looked_up = _looked_up(text)
+    if len(beyond):
+        looked_up = np.where(looked_up == EXPANDS, codes_of(text), looked_up)  # case folding and NFC gave it back
+    folded: str = looked_up[looked_up != DROPPED].tobytes().decode("utf-32-le")
     return folded.encode().split()
+
+
+def _normalised(text: str) -> str:
+    """Text -> its normal form by all steps, with its separators."""
+    text = _chillus_composed(undisguised(nfc(text)))
+    if (_looked_up(text) == EXPANDS).any():
+        text = text.casefold()
+    normal_forms = _looked_up(text)
+    codes = np.where(normal_forms == SEPARATOR, codes_of(text), normal_forms)
+    folded: str = codes[codes != DROPPED].tobytes().decode("utf-32-le", "surrogatepass")
+    return _composed(without_accents(nfc(folded)))
+
+
+def _chillus_composed(text: str) -> str:
+    return CHILLU_SEQUENCE.sub(lambda match: CHILLU[match[1]], text) if chr(ZWJ) in text else text
 
 
 def located(text: str) -> Located:
@@ -102,6 +122,8 @@ def located(text: str) -> Located:
     codes = codes_of(text)
     normal_forms = table().take(codes, mode="clip")
     is_separator = normal_forms == SEPARATOR
+    for first, end in ACCENTS:  # a run of accents only is not a word
+        normal_forms[(codes >= first) & (codes < end)] = DROPPED
     edges = np.flatnonzero(np.diff(is_separator, prepend=True, append=True)).reshape(-1, 2)
     kept_before = np.concatenate(([0], np.cumsum(~is_separator & (normal_forms != DROPPED))))
     is_word = kept_before[edges[:, 1]] > kept_before[edges[:, 0]]  # a run of ignorables only is not a word
@@ -114,11 +136,25 @@ def located(text: str) -> Located:
     return Located(text, starts, ends, np.concatenate(([0], gaps[~joined] + 1, [len(text)])))
 
 
+def _composed(text: str) -> str:
+    """A text in NFC, with one sign for each two that look the same."""
+    while text != (shorter := LOOKS_LIKE_ONE.sub(lambda signs: TWO_SIGNS[signs[0]], text)):
+        text = shorter
+    return text
+
+
 def nfc(text: str) -> str:
     """A text in NFC, in time linear in its length; the library alone takes time quadratic in a run of marks."""
-    if len(text) > LONG_TEXT:
-        text = _long_mark_runs().sub(lambda run: _in_canonical_order(run[0]), text)
-    return unicodedata.normalize("NFC", text)
+    if len(text) <= LONG_TEXT:
+        return unicodedata.normalize("NFC", text)
+    # A long text repeats most of its words.  No character composes with a space, so each can be normalised by itself.
+    words = text.split(" ")
+    distinct = list(dict.fromkeys(words))
+    ordered = " ".join(distinct)
+    if max(map(len, distinct)) >= LONG_MARK_RUN:
+        ordered = _long_mark_runs().sub(lambda run: _in_canonical_order(run[0]), ordered)
+    normal_form = dict(zip(distinct, unicodedata.normalize("NFC", ordered).split(" "), strict=True))
+    return " ".join(map(normal_form.__getitem__, words))
 
 
 @cache
@@ -135,13 +171,16 @@ def _in_canonical_order(marks: str) -> str:
     return "".join(sorted(decomposed, key=unicodedata.combining))
 
 
-def _table_suffices(text: str) -> bool:
-    """Whether the table alone normalises the text: NFC would change only code points that the table drops."""
-    looked_up = flagged_table().take(codes_of(text), mode="clip")
+def _beyond_table(codes: Codes) -> Offsets:
+    """The offsets of code points that the table alone does not normalise."""
+    looked_up = flagged_table().take(codes, mode="clip")
     if looked_up.max(initial=0) < FIRST:
-        return True
-    kept = looked_up[looked_up & CODE != DROPPED]
-    return not ((looked_up & BEYOND_TABLE).any() or (kept[:-1] << 1 & kept[1:] & SECOND).any())  # FIRST << 1 is SECOND
+        return np.empty(0, np.intp)
+    beyond = looked_up & BEYOND_TABLE != 0
+    kept = np.flatnonzero(looked_up & CODE != DROPPED)
+    composing = looked_up[kept[:-1]] << 1 & looked_up[kept[1:]] & SECOND  # FIRST << 1 is SECOND
+    beyond[kept[1:][composing != 0]] = True
+    return np.flatnonzero(beyond)
 
 
 def _looked_up(text: str) -> Codes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.text.html import NoStoryText, decode
+from neardup.core.text.decoding import NoStoryText, decode
 
 READ_BYTES = 4096  # of the page: a title is in its head, and a heading stands before the story
 MOST_CHARACTERS = 300

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from neardup.core.fingerprint.passage_hashes import GRAM, PassageHashes, Places, grams_of, hashes_of, sampled
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.verify.longest_run import among_ascending
-from neardup.records import NO_SPANS, Spans
+from neardup.pairs import NO_SPANS, Spans
 
 # equal words; one pair in a thousand of unrelated stories has a block of 12 to 19, one in 300 one of 8 to 19
 MIN_BLOCK = 12
@@ -78,9 +78,14 @@ def paired(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
     A span without equal words, which lies between common passages, has no partner.
     """
     at_a, at_b, _ = _each_word(aligned(a, b))
+    return partners(at_a, at_b, spans_a, spans_b)
+
+
+def partners(at_a: Places, at_b: Places, spans_a: Spans, spans_b: Spans) -> PairedSpans:
+    """Places (n,) and (n,) of words that are copies of each other -> the spans that they are in, in the order of a."""
     in_a, in_b = _span_of(at_a, spans_a), _span_of(at_b, spans_b)
-    partners = np.unique(np.stack((in_a, in_b), axis=1)[(in_a >= 0) & (in_b >= 0)], axis=0)
-    return np.concatenate((spans_a[partners[:, 0]], spans_b[partners[:, 1]]), axis=1)
+    found = np.unique(np.stack((in_a, in_b), axis=1)[(in_a >= 0) & (in_b >= 0)], axis=0)
+    return np.concatenate((spans_a[found[:, 0]], spans_b[found[:, 1]]), axis=1)
 
 
 def _span_of(places: Places, spans: Spans) -> Places:
@@ -113,8 +118,11 @@ def _aligned(a: Hashes, b: Hashes) -> tuple[Blocks, int | None]:
 
 
 def _exchanged(a: Hashes, b: Hashes) -> bool:
-    """Whether to look at b first, so that the result does not depend on the order of the two."""
-    return b.tobytes() < a.tobytes() if len(a) == len(b) else len(b) < len(a)
+    """Whether to take the two in the other order, so that the result does not depend on it.
+
+    The shorter one comes second: its grams are indexed, and a small index is fast.
+    """
+    return b.tobytes() < a.tobytes() if len(a) == len(b) else len(a) < len(b)
 
 
 def _each_word(runs: Blocks) -> tuple[Places, Places, Places]:

@@ -8,6 +8,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from neardup.core.publication_order import earliest, sort_key
+
 Edge = tuple[int, int, float]  # two stories and their score, 0 to 1
 
 
@@ -16,9 +18,8 @@ class Cluster:
     """Stories joined by flags.
 
     `stories` are in the order of publication; the `undated` ones, whose times are unknown, come last, in the order of
-    their ids.  `earliest` is the story that was published before all others, and likely the original.  It is None if
-    that is unknown: a story without a time may be the earliest, and several may have the earliest time.  `ends` are the
-    two members that are furthest apart: `steps` flags on the shortest path between them.
+    their ids.  `earliest` is that of `core.publication_order`: likely the original, None if it is not known.  `ends`
+    are the two members that are furthest apart: `steps` flags on the shortest path between them.
     """
 
     stories: tuple[int, ...]
@@ -69,21 +70,15 @@ def by_story(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict
     root = roots(edges)
     first: dict[int, int] = {}
     for story, top in root.items():
-        first[top] = min(first.get(top, story), story, key=lambda one: _order(one, published))
+        first[top] = min(first.get(top, story), story, key=lambda one: sort_key(published.get(one), one))
     sizes = Counter(root.values())
     cluster_of = {top: (first[top], size) for top, size in sizes.items()}
     return {story: cluster_of[top] for story, top in root.items()}
 
 
-def _order(story: int, published: Mapping[int, int | None]) -> tuple[bool, int, int]:
-    time = published.get(story)
-    return time is None, time or 0, story
-
-
 def _cluster(members: list[int], published: Mapping[int, int | None], edges: list[Edge]) -> Cluster:
-    stories = sorted(members, key=lambda story: _order(story, published))
-    times = [published.get(story) for story in stories]
-    earliest = stories[0] if None not in times and times[0] != times[1] else None
+    times = {story: published.get(story) for story in members}
+    stories = sorted(members, key=lambda story: sort_key(times[story], story))
     neighbours: dict[int, list[int]] = defaultdict(list)
     for a, b, _ in edges:
         neighbours[a].append(b)
@@ -92,7 +87,8 @@ def _cluster(members: list[int], published: Mapping[int, int | None], edges: lis
     other, steps = _furthest(one, neighbours)
     weakest = min(edges, key=lambda edge: (edge[2], edge[0], edge[1]))
     ends = min(one, other), max(one, other)
-    return Cluster(tuple(stories), weakest, ends, steps, times.count(None), earliest)
+    undated = sum(time is None for time in times.values())
+    return Cluster(tuple(stories), weakest, ends, steps, undated, earliest(times))
 
 
 def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int]:

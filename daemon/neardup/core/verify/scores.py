@@ -10,13 +10,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.fingerprint.compute import fingerprint_of, hashed_text, skeleton_hashes_of
 from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, shingles, signature_rows
 from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, Copied, copied
-from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, Thresholds, kind_of
-from neardup.records import Assessment, Candidate, Signals
+from neardup.core.verify.longest_run import among_ascending, longest_run
+from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, LANGUAGES, Thresholds, kind_of
+from neardup.pairs import Assessment, Candidate, Signals
+from neardup.records import Fingerprint
 
 # Pairs with this containment or this many copied words are recorded, so that lower thresholds can be tried out on them.
 NEAR_MISS = 0.3
@@ -25,21 +29,55 @@ NEAR_MISS_WORDS = 40
 # words share 26 shingles, or a few less where shingles repeat.
 MIN_SHARED = 20
 
+# Skeleton hashes, common passages apart, that two texts of one language share where their skeletons are compared.
+MIN_SHARED_SKELETON = 2
+
 HashRows = npt.NDArray[np.uint64]  # (n, 2): SimHashes as two words each
 
 
 @dataclass(frozen=True, slots=True)
 class Shingled:
-    """A text to compare: the hashes of its words in order, and those of its distinct shingles, ascending."""
+    """A text to compare: the hashes of its words in order, those of its distinct shingles, ascending, and itself.
+
+    `normalised` is the normalised text in UTF-8, and `skeleton_hashes` are those by which its skeleton is found.
+    """
 
     words: Hashes
     shingles: Hashes
+    normalised: bytes
+    skeleton_hashes: PassageHashes
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The consonant skeleton, made anew each time: few pairs are compared by it."""
+        return skeleton_of(self.normalised)
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory."""
+        return self.words.nbytes + self.shingles.nbytes + len(self.normalised) + self.skeleton_hashes.nbytes
 
 
 def shingled(words: Sequence[bytes]) -> Shingled:
-    """Normalised UTF-8 words -> the hashes by which texts are compared."""
+    """Normalised UTF-8 words, at least one -> the hashes by which texts are compared."""
+    return _shingled(b" ".join(words), hashed(words).hashes)
+
+
+def shingled_text(text: str) -> Shingled | None:
+    """A text -> the hashes by which it is compared; None for a text without words."""
+    found = hashed_text(text)
+    return None if found is None else _shingled(*found)
+
+
+def fingerprinted(words: Sequence[bytes]) -> tuple[Fingerprint, Shingled]:
+    """Normalised UTF-8 words, at least one -> the fingerprint of the text, and what it is compared by."""
     numbers = hashed(words)
-    return Shingled(numbers.hashes, shingles(numbers))
+    text = _shingled(b" ".join(words), numbers.hashes)
+    return fingerprint_of(text.normalised, numbers, text.shingles, text.skeleton_hashes), text
+
+
+def _shingled(normalised: bytes, hashes: Hashes) -> Shingled:
+    return Shingled(hashes, shingles(hashes), normalised, skeleton_hashes_of(normalised))
 
 
 def hash_rows(simhashes: Sequence[bytes]) -> HashRows:
@@ -53,14 +91,9 @@ def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
     return np.asarray(differing.sum(axis=-1, dtype=np.int64))
 
 
-def measure(a: Shingled, b: Shingled, bits: int, common: PassageHashes = NO_HASHES) -> Signals:
-    """The exact signals of two texts whose SimHashes differ in `bits` bits; `common` as for `assess`."""
-    found = copied(a.words, b.words, common)
-    return replace(_overlap(a, b, bits), longest_run_words=_longest_run(a, b, found), extra=_extra(found))
-
-
 def _overlap(a: Shingled, b: Shingled, bits: int) -> Signals:
-    common = len(np.intersect1d(a.shingles, b.shingles, assume_unique=True))
+    few, many = sorted((a.shingles, b.shingles), key=len)
+    common = int(np.count_nonzero(among_ascending(few, many)))
     return Signals(
         bits,
         jaccard=common / (len(a.shingles) + len(b.shingles) - common),
@@ -94,17 +127,72 @@ def assess(
 ) -> Assessment | None:
     """Verify a pair by its texts, or by its signatures where either text is missing.
 
-    `common` are the hashes of common passages in the pair's language, ascending.  None for a pair with too little in
+    `common` are the hashes of common passages in the pair's language, ascending.  The skeletons are compared if the
+    stories are filed under two languages, or if the words make the pair no copy.  None for a pair with too little in
     common to be recorded.
     """
     [bits] = hamming(hash_rows([pair.a.simhash]), hash_rows([pair.b.simhash])).tolist()
     if pair.a.text_hash == pair.b.text_hash:
-        signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra={COPIED_WORDS: pair.a.words})
+        extra: dict[str, float] = {COPIED_WORDS: pair.a.words}
+        if not pair.is_of_one_language:
+            extra[LANGUAGES] = 2
+        signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra=extra)
         whole = np.array([[0, pair.a.words]], np.int32)
         return Assessment(kind_of(signals, thresholds), signals, whole, whole)
     if not (a and b):
         signals = estimate(pair, bits)
-        return _recorded(Assessment(kind_of(signals, thresholds), signals))
+        return _recorded(Assessment(kind_of(signals, thresholds), signals)) if pair.is_of_one_language else None
+    if not pair.is_of_one_language:
+        return _recorded(_assess_skeletons(a, b, bits, thresholds, languages=2))
+    by_words = _assess_words(a, b, bits, thresholds, common)
+    if by_words is not None and by_words.kind is not None:
+        return by_words
+    return _disguised(a, b, bits, thresholds, common) or by_words
+
+
+def examine(
+    a: Shingled,
+    b: Shingled,
+    bits: int,
+    thresholds: Thresholds,
+    common: PassageHashes = NO_HASHES,
+    *,
+    same_text: bool,
+    is_of_one_language: bool,
+) -> Assessment:
+    """As `assess`, with all signals, however little two texts have in common."""
+    if not is_of_one_language:
+        return _assess_skeletons(a, b, bits, thresholds, languages=2)
+    found = copied(a.words, b.words, common)
+    overlap, run = _overlap(a, b, bits), _longest_run(a, b, found)
+    signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=_extra(found))
+    by_words = Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b)
+    return by_words if by_words.kind is not None else _disguised(a, b, bits, thresholds, common) or by_words
+
+
+def _disguised(a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes) -> Assessment | None:
+    """The assessment of two texts of one language by their skeletons; None where these do not make them copies."""
+    shared = np.intersect1d(a.skeleton_hashes, b.skeleton_hashes, assume_unique=True)
+    if np.count_nonzero(~among_ascending(shared, common)) < MIN_SHARED_SKELETON:
+        return None
+    assessment = _assess_skeletons(a, b, bits, thresholds, languages=1)
+    return None if assessment.kind is None else assessment
+
+
+def _assess_skeletons(a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, *, languages: int) -> Assessment:
+    skeleton_a, skeleton_b = a.skeleton, b.skeleton
+    signals = replace(skeletons.overlap(skeleton_a, skeleton_b, bits), extra={LANGUAGES: languages})
+    kind = kind_of(signals, thresholds)
+    if kind is None:
+        return Assessment(None, signals)
+    found = skeletons.copied_words(skeleton_a, skeleton_b)
+    signals = replace(signals, extra={LANGUAGES: languages, COPIED_WORDS: found.words})
+    return Assessment(kind, signals, found.spans_a, found.spans_b)
+
+
+def _assess_words(
+    a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes
+) -> Assessment | None:
     signals = _overlap(a, b, bits)
     shared = signals.containment * min(len(a.shingles), len(b.shingles))
     if shared < MIN_SHARED and kind_of(signals, thresholds) is None and signals.containment < NEAR_MISS:

@@ -1,7 +1,7 @@
 """Suppression: which pairs earlier verdicts keep from being flagged again.
 
 A pair that was decided to be not similar or a template is not flagged again as the same kind or a less severe
-one.  Neither is a pair without a verdict of its own, if one decision (a verdict on a whole cluster) covers both of
+one.  Neither is a pair without a verdict of its own, if one decision on a case covers both of
 its stories.  A more severe match is always flagged.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from neardup.core.verify.tiers import tier_of
-from neardup.records import Kind, Verdict
+from neardup.pairs import Kind, Verdict
 
 SUPPRESSING = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
 
@@ -27,7 +27,8 @@ class ActiveVerdict:
         return tier_of(self.kind).severity <= tier_of(kind).severity
 
 
-Decisions = Mapping[int, ActiveVerdict]  # by decision: the suppressing verdicts on the pairs of one story
+# The suppressing verdicts on the pairs of one story, by decision and case: a decision may cover several cases.
+Decisions = Mapping[tuple[int, int], ActiveVerdict]
 
 
 @dataclass(frozen=True, slots=True)

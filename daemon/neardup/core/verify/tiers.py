@@ -9,11 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from neardup.records import Kind, Signals
+from neardup.pairs import Kind, Signals
 
 EXACT, NEAR, SIMILAR, PARTIAL, PASSAGE = "exact", "near", "similar", "partial", "passage"
+TRANSLITERATED = "transliterated"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
+LANGUAGES = "languages"  # where the signals compare skeletons: how many languages the stories are filed under, 1 or 2
+# Of the skeletons of two stories of one language.  Stories that share a form or a disclaimer have up to .50.
+DISGUISED_CONTAINMENT = 0.6
 
 
 class Thresholds(Protocol):
@@ -35,6 +39,7 @@ class Tier:
 
     - `severity`: the rank in queues and exports; the lowest comes first and is the most serious.
     - `nominated_by`: the indexes that bring up its candidates.
+    - `compares`: what of the texts its signals compare.
     - `holds`: whether a pair with these signals is of this kind, if no tier above holds.
     - `strength`: orders flags of this kind, the largest first.  Any scale will do.
     - `joins_clusters`: whether a flag joins its two stories in a cluster, given the words of the longer and
@@ -47,7 +52,8 @@ class Tier:
 
     kind: Kind
     severity: int
-    nominated_by: tuple[Literal["simhash", "signature", "passages", "skeleton", "embedding"], ...]
+    nominated_by: tuple[Literal["simhash", "signature", "passages"], ...]
+    compares: Literal["words", "skeletons"]
     holds: Callable[[Signals, Thresholds], bool]
     strength: Callable[[Signals], float]
     joins_clusters: Callable[[int, int], bool]
@@ -72,11 +78,17 @@ def _of_similar_length(longer: int, shorter: int) -> bool:
     return longer <= 2 * shorter
 
 
+def _is_transliterated(signals: Signals, thresholds: Thresholds) -> bool:
+    least = DISGUISED_CONTAINMENT if signals.extra[LANGUAGES] == 1 else 0
+    return signals.containment >= max(thresholds.containment, least)
+
+
 TIERS: tuple[Tier, ...] = (
     Tier(
         kind=EXACT,
         severity=100,
         nominated_by=("simhash",),
+        compares="words",
         holds=lambda signals, _: signals.same_text,
         strength=lambda _: 1.0,
         joins_clusters=_always,
@@ -90,6 +102,7 @@ TIERS: tuple[Tier, ...] = (
         kind=NEAR,
         severity=200,
         nominated_by=("simhash",),
+        compares="words",
         holds=lambda signals, thresholds: signals.hamming <= thresholds.hamming,
         strength=lambda signals: (signals.jaccard or 0) / 2 - signals.hamming,
         joins_clusters=_always,
@@ -103,6 +116,7 @@ TIERS: tuple[Tier, ...] = (
         kind=SIMILAR,
         severity=300,
         nominated_by=("signature",),
+        compares="words",
         holds=lambda signals, thresholds: (signals.jaccard or 0) >= thresholds.jaccard,
         strength=lambda signals: signals.jaccard or 0,
         joins_clusters=_always,
@@ -116,6 +130,7 @@ TIERS: tuple[Tier, ...] = (
         kind=PARTIAL,
         severity=400,
         nominated_by=("signature", "passages"),
+        compares="words",
         holds=lambda signals, thresholds: signals.containment >= thresholds.containment,
         strength=lambda signals: signals.containment,
         joins_clusters=_of_similar_length,
@@ -126,9 +141,24 @@ TIERS: tuple[Tier, ...] = (
         tone="mild",
     ),
     Tier(
+        kind=TRANSLITERATED,
+        severity=450,
+        nominated_by=("passages",),
+        compares="skeletons",
+        holds=_is_transliterated,
+        strength=lambda signals: signals.containment,
+        joins_clusters=_of_similar_length,
+        own_text_expected=True,
+        label="Disguised copy",
+        meaning="the same words in another script, with other spaces, or under another language",
+        evidence="{containment} of the consonants of one in the other",
+        tone="mild",
+    ),
+    Tier(
         kind=PASSAGE,
         severity=500,
         nominated_by=("passages",),
+        compares="words",
         holds=lambda signals, thresholds: signals.extra.get(COPIED_WORDS, 0) >= thresholds.passage_words,
         strength=lambda signals: signals.extra.get(COPIED_WORDS, 0),
         joins_clusters=_never,
@@ -147,7 +177,7 @@ def kinds() -> tuple[Kind, ...]:
 
 
 def kinds_of_passages() -> tuple[Kind, ...]:
-    """The kinds that passages alone nominate, which say nothing about the rest of the stories."""
+    """The kinds that passages alone nominate."""
     return tuple(tier.kind for tier in TIERS if tier.nominated_by == ("passages",))
 
 
@@ -161,4 +191,5 @@ def tier_of(kind: str) -> Tier:
 
 def kind_of(signals: Signals, thresholds: Thresholds) -> Kind | None:
     """The most severe kind that holds for a pair; None where none does."""
-    return next((tier.kind for tier in TIERS if tier.holds(signals, thresholds)), None)
+    compared = "skeletons" if LANGUAGES in signals.extra else "words"
+    return next((tier.kind for tier in TIERS if tier.compares == compared and tier.holds(signals, thresholds)), None)

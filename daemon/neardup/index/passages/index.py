@@ -104,8 +104,8 @@ class PassageIndex:
         """
         self._refresh()
         with self._state:
-            segments, runs = [one.usable() for one in self._segments], self._tail.runs
-        return look_up(probes, common, segments, runs, self._executor)
+            segments, tail = [one.usable() for one in self._segments], self._tail.view
+        return look_up(probes, common, segments, tail, self._executor)
 
     def holders(self, hashes: PassageHashes, most: int) -> Numbers:
         """The stories that have any of some distinct ascending hashes; a hash that more than `most` have is left out.
@@ -114,8 +114,8 @@ class PassageIndex:
         """
         self._refresh()
         with self._state:
-            segments, runs = [one.usable() for one in self._segments], self._tail.runs
-        return holders_of(hashes, most, segments, runs)
+            segments, tail = [one.usable() for one in self._segments], self._tail.view
+        return holders_of(hashes, most, segments, tail)
 
     def flush(self, first: int, last: int, made_at: int) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.

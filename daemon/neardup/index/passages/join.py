@@ -1,4 +1,4 @@
-"""The passage join: all pairs of stories of one language that share passage hashes, in bounded memory.
+"""The passage join: all pairs of stories that share passage hashes, in bounded memory.
 
 One pass over the sorted postings writes their groups (see neardup.core.candidates.passage_groups) to a scratch
 file, at most 6 bytes a posting.  Then each range of story numbers with at most MAX_LISTED pairs, counted once for each

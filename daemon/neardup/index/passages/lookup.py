@@ -13,9 +13,10 @@ import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.index.passages.postings import HASH_SHIFT, Keys, PassageHashes, numbers_of
+from neardup.index.passages.run_lookup import may_hold
 from neardup.index.passages.segment import Segment
 from neardup.index.passages.segment_lookup import Counts, find, read_numbers
-from neardup.index.passages.tail import Run
+from neardup.index.passages.tail import Run, TailView
 
 MIN_SHARED = 2
 THREADS = 8
@@ -46,11 +47,19 @@ class _Postings(NamedTuple):
     numbers: Numbers
 
 
+class _Hits(NamedTuple):
+    """For the hashes that a source has: their positions among those looked up, where their postings begin, how many."""
+
+    positions: Counts
+    places: Counts
+    counts: Counts
+
+
 def look_up(
     probes: Sequence[PassageHashes],
     common: int,
     segments: Sequence[Segment],
-    runs: Sequence[Run],
+    tail: TailView,
     executor: Executor,
 ) -> list[Found]:
     """For each probe the stories that share passages with it.  Raises PassagesDamaged."""
@@ -63,7 +72,7 @@ def look_up(
     parts = [part for part in np.array_split(order, THREADS if _is_large(segments) else 1) if len(part)]
     found = list(
         (executor.map if len(parts) > 1 else map)(
-            lambda part: _found_in_rounds(hashes[part], common, segments, runs), parts
+            lambda part: _found_in_rounds(hashes[part], common, segments, tail), parts
         )
     )
     holders, keys_found = np.empty(len(hashes), np.int64), [np.empty(0, np.uint64)]
@@ -73,17 +82,17 @@ def look_up(
     return _answers(probes, holders, common, np.sort(np.concatenate(keys_found)))
 
 
-def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], runs: Sequence[Run]) -> Numbers:
+def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView) -> Numbers:
     """The stories that have any of some hashes, leaving out hashes that more than `most` have.  Raises as `look_up`."""
-    return np.unique(_found_in_rounds(hashes, most, segments, runs).numbers)
+    return np.unique(_found_in_rounds(hashes, most, segments, tail).numbers)
 
 
-def _found_in_rounds(hashes: PassageHashes, common: int, segments: Sequence[Segment], runs: Sequence[Run]) -> _Postings:
+def _found_in_rounds(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail: TailView) -> _Postings:
     if not _is_large(segments):
-        return _found(hashes, common, segments, runs)
+        return _found(hashes, common, segments, tail)
     rounds = []
     for start in range(0, len(hashes), HASHES_A_ROUND):
-        found = _found(hashes[start : start + HASHES_A_ROUND], common, segments, runs)
+        found = _found(hashes[start : start + HASHES_A_ROUND], common, segments, tail)
         rounds.append(found._replace(positions=found.positions + start))
         for segment in segments:
             segment.release()
@@ -95,17 +104,26 @@ def _is_large(segments: Sequence[Segment]) -> bool:
     return sum(segment.header.file_bytes for segment in segments) > MAX_MAPPED_BYTES
 
 
-def _found(hashes: PassageHashes, common: int, segments: Sequence[Segment], runs: Sequence[Run]) -> _Postings:
-    in_segments = [_find(segment, hashes) for segment in segments]
-    in_runs = [run.find(hashes) for run in runs]
-    holders = sum((counts for _, counts in (*in_segments, *in_runs)), np.zeros(len(hashes), np.int64))
+def _found(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail: TailView) -> _Postings:
+    sources: list[Segment | Run] = [*segments, *tail.runs]
+    everywhere, maybe = np.arange(len(hashes)), np.flatnonzero(may_hold(tail.filter, hashes))
+    found = [_hits(everywhere, *_find(segment, hashes)) for segment in segments]
+    found += [_hits(maybe, *run.find(hashes[maybe])) for run in tail.runs]
+    holders = np.zeros(len(hashes), np.int64)
+    for hits in found:
+        holders[hits.positions] += hits.counts
     positions, numbers = [np.empty(0, np.int64)], [np.empty(0, np.uint32)]
-    sources: list[Segment | Run] = [*segments, *runs]
-    for source, (places, counts) in zip(sources, (*in_segments, *in_runs), strict=True):
-        wanted = np.where(holders <= common, counts, 0)
-        positions.append(np.repeat(np.arange(len(hashes)), wanted))
-        numbers.append(_numbers(source, places, wanted))
+    for source, hits in zip(sources, found, strict=True):
+        wanted = np.where(holders[hits.positions] <= common, hits.counts, 0)
+        positions.append(np.repeat(hits.positions, wanted))
+        numbers.append(_numbers(source, hits.places, wanted))
     return _Postings(holders, np.concatenate(positions), np.concatenate(numbers))
+
+
+def _hits(positions: Counts, places: Counts, counts: Counts) -> _Hits:
+    """Those of the looked up hashes, at `positions`, that a source has."""
+    held = np.flatnonzero(counts)
+    return _Hits(positions[held], places[held], counts[held])
 
 
 def _find(segment: Segment, hashes: PassageHashes) -> tuple[Counts, Counts]:

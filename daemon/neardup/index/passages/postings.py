@@ -54,6 +54,11 @@ def numbers_of(keys: Keys) -> Numbers:
     return (keys & NUMBER_MASK).astype(np.uint32)
 
 
+def hashes_of(keys: Keys) -> PassageHashes:
+    """The hash of each key."""
+    return (keys >> HASH_SHIFT).astype(np.uint32)
+
+
 @compiled
 def encode(keys: Keys, coding: Coding, first_bucket: int, offsets: Offsets, content: Bytes) -> None:
     """Write the sorted keys of the buckets from `first_bucket` on to `content`.

@@ -1,32 +1,34 @@
 """The postings in memory that no segment holds yet, as sorted runs of keys.
 
-A run is merged with the one before it when that one is at most MERGED_RATIO times as large, so there are few runs, and
-a posting is sorted again only a few times.
+Runs are merged when MERGED_RUNS are of about the same size or smaller, so there are few runs, and a posting is sorted
+again only a few times.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.index.passages.postings import (
-    HASH_SHIFT,
-    NUMBER_MASK,
     PREFIX_SHIFT,
     PREFIXES,
     Keys,
     Offsets,
     PassageHashes,
     Row,
+    hashes_of,
     keys_of,
     merged,
     numbers_of,
 )
 from neardup.index.passages.ranges import Ranges, held_mask
+from neardup.index.passages.run_lookup import Filter, empty_filter, find_keys, put_in_filter
 from neardup.index.passages.segment_lookup import Counts
 
-MERGED_RATIO = 2
+MERGED_RUNS = 8
+MERGED_BITS = 3  # of sizes that are about the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,9 @@ class Run:
         return len(self.keys)
 
     def find(self, hashes: PassageHashes) -> tuple[Counts, Counts]:
-        """For each hash, ascending: the place of its first key, and how many keys have it."""
-        least = hashes.astype(np.uint64) << HASH_SHIFT
-        places = np.searchsorted(self.keys, least)
-        counts = np.zeros(len(hashes), np.int64)
-        if len(self.keys):  # most hashes are in none, and each search takes time
-            held = np.flatnonzero(self.keys[np.minimum(places, len(self.keys) - 1)] >> HASH_SHIFT == hashes)
-            counts[held] = np.searchsorted(self.keys, least[held] | NUMBER_MASK, side="right") - places[held]
+        """For each hash: the place of its first key, and how many keys have it."""
+        places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
+        find_keys(self.keys, hashes, places, counts)
         return places, counts
 
     def numbers(self, places: Counts, counts: Counts) -> Numbers:
@@ -69,12 +67,24 @@ class Run:
         return self.keys[start:stop]
 
 
+class TailView(NamedTuple):
+    """What a tail held at a time: its runs, and a filter of their hashes, which may get more."""
+
+    runs: tuple[Run, ...]
+    filter: Filter
+
+
 class Tail:
-    """The stories in memory; not thread-safe, but `runs` is replaced and never changed."""
+    """The stories in memory; not thread-safe, but a `view` stays good."""
 
     def __init__(self) -> None:
-        self.runs: tuple[Run, ...] = ()
+        self.view = TailView((), empty_filter())
         self._numbers: set[int] = set()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All postings."""
+        return self.view.runs
 
     @property
     def last(self) -> int:
@@ -91,10 +101,11 @@ class Tail:
         }
         self._numbers.update(new)
         keys = keys_of(list(new.items()))
-        runs = list(self.runs)
-        while runs and len(runs[-1].keys) <= MERGED_RATIO * len(keys):
-            keys = merged([runs.pop().keys, keys])
-        self.runs = (*runs, Run(keys))
+        put_in_filter(hashes_of(keys), self.view.filter)
+        runs = [*self.runs, Run(keys)]
+        while (start := _merged_from(runs)) is not None:
+            runs[start:] = [Run(merged([run.keys for run in runs[start:]]))]
+        self.view = TailView(tuple(runs), self.view.filter)
 
     def remove(self, held: Ranges) -> None:
         """Remove the stories that the segments hold."""
@@ -102,9 +113,20 @@ class Tail:
         is_held = held_mask(held, numbers)
         if is_held.any():
             self._numbers.difference_update(numbers[is_held].tolist())
-            kept = (run.keys[~held_mask(held, numbers_of(run.keys))] for run in self.runs)
-            self.runs = tuple(Run(keys) for keys in kept if len(keys))
+            kept = [run.keys[~held_mask(held, numbers_of(run.keys))] for run in self.runs]
+            self.view = TailView(tuple(Run(keys) for keys in kept if len(keys)), empty_filter())
+            for keys in kept:
+                put_in_filter(hashes_of(keys), self.view.filter)
 
     def runs_of(self, first: int, last: int) -> list[Run]:
         """The postings of the stories `first` to `last`."""
         return [Run(run.keys[held_mask([(first, last)], numbers_of(run.keys))]) for run in self.runs]
+
+
+def _merged_from(runs: Sequence[Run]) -> int | None:
+    """From which run on the last ones are to be merged; None if none are."""
+    largest = len(runs[-1].keys).bit_length() // MERGED_BITS
+    start = len(runs)
+    while start and len(runs[start - 1].keys).bit_length() // MERGED_BITS <= largest:
+        start -= 1
+    return start if len(runs) - start >= MERGED_RUNS else None

@@ -53,7 +53,7 @@ class BandingCounts:
 
 def word_shingles(words: Sequence[bytes]) -> Hashes:
     """Hashes of the distinct pairs of adjacent words: the daemon's shingles."""
-    return minhash.shingles(hashed(words))
+    return minhash.shingles(hashed(words).hashes)
 
 
 def character_shingles(words: Sequence[bytes]) -> Hashes:

@@ -171,7 +171,7 @@ EDITS = (
     Edit("four characters renamed", renamed),
     Edit("paragraphs reordered", reordered),
     Edit("digits of another script", noise.digits),
-    Edit("look-alike letters, 10% of words", noise.look_alikes),
+    Edit("look-alike letters, 10% of words", noise.look_alikes, same_words=True),
     Edit("Unicode form NFC", noise.nfc, same_words=True),
     Edit("Unicode form NFD", noise.nfd, same_words=True),
     Edit("Unicode form NFKC", noise.nfkc, same_words=True),

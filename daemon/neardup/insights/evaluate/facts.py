@@ -11,7 +11,7 @@ from neardup.insights.evaluate.bands import BandingCounts
 from neardup.insights.evaluate.figures import ALL, Facts, share
 from neardup.insights.evaluate.measure import Measured
 from neardup.insights.evaluate.plant import COPIES
-from neardup.records import Kind
+from neardup.pairs import Kind
 
 THRESHOLDS = [n / 100 for n in range(30, 91, 5)]
 MILLION = 1_000_000

@@ -25,11 +25,12 @@ from neardup.insights.evaluate.plant import Corpus, write_manifest
 from neardup.insights.evaluate.tally import Pair, Scored
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.ledger import fingerprint_arrays, stories
+from neardup.pairs import Kind
 from neardup.pipeline.common_passages import Probe
 from neardup.pipeline.passage_nomination import PassageNomination
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.progress import Watch
-from neardup.records import BandedFingerprint, Kind, Language
+from neardup.records import BandedFingerprint, Language
 
 # At least, so that the copies of one story do not displace each other, and their text is not taken to be common.
 MAX_MATCHES, COMMON_PASSAGE = 200, 1000

@@ -21,7 +21,7 @@ BLOCKS = {  # the first code point of the Unicode block of the language's script
     Language("MALAYALAM"): 0x0D00,
 }
 DIGITS_AT, VIRAMA_AT = 0x66, 0x4D  # within each block
-FULLWIDTH_DIGITS = 0xFF10
+DEVANAGARI = 0x0900
 ZWNJ, ZWJ, SOFT_HYPHEN = "\u200c", "\u200d", "\u00ad"
 MALAYALAM_VIRAMA = "\u0d4d"
 VIRAMAS = "".join(chr(start + VIRAMA_AT) for start in sorted(set(BLOCKS.values())))
@@ -101,9 +101,8 @@ def upper_case(text: str, others: OtherStories, rng: random.Random) -> str | Non
 
 
 def digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Swap ASCII digits with those of the language's script; for a language not in BLOCKS, with fullwidth digits."""
-    block = BLOCKS.get(others.language)
-    zero = block + DIGITS_AT if block else FULLWIDTH_DIGITS
+    """Swap ASCII digits with those of the language's script; for a language not in BLOCKS, with Devanagari digits."""
+    zero = BLOCKS.get(others.language, DEVANAGARI) + DIGITS_AT
     pairs = [(ord("0") + n, zero + n) for n in range(10)]
     return _changed(text, text.translate(dict(pairs) | {other: ascii_digit for ascii_digit, other in pairs}))
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import xxhash
 
-from neardup.app import open_readers, open_source
+from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.page import PageText
 from neardup.errors import Fatal
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Checkpoint, Language, Story
+from neardup.source.configured import open_source
 
 TRIED = 20  # stories drawn for each one wanted, because many may be too short
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from neardup.core.verify.scores import NEAR_MISS
 from neardup.insights.evaluate.plant import Corpus
-from neardup.records import Kind
+from neardup.pairs import Kind
 
 
 @dataclass(frozen=True, slots=True)

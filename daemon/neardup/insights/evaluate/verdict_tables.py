@@ -10,7 +10,7 @@ from neardup.insights.charts.page import Table
 from neardup.insights.evaluate.figures import ALL, Facts, share
 from neardup.insights.evaluate.tables import decimal, interval
 from neardup.ledger import read, translate_errors, verdicts
-from neardup.records import Verdict
+from neardup.pairs import DECIDING
 
 
 def precision_on_record(path: Path) -> list[Facts]:
@@ -26,14 +26,14 @@ def precision_by_verdicts(db: sqlite3.Connection) -> list[Facts]:
     rows = [dict(row) for row in verdicts.verdict_counts(db)]
     if not rows:
         return []
-    total = {name: sum(row[name] for row in rows) for name in ("judged", *Verdict)}
+    total = {name: sum(row[name] for row in rows) for name in ("judged", *DECIDING)}
     return [_with_precision(row) for row in (*rows, {"language": ALL, "kind": ALL, **total})]
 
 
 def _with_precision(row: Facts) -> Facts:
     right = asdict(share(row["judged"] - row["not_similar"], row["judged"]))
     return {
-        **{name: row[name] for name in ("language", "kind", "judged", *Verdict)},
+        **{name: row[name] for name in ("language", "kind", "judged", *DECIDING)},
         "precision": right["share"],
         **{end: right[end] for end in ("low", "high")},
     }
@@ -54,7 +54,7 @@ def tables(facts: Sequence[Facts]) -> list[Table]:
                 "decided",
                 "precision",
                 "95 % interval",
-                *(word.replace("_", " ") for word in Verdict),
+                *(word.replace("_", " ") for word in DECIDING),
             ),
             [
                 (
@@ -63,7 +63,7 @@ def tables(facts: Sequence[Facts]) -> list[Table]:
                     f"{row['judged']:,}",
                     decimal(row["precision"]),
                     interval(row),
-                    *(f"{row[verdict]:,}" for verdict in Verdict),
+                    *(f"{row[verdict]:,}" for verdict in DECIDING),
                 )
                 for row in facts
             ],

@@ -18,6 +18,7 @@ from neardup.insights.plan.project import (
     index_size,
     memory_needed,
     reads_per_lookup,
+    title_index_bytes,
 )
 from neardup.insights.plan.sample import Sample
 from neardup.ledger.size import ledger_bytes
@@ -48,6 +49,7 @@ def plan(
         },
         "memory": {"box": memory, **boxes},
         "passages": asdict(project_passages(corpus, daily)),
+        "title_index_bytes": title_index_bytes(corpus),
         "days_until_full": {layout: days_until_full(corpus, layout, daily, memory) for layout in boxes},
         "daily_stories": daily,
         **_runs(corpus, cost, daily),

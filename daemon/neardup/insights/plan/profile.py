@@ -42,7 +42,7 @@ class Profile:
     fullest: float = 0.0
     signed: float = 1.0
     readable: float = 1.0
-    passages: float = 67.0  # of 1,000 words
+    passages: float = 91.0  # of 1,000 words
     row: StoryRow = field(default_factory=StoryRow)
 
 

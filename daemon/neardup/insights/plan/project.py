@@ -22,6 +22,7 @@ SWEEP_BASE = 350_000_000
 SWEEP_A_STORY = 89  # bytes for every story
 SWEEP_OF_LARGEST = 130  # more bytes for each story of the largest language, whose bucket join is in memory
 SWEEP_MOST = 4_000_000_000
+TITLE_INDEX_SHARE = 0.4  # bytes for each byte of the titles; 0.25 to 0.51 with 20,000 to 240,000 titles of 2 to 8 words
 HORIZON, HALVINGS = 3650, 10  # days to look ahead, and steps of the bisection
 
 
@@ -68,6 +69,11 @@ def index_size(corpus: Corpus, backend: str, *, grown: bool = True) -> IndexSize
 def sweep_bytes(stories: Mapping[Language, float]) -> float:
     """The peak memory of a sweep, in bytes."""
     return SWEEP_BASE + SWEEP_A_STORY * sum(stories.values()) + SWEEP_OF_LARGEST * max(stories.values(), default=0)
+
+
+def title_index_bytes(corpus: Corpus) -> float:
+    """The bytes on disk of the index of titles, which the desk fills."""
+    return TITLE_INDEX_SHARE * sum(n * corpus.profiles[one].row.title for one, n in corpus.stories.items())
 
 
 def memory_needed(corpus: Corpus, layout: str) -> dict[str, float]:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
 
-from neardup.app import open_readers, open_source
+from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.page import PageFingerprinted
 from neardup.insights.plan.times import MICRO, PageCost
 from neardup.pages.results import PageResult
 from neardup.pipeline.worker import Worker
 from neardup.records import Checkpoint, Fingerprinted, Language, Outcome, Story
+from neardup.source.configured import open_source
 
 SEED = 1
 
@@ -54,7 +55,7 @@ async def read_sample(config: Config, size: int, show_listed: Callable[[int], No
                 sizes.append(result.size)
             return result
 
-        worker = Worker(_nothing_on_record, read)
+        worker = Worker(_nothing_on_record, read, config.registry)
         for story in stories[:1]:  # before the measurement, which must not include the start of the reader processes
             await worker.process(story)
         sizes.clear()

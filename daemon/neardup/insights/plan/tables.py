@@ -72,6 +72,7 @@ def _totals(facts: Mapping[str, Any]) -> Table:
     table.add_row("  after a reindex", *map(gigabytes, rebuilt), "")
     table.add_row("ledger, on disk", *[gigabytes(ledger)] * 3)
     table.add_row("passage index, on disk", *[gigabytes(facts["passages"]["bytes"])] * 3)
+    table.add_row("index of titles, on disk", *[gigabytes(facts["title_index_bytes"])] * 3)
     kinds = {
         "backfill": "backfill",
         "fresh": "  with --fresh, before its sweep",

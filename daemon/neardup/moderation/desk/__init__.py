@@ -1,16 +1,24 @@
-"""The review desk: a local web application where moderators read flagged pairs and give their verdicts.
+"""The review desk: a local web application where moderators read cases of flagged pairs and give their verdicts.
 
-    /                               the queue; ?view= language= kind= status= score= similarity= author= story=
-                                    cluster= same_author= page=
-    /search?q=                      the queue of a story or an author
+    /                               the cases; ?language= kind= status= score= similarity= author= authors= since=
+                                    until= inbox= sort= page=
+    /case/ID                        the case of a story, with the query of a queue of cases and the position at=
+    /pairs                          the pairs; ?view= language= kind= status= score= similarity= author= story= case=
+                                    same_author= page=
+    /search?q=                      a story or an author by id, stories by words of the title, or by a sentence
     /pair/A/B                       the evidence for a pair and its verdicts; takes a queue's query, at= and word=
-    /story/ID                       the similarity report of a story; takes a queue's query and the position at=
-    /cluster/ID                     the cluster of a story
+    /story/ID                       the similarity report of a story
+    /story/ID/file                  the case file of a story as a page to keep; /story/ID/file.pdf as PDF
+    /author/ID                      an author's flagged stories, whom they copied and who copied them; ?with= page=
+    /authors                        the authors of several stories that copy; ?page=
+    /statistics                     what was decided in the last 30 days, how fast and how alike, and what waits
     /pair/A/B/verdict               POST: give a verdict on a pair
-    /cluster/ID/verdict             POST: give one verdict on all pairs of a cluster
-    /story/ID/verdict               POST: give one verdict on the open pairs of a story with its sources
+    /case/ID/verdict                POST: give one verdict on the open pairs of a case, or on all but chosen ones
+    /case/ID/reopen                 POST: take back the verdicts on a case, for a reason
+    /cases/verdict                  POST: give one verdict on chosen cases
     /undo/DECISION                  POST: undo a verdict
     /login /logout /name            the access token and the moderator's name
+    /api/                           cases and verdicts as JSON, for programs; see neardup.moderation.desk.api
     /static/                        style sheets, the script of the keyboard shortcuts
 
 Every page works without scripts.

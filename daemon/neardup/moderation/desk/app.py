@@ -1,7 +1,7 @@
 """The desk as a web application: its routes, its parts, and its server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 
@@ -10,16 +10,36 @@ from aiohttp import web
 
 from neardup.config import Config
 from neardup.config.address import is_loopback
-from neardup.errors import Misuse
-from neardup.moderation.desk import cluster, login, pair, queue, story, verdict_forms
+from neardup.errors import Misuse, NeardupError
+from neardup.moderation.desk import (
+    api,
+    authors,
+    case,
+    case_files,
+    case_queue,
+    case_verdicts,
+    interfaces,
+    login,
+    pair,
+    queue,
+    search,
+    statistics,
+    story,
+    verdict_forms,
+)
+from neardup.moderation.desk.announcements import announcing
 from neardup.moderation.desk.connections import Connections
 from neardup.moderation.desk.desk import DESK, Desk, desk_of
+from neardup.moderation.desk.moderators import Moderator, open_moderators
 from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_headers
 from neardup.moderation.desk.sessions import Keys
 from neardup.moderation.templating import font_rules
 from neardup.pages.reader_pool import OpenReaderPool
+from neardup.query.title_search import TitleSearch, open_titles
 from neardup.telemetry.http import listening
+from neardup.token_file import digest_of
 
+READ_TITLES_SECONDS = 60
 STATIC = Path(__file__).parents[1] / "static"
 
 log = structlog.get_logger()
@@ -28,8 +48,8 @@ log = structlog.get_logger()
 async def serve(config: Config, open_pool: OpenReaderPool, listen: str, stop: asyncio.Event) -> None:
     """`neardup review`: serve the desk on HOST:PORT until `stop` is set.
 
-    Raises Misuse if other machines can reach the address and no token is set, Fatal if the address is in use, the
-    ledger does not exist, or the store cannot be opened.
+    Raises Misuse if other machines can reach the address and no token is set, or the file of the moderators is wrong;
+    Fatal if the address is in use, the ledger does not exist, or the store cannot be opened.
     """
     async with (
         open_desk(config, open_pool, listen) as desk,
@@ -42,13 +62,39 @@ async def serve(config: Config, open_pool: OpenReaderPool, listen: str, stop: as
 @asynccontextmanager
 async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> AsyncIterator[Desk]:
     """Open the parts of a desk.  Raises as `serve` does, and Transient if the ledger is locked."""
-    token = config.review.token.get_secret_value()
     is_local_only = is_loopback(listen.rpartition(":")[0])
-    if not is_local_only and not token:
+    token = "" if config.review.moderators else config.review.token.get_secret_value()
+    if not (is_local_only or token or config.review.moderators):
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
+    moderators = _moderators(config, token)
     with closing(Connections(config.ledger.path)) as ledger:
         async with aclosing(open_pool()) as pool:
-            yield Desk(config, ledger, pool, Keys.of(token), is_local_only)
+            with closing(open_titles(config.ledger.path)) as index:
+                titles = TitleSearch(index, ledger.read)
+                reading = asyncio.create_task(_read_titles(titles), name="titles")
+                try:
+                    desk = Desk(config, ledger, pool, Keys.of(token), is_local_only, moderators, titles)
+                    async with announcing(desk):
+                        yield desk
+                finally:
+                    reading.cancel()
+                    await asyncio.gather(reading, return_exceptions=True)
+
+
+def _moderators(config: Config, token: str) -> Callable[[], Sequence[Moderator]]:
+    if config.review.moderators:
+        return open_moderators(config.review.moderators, config.registry).holders
+    return lambda: [Moderator("", digest_of(token))] if token else []
+
+
+async def _read_titles(titles: TitleSearch) -> None:
+    """Read the titles that the search lacks, now and each minute."""
+    while True:
+        try:
+            await titles.catch_up()
+        except NeardupError as error:
+            log.warning("the titles cannot be read for the search", why=str(error))
+        await asyncio.sleep(READ_TITLES_SECONDS)
 
 
 async def fonts(request: web.Request) -> web.Response:
@@ -68,17 +114,26 @@ def application(desk: Desk) -> web.Application:
             web.post("/logout", login.log_out),
             web.get("/name", login.ask_name),
             web.post("/name", login.save_name),
-            web.get("/", queue.show),
-            web.get("/search", queue.search),
+            web.get("/", case_queue.show),
+            web.post("/cases/verdict", case_verdicts.decide_chosen),
+            web.get("/case/{story}", case.show),
+            web.post("/case/{story}/verdict", case_verdicts.decide),
+            web.post("/case/{story}/reopen", case_verdicts.reopen),
+            web.get("/pairs", queue.show),
+            web.get("/search", search.show),
+            web.get("/language/{code}", interfaces.choose),
             web.get("/pair/{a}/{b}", pair.show),
             web.post("/pair/{a}/{b}/verdict", verdict_forms.decide_pair),
-            web.get("/cluster/{story}", cluster.show),
-            web.post("/cluster/{story}/verdict", verdict_forms.decide_cluster),
             web.get("/story/{story}", story.show),
-            web.post("/story/{story}/verdict", verdict_forms.decide_story),
+            web.get("/story/{story}/file", case_files.show),
+            web.get("/story/{story}/file.pdf", case_files.show_pdf),
+            web.get("/statistics", statistics.show),
+            web.get("/authors", authors.list_offenders),
+            web.get("/author/{author}", authors.show),
             web.post("/undo/{decision}", verdict_forms.undo),
             web.get("/static/fonts.css", fonts),
             web.static("/static", STATIC),
+            *api.ROUTES,
         ]
     )
     return app

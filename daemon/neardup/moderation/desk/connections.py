@@ -3,10 +3,13 @@
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from neardup.ledger import Ledger, connect, read, snapshot
+from neardup.errors import Transient
+from neardup.ledger import Ledger, cases, connect, read, snapshot
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,10 +32,11 @@ class Connections:
 
     async def read(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `work(connection, ...)` on one snapshot of the ledger.  Raises as `Ledger.do` does."""
+        context = copy_context()  # with the language of the interface: the work may put something into words
 
         def call(db: sqlite3.Connection) -> T:
             with snapshot(db):
-                return work(db, *args, **kwargs)
+                return context.run(work, db, *args, **kwargs)
 
         reader = await self._idle.get()
         try:
@@ -45,6 +49,12 @@ class Connections:
     ) -> T:
         """Like `read`, on the writing connection.  Raises Transient if another process keeps the ledger locked."""
         return await self._writer.do(work, *args, **kwargs)
+
+    async def refresh_cases(self) -> None:
+        """Bring the cases up to date before they are read, unless another process keeps the ledger locked."""
+        if await self.read(cases.is_due):
+            with suppress(Transient):
+                await self.write(cases.refresh)
 
     def close(self) -> None:
         for ledger in (*self._readers, self._writer):

@@ -1,32 +1,28 @@
-"""A decision: one verdict on a pair, on all pairs of a cluster, or on a story: its pairs with its sources."""
+"""A decision: one verdict on a pair, on a case, or on several cases."""
 
 import sqlite3
 from dataclasses import dataclass
 
 from neardup.ledger import verdicts
-from neardup.records import Verdict
+from neardup.moderation.wording import VERDICT_NAMES
+from neardup.pairs import DECIDING, Verdict
 
-NAMES = {
-    Verdict.PLAGIARISM: "plagiarism",
-    Verdict.REPOST: "author’s own repost",
-    Verdict.QUOTATION: "quotation",
-    Verdict.TEMPLATE: "template",
-    Verdict.NOT_SIMILAR: "not similar",
-}
+NAMES = VERDICT_NAMES
+OFFERED = (*DECIDING, Verdict.UNSURE)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A verdict by a moderator on some pairs, a < b; `seen` identifies the state of their flags (`verdicts.state`).
 
-    `story` is the story that was decided as a whole, None for a pair or a cluster.
+    `cases` are the ids of their cases when they were decided.
     """
 
     number: int
     verdict: Verdict
     moderator: str
     pairs: tuple[tuple[int, int], ...]
-    story: int | None
+    cases: frozenset[int]
     is_undone: bool
     seen: str
 
@@ -38,6 +34,7 @@ def decision(db: sqlite3.Connection, number: int) -> Decision | None:
         return None
     first = rows[0]
     pairs = tuple((row["a"], row["b"]) for row in rows)
+    cases = frozenset(row["case_id"] for row in rows if row["case_id"] is not None)
     seen = verdicts.state(db, verdicts.flags_of(db, number))
     is_undone = first["undone_at"] is not None
-    return Decision(number, Verdict(first["verdict"]), first["moderator"], pairs, first["story"], is_undone, seen)
+    return Decision(number, Verdict(first["verdict"]), first["moderator"], pairs, cases, is_undone, seen)

@@ -1,6 +1,4 @@
-"""Logging in with the token, if the desk needs one, and entering the moderator's name."""
-
-from urllib.parse import quote
+"""Logging in with a token, if the desk needs one, and entering a name where moderators have no tokens of their own."""
 
 from aiohttp import web
 
@@ -9,7 +7,9 @@ from neardup.moderation.desk import sessions
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
-from neardup.moderation.desk.user_input import NAME_COOKIE, clean_name, local_path, moderator_name, set_name_cookie
+from neardup.moderation.desk.user_input import NAME_COOKIE, clean_name, local_path, set_name_cookie
+from neardup.moderation.interface import marked
+from neardup.token_file import find
 
 
 async def ask_login(request: web.Request) -> web.Response:
@@ -22,7 +22,8 @@ async def log_in(request: web.Request) -> web.StreamResponse:
     form, desk, client = request[FORM], desk_of(request), client_address(request)
     back = local_path(form.get("back", "/"))
     wait = desk.login_limit.wait_seconds(client)
-    if wait or desk.is_local_only or not desk.keys.is_token(form.get("secret", "")):
+    holder = find(desk.moderators(), form.get("secret", "")) if desk.needs_login and not wait else None
+    if holder is None:
         desk.login_limit.refuse(client, wrong=not wait)
         refusal = page(request, "login.html.j2", 429 if wait else 403, back=back, refused=True, wait=wait)
         if wait:
@@ -31,7 +32,7 @@ async def log_in(request: web.Request) -> web.StreamResponse:
     desk.login_limit.accept(client)
     response = web.Response(status=303, headers={"Location": back})
     session = renew_session(request, response)
-    set_cookie(request, response, LOGIN_COOKIE, sessions.login(desk.keys, session), LOGIN_SECONDS)
+    set_cookie(request, response, LOGIN_COOKIE, sessions.login(desk.keys, session, holder), LOGIN_SECONDS)
     return response
 
 
@@ -61,11 +62,13 @@ def client_address(request: web.Request) -> str:
 
 async def ask_name(request: web.Request) -> web.Response:
     """GET /name?back=ADDRESS."""
+    _refuse_typed_names(request)
     return page(request, "name.html.j2", back=local_path(request.query.get("back", "/")), refused=False)
 
 
 async def save_name(request: web.Request) -> web.StreamResponse:
     """POST /name: fields `name` and `back`."""
+    _refuse_typed_names(request)
     form = request[FORM]
     name, back = clean_name(form.get("name", "")), local_path(form.get("back", "/"))
     if not name:
@@ -75,9 +78,6 @@ async def save_name(request: web.Request) -> web.StreamResponse:
     return response
 
 
-def require_name(request: web.Request) -> str:
-    """The moderator's name.  Raises HTTPSeeOther, to the page that asks for it, if it is not known."""
-    name = moderator_name(request)
-    if not name:
-        raise web.HTTPSeeOther(f"/name?back={quote(request.path_qs if request.method == 'GET' else '/')}")
-    return name
+def _refuse_typed_names(request: web.Request) -> None:
+    if desk_of(request).has_moderators:
+        raise web.HTTPNotFound(reason=marked("Your name is that of your token"))

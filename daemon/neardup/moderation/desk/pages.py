@@ -1,22 +1,22 @@
 """The desk's pages, rendered from Jinja templates that escape every value and reject undefined names."""
 
 import unicodedata
-from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from neardup.languages import Languages
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.decision import NAMES
+from neardup.moderation.desk.access import login_of, moderator_of
+from neardup.moderation.desk.decision import OFFERED
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
+from neardup.moderation.desk.interfaces import interfaces
 from neardup.moderation.desk.query import query_of
-from neardup.moderation.desk.sessions import LOGIN_COOKIE
-from neardup.moderation.desk.user_input import moderator_name
-from neardup.moderation.export.pairs import earlier_of
+from neardup.moderation.interface import gettext
 from neardup.moderation.templating import environment
 from neardup.timestamps import rfc3339
 
@@ -29,8 +29,13 @@ JOINING_CHARACTERS = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"
 def _templates(languages: Languages) -> Environment:
     loaders = [PackageLoader("neardup.moderation.desk"), PackageLoader("neardup.moderation")]
     made = environment(languages).overlay(loader=ChoiceLoader(loaders))
-    made.filters = made.filters | {"rfc3339": rfc3339, "short": short, "first_published": first_published}
-    made.globals = made.globals | {"names": NAMES, "query_of": query_of}
+    made.filters = made.filters | {"rfc3339": rfc3339, "short": short}
+    made.globals = made.globals | {
+        "offered": OFFERED,
+        "query_of": query_of,
+        "author_url": author_url,
+        "interfaces": interfaces,
+    }
     return made
 
 
@@ -46,37 +51,32 @@ def short(title: str) -> str:
     return f"{title[:end]}…"
 
 
-def first_published(row: Mapping[str, Any]) -> str:
-    """Which story of a flag (a row of the view `pairs`) was published first, in words."""
-    earlier = earlier_of(row)
-    return "order of publication not known" if earlier is None else f"{earlier} was published first"
+def author_url(author_id: str) -> str:
+    """The address of an author's page."""
+    return f"/author/{quote(author_id, safe='')}"
 
 
 def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
-    """The response with a rendered template; `token` and `moderator` are set for its forms and header."""
-    session = request.get(SESSION)
+    """The response with a rendered template, and with what its forms and its header need."""
+    session, moderator = request.get(SESSION), moderator_of(request)
     text = (
         _templates(desk_of(request).config.registry)
         .get_template(template)
         .render(
             token=sessions.form_token(desk_of(request).keys, session) if session else "",
-            moderator=moderator_name(request),
-            can_log_out=session is not None and is_logged_in(request, session),
+            moderator=moderator.name if moderator else "",
+            has_moderators=desk_of(request).has_moderators,
+            can_log_out=login_of(request) is not None,
+            address_here=request.path_qs if request.method == "GET" else "/",
             **values,
         )
     )
     return web.Response(text=text, content_type="text/html", status=status)
 
 
-def is_logged_in(request: web.Request, session: str) -> bool:
-    """Whether the browser has logged in with the token, which a desk on this machine only does not ask for."""
-    desk = desk_of(request)
-    return not desk.is_local_only and sessions.is_login(desk.keys, session, request.cookies.get(LOGIN_COOKIE, ""))
-
-
 def error_page(request: web.Request, status: int, message: str) -> web.Response:
     """A page with an error message."""
-    return page(request, "error.html.j2", status, title=HTTPStatus(status).phrase, message=message)
+    return page(request, "error.html.j2", status, title=gettext(HTTPStatus(status).phrase), message=gettext(message))
 
 
 def send_again_page(request: web.Request, status: int, title: str, message: str) -> web.Response:
@@ -89,8 +89,8 @@ def send_again_page(request: web.Request, status: int, title: str, message: str)
         request,
         "send_again.html.j2",
         status,
-        title=title,
-        message=message,
+        title=gettext(title),
+        message=gettext(message),
         action=request.path,
         fields=fields,
         note=form.get("note"),

@@ -9,18 +9,22 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.ledger import common_passages, flags, similarities, verdicts
+from neardup.ledger import authors, common_passages, flags, similarities, verdicts
+from neardup.ledger.authors import History
+from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import Desk, desk_of
-from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.position import Pair, QueuePosition, position_of
 from neardup.moderation.desk.query import Queue, number, queue_of
 from neardup.moderation.desk.texts import load_text
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
+from neardup.moderation.interface import marked
+from neardup.moderation.wording import author_history
 from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
+from neardup.query.compared_story import LoadedStory, UnreadableStory
+from neardup.query.evidence import evidence, evidence_from_ledger, thresholds_of
 from neardup.records import Language
 from neardup.source.parse import id_of
 
@@ -42,6 +46,7 @@ class PairDetails:
     graph: Graph | None
     done: Decision | None
     common: PassageHashes
+    histories: Mapping[str, History]
 
 
 def pair_of(request: web.Request) -> Pair:
@@ -55,13 +60,12 @@ def pair_of(request: web.Request) -> Pair:
 
 async def show(request: web.Request) -> web.Response:
     """GET /pair/A/B: the story published earlier is shown as A, if that is known; word= is a word of B to begin at."""
-    require_name(request)
-    desk, pair = desk_of(request), pair_of(request)
+    moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
     queue, at = queue_of(request.query, desk.config.registry), number(request.query, "at") or 0
     word, done = number(request.query, "word"), number(request.query, "done")
     details = await desk.ledger.read(_details, pair, queue, at, done)
     if details is None:
-        raise web.HTTPNotFound(reason="These two stories are not flagged as a pair")
+        raise web.HTTPNotFound(reason=marked("These two stories are not flagged as a pair"))
     sides = details.flag["matched_id"], details.flag["story_id"]
     a, b = await asyncio.gather(*(load_text(desk, details.stories[story]) for story in sides))
     return page(
@@ -69,10 +73,12 @@ async def show(request: web.Request) -> web.Response:
         "pair.html.j2",
         **await asyncio.to_thread(_template_values, desk, a, b, details, word),
         details=details,
+        may_decide=moderator.may_decide(details.flag["language"]),
         action="/pair/{}/{}/verdict".format(*pair),
         layout="desk.html.j2",
         queue=queue,
-        story_url="/cluster/{}".format,
+        story_url="/story/{}".format,
+        histories={author: author_history(one) for author, one in details.histories.items()},
     )
 
 
@@ -90,6 +96,7 @@ def _details(db: sqlite3.Connection, pair: Pair, queue: Queue, at: int, done: in
         cluster_graph(db, (row["matched_id"], row["story_id"])),
         None if done is None else decision(db, done),
         common_passages.of_language(db, Language(row["language"])),
+        authors.histories(db, (row["story_author_id"], row["matched_author_id"])),
     )
 
 

@@ -1,12 +1,13 @@
-"""The position of a pair or a story in its queue, which moderators change while they work."""
+"""The position of a pair or a case in its queue, which moderators change while they work."""
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from neardup.ledger import flags, similarities
-from neardup.moderation.desk.query import Queue, View
+from neardup.ledger import case_queue, flags, leases
+from neardup.moderation.desk.case_query import CaseQueue
+from neardup.moderation.desk.query import Queue
 
 MAX_SHIFT = 50  # positions that an entry may have moved in the queue since its page was rendered
 
@@ -28,26 +29,26 @@ class QueuePosition(Generic[Entry]):
 
 
 def position_of(db: sqlite3.Connection, queue: Queue, pair: Pair, at: int) -> QueuePosition[Pair]:
-    """The current position of a pair, a < b, that was at position `at`; a queue of stories has no pairs."""
-    if queue.view is View.STORIES:
-        return QueuePosition(at, in_queue=False, before=None, after=None)
+    """The current position of a pair, a < b, that was at position `at`."""
     first = max(at - MAX_SHIFT, 0)
-    rows = flags.select(
-        db,
-        queue.selection,
-        limit=2 * MAX_SHIFT + 2,
-        offset=first,
-        by_similarity=queue.view is View.SIMILARITY,
-    )
+    rows = flags.select(db, queue.selection, limit=2 * MAX_SHIFT + 2, offset=first)
     ids = [(row["story_id"], row["matched_id"]) for row in rows]
     return _position([(min(pair), max(pair)) for pair in ids], first, pair, at)
 
 
-def story_position_of(db: sqlite3.Connection, queue: Queue, story_id: int, at: int) -> QueuePosition[int]:
-    """The current position of a story that was at position `at` of a queue of stories."""
+def case_position_of(db: sqlite3.Connection, queue: CaseQueue, case_id: int, at: int) -> QueuePosition[int]:
+    """The current position of a case that was at position `at`; its neighbours are cases that no other holds."""
     first = max(at - MAX_SHIFT, 0)
-    rows = similarities.selected(db, queue.selection, limit=2 * MAX_SHIFT + 2, offset=first)
-    return _position([row["story_id"] for row in rows], first, story_id, at)
+    found = case_queue.ids(db, queue.selection, queue.order, limit=2 * MAX_SHIFT + 2, offset=first)
+    mine = queue.selection.moderator
+    held = {n for n, lease in leases.held(db, found).items() if lease.moderator != mine} - {case_id}
+    here = _position(found, first, case_id, at)
+    n = here.at - first
+    return replace(
+        here,
+        before=next((one for one in reversed(found[:n]) if one not in held), None),
+        after=next((one for one in found[n + here.in_queue :] if one not in held), None),
+    )
 
 
 def _position(entries: Sequence[Entry], first: int, entry: Entry, at: int) -> QueuePosition[Entry]:

@@ -1,8 +1,7 @@
-"""Queues and their addresses: what a queue lists, and the query string that says so."""
+"""Queues of pairs and their addresses: what a queue lists, and the query string that says so."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any, Self
 from urllib.parse import urlencode
 
@@ -11,78 +10,64 @@ from aiohttp import web
 from neardup.core.verify.tiers import tier_of
 from neardup.languages import Languages
 from neardup.ledger.selection import Selection
-from neardup.records import Language, Verdict
+from neardup.moderation.interface import marked
+from neardup.pairs import DECIDING
+from neardup.records import Language
 from neardup.source.parse import id_of
 
 OPEN = ("open",)
-DECIDED = tuple(Verdict)
+DECIDED = DECIDING
 EVERY = (*OPEN, *DECIDED)  # withdrawn flags need no verdict
 STATUSES: dict[str, tuple[str, ...]] = {
     "open": OPEN,
     "judged": DECIDED,
     "every": EVERY,
-    **{verdict: (verdict,) for verdict in Verdict},
+    **{verdict: (verdict,) for verdict in DECIDING},
 }
 SHOWN = "shown"  # the value of `same_author` that admits the hidden flags between stories of one author
 OPEN_FLAGS = Selection()
 MAX_NUMBER = 10_000_000
 
 
-class View(StrEnum):
-    """What a queue lists, in which order."""
-
-    PAIRS = "pairs"  # the most severe first
-    SIMILARITY = "similarity"  # pairs; those of the most similar story first
-    STORIES = "stories"  # the most similar first
-
-
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: the selection of its flags, and its view of them."""
+    """A queue of pairs: the selection of its flags, the most severe first."""
 
     selection: Selection = OPEN_FLAGS
-    view: View = View.PAIRS
 
     def only(self, **filters: Any) -> Self:
         """The queue with other values for these fields of its selection."""
         return replace(self, selection=replace(self.selection, **filters))
 
-    def seen_as(self, view: View) -> Self:
-        """The queue in another view."""
-        return replace(self, view=view)
-
-    @property
-    def of_stories(self) -> Self:
-        """The queue of the stories that have these flags with their sources."""
-        return self.seen_as(View.STORIES)
-
 
 def queue_of(query: Mapping[str, str], languages: Languages) -> Queue:
-    """The queue of a query.  Raises HTTPBadRequest if a view, language, kind, status, share or id is invalid."""
+    """The queue of a query.  Raises HTTPBadRequest if a language, kind, status, share or id is invalid."""
 
     def value(name: str) -> str | None:
         return query.get(name, "").strip() or None
 
     try:
         language, kind, status, score = value("language"), value("kind"), value("status"), value("score")
-        story, cluster, similarity = value("story"), value("cluster"), value("similarity")
+        story, case, similarity = value("story"), value("case"), value("similarity")
         selection = Selection(
             languages=(languages.find(language),) if language else (),
             kinds=(tier_of(kind).kind,) if kind else (),
             statuses=STATUSES[status or "open"],
-            score=_share(score) if score else None,
+            score=share_of(score) if score else None,
             author=value("author"),
             story=id_of(story) if story else None,
-            cluster=id_of(cluster) if cluster else None,
-            similarity=_share(similarity) if similarity else None,
+            case=id_of(case) if case else None,
+            catalogue=value("catalogue"),
+            similarity=share_of(similarity) if similarity else None,
             same_author={None: False, SHOWN: True}[value("same_author")],
         )
-        return Queue(selection, View(value("view") or View.PAIRS))
+        return Queue(selection)
     except (ValueError, KeyError):
-        raise web.HTTPBadRequest(reason="The address has an invalid filter") from None
+        raise web.HTTPBadRequest(reason=marked("The address has an invalid filter")) from None
 
 
-def _share(text: str) -> float:
+def share_of(text: str) -> float:
+    """A share, 0 to 1.  Raises ValueError."""
     share = float(text)
     if not 0 <= share <= 1:
         raise ValueError(text)
@@ -94,20 +79,19 @@ def query_of(queue: Queue, **more: object) -> str:
     selection = queue.selection
     language: tuple[Language, ...] = selection.languages
     parameters = {
-        "view": queue.view,
         "language": language[0] if language else None,
         "kind": selection.kinds[0] if selection.kinds else None,
         "status": next(name for name, statuses in STATUSES.items() if statuses == selection.statuses),
         "score": selection.score,
         "author": selection.author,
         "story": selection.story,
-        "cluster": selection.cluster,
+        "case": selection.case,
+        "catalogue": selection.catalogue,
         "similarity": selection.similarity,
         "same_author": SHOWN if selection.same_author else None,
     } | more
-    for name, default in (("view", View.PAIRS), ("status", "open")):
-        if parameters[name] == default:
-            del parameters[name]
+    if parameters["status"] == "open":
+        del parameters["status"]
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"?{urlencode(given)}" if given else ""
 
@@ -118,5 +102,5 @@ def number(query: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) <= MAX_NUMBER):
-        raise web.HTTPBadRequest(reason="The address has an invalid number")
+        raise web.HTTPBadRequest(reason=marked("The address has an invalid number"))
     return int(text)

@@ -1,38 +1,31 @@
-"""The queue: the flagged pairs of a selection, or the stories that copy, fifty a page; and the search."""
+"""The queue of pairs: the flagged pairs of a selection, fifty a page."""
 
 import sqlite3
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import flags, similarities
-from neardup.ledger.selection import Selection, members_of
+from neardup.ledger import flags, similarities, works
+from neardup.ledger.selection import members_of
+from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import desk_of
-from neardup.moderation.desk.login import require_name
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import DECIDED, EVERY, OPEN, STATUSES, Queue, View, number, query_of, queue_of
-from neardup.source.parse import id_of
+from neardup.moderation.desk.query import DECIDED, OPEN, STATUSES, Queue, number, queue_of
 
 PAGE_SIZE = 50
 LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters
-VIEWS = {
-    View.PAIRS: "Pairs by severity",
-    View.SIMILARITY: "Pairs by similarity",
-    View.STORIES: "Stories by similarity",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """One page of a queue of `total` entries.
+    """One page of a queue of `total` pairs.
 
-    `counts` are the open flags by language, or the stories by language, by the other filters of the queue.  By all its
-    filters, `decided` flags have a verdict and `left` have none; `hidden` flags between stories of one author are left
-    out of them, or admitted if the queue admits them.  `done` is the decision that led here.
+    `counts` are the open flags by language, `catalogues` the names of all catalogues.  By all its filters, `decided`
+    flags have a verdict and `left` have none; `hidden` flags between stories of one author are left out of them, or
+    admitted if the queue admits them.  `done` is the decision that led here.
     """
 
     rows: list[dict[str, Any]]
@@ -41,18 +34,19 @@ class QueuePage:
     left: int
     hidden: int
     counts: dict[str, int]
+    catalogues: list[str]
     done: Decision | None
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET /."""
-    require_name(request)
+    """GET /pairs."""
+    require_moderator(request)
     queue, at = queue_of(request.query, desk_of(request).config.registry), number(request.query, "page") or 1
     first = max(at - 1, 0) * PAGE_SIZE
     queue_page = await desk_of(request).ledger.read(_queue_page, queue, first, number(request.query, "done"))
     return page(
         request,
-        "queue.html.j2",
+        "pairs.html.j2",
         queue_page=queue_page,
         queue=queue,
         first=first,
@@ -61,20 +55,13 @@ async def show(request: web.Request) -> web.Response:
         languages=desk_of(request).config.registry,
         kinds=kinds(),
         statuses=STATUSES,
-        views=VIEWS,
         least_similarities=LEAST_SIMILARITIES,
     )
 
 
 def _queue_page(db: sqlite3.Connection, queue: Queue, first: int, done: int | None) -> QueuePage:
     led_here = None if done is None else decision(db, done)
-    if queue.view is View.STORIES:
-        stories = [dict(row) for row in similarities.selected(db, queue.selection, limit=PAGE_SIZE, offset=first)]
-        counts = {str(name): n for name, n in similarities.tally(db, queue.only(languages=()).selection).items()}
-        total = sum(counts.get(name, 0) for name in queue.selection.languages or counts)
-        return QueuePage(stories, total, 0, total, 0, counts, led_here)
-    by_similarity = queue.view is View.SIMILARITY
-    found = flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first, by_similarity=by_similarity)
+    found = flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
     same_author = queue.selection.same_author
     either, neither = (queue.only(same_author=shown).selection for shown in (True, False))
     hidden = flags.count(db, either) - flags.count(db, neither)
@@ -85,6 +72,7 @@ def _queue_page(db: sqlite3.Connection, queue: Queue, first: int, done: int | No
         flags.count(db, queue.only(statuses=OPEN).selection),
         hidden,
         {name: sum(of_kinds.values()) for name, of_kinds in flags.counts(db, same_author=same_author).items()},
+        works.names(db),
         led_here,
     )
 
@@ -100,21 +88,3 @@ def _described(db: sqlite3.Connection, rows: list[dict[str, Any]]) -> list[dict[
         row["cluster_size"] = size_of[row["story_id"]]
         row["similarity"] = similarity_of.get(row["story_id"])
     return rows
-
-
-async def search(request: web.Request) -> web.StreamResponse:
-    """GET /search?q=: leads to the queue of a story or an author; asks which one if the id is both."""
-    require_name(request)
-    text = request.query.get("q", "").strip()
-    found = await desk_of(request).ledger.read(_search, text) if text else []
-    if len(found) == 1:
-        raise web.HTTPSeeOther(f"/{query_of(found[0][1])}")
-    return page(request, "search.html.j2", 200 if found else 404, text=text, found=found)
-
-
-def _search(db: sqlite3.Connection, text: str) -> list[tuple[str, Queue, int]]:
-    candidates = [("author", Selection(statuses=EVERY, author=text))]
-    with suppress(ValueError):
-        candidates.insert(0, ("story", Selection(statuses=EVERY, story=id_of(text))))
-    counted = [(name, Queue(selection), flags.count(db, selection)) for name, selection in candidates]
-    return [result for result in counted if result[2]]

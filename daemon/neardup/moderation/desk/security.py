@@ -4,23 +4,29 @@ Forms of other sites are rejected twice: by headers that only browsers can set (
 (OWASP, Cross-Site Request Forgery Prevention, "Signed Double-Submit Cookie").
 """
 
-from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl, quote
 
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from neardup.config.address import is_loopback, named_host
 from neardup.errors import NeardupError, Transient
 from neardup.moderation.desk import sessions
+from neardup.moderation.desk.access import login_of
+from neardup.moderation.desk.api_problems import answer_problems, is_of_api
 from neardup.moderation.desk.desk import FORM, SESSION, desk_of
-from neardup.moderation.desk.pages import error_page, is_logged_in, page, send_again_page
+from neardup.moderation.desk.interfaces import choose_interface
+from neardup.moderation.desk.moderators import NotPermitted
+from neardup.moderation.desk.pages import error_page, page, send_again_page
 from neardup.moderation.desk.sessions import SESSION_COOKIE, set_cookie
+from neardup.moderation.interface import gettext, marked
 from neardup.telemetry.http import innermost_frames, route_of
 
 STATIC = "/static/"
+OPEN_FOLDERS = STATIC, "/language/"
 MAX_BODY_BYTES = 65_536
-MAX_FORM_FIELDS = 32
+MAX_FORM_FIELDS = 100
 RETRY_SECONDS = 5
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
@@ -36,7 +42,6 @@ HEADERS = {
 }
 
 log = structlog.get_logger()
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
@@ -56,23 +61,28 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         return error_page(request, error.status, error.reason)
     except Transient as error:
         response = send_again_page(
-            request, 503, "Nothing was stored yet", f"{error}. Please try again in a few seconds."
+            request,
+            503,
+            marked("Nothing was stored yet"),
+            gettext("%(error)s. Please try again in a few seconds.") % {"error": error},
         )
         response.headers["Retry-After"] = str(RETRY_SECONDS)
         return response
+    except NotPermitted as error:
+        return send_again_page(request, 403, "This is not among your rights", f"{error}.".capitalize())
     except NeardupError as error:
         log.error("a page failed", page=route_of(request), why=str(error))
         return error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
         log.error("a page failed", page=route_of(request), error=type(error).__name__, where=innermost_frames(error))
-        return error_page(request, 500, "An internal error occurred; the log has the details.")
+        return error_page(request, 500, marked("An internal error occurred; the log has the details."))
 
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Reject host names of other sites that resolve to this machine (DNS rebinding)."""
     if desk_of(request).is_local_only and not is_loopback(named_host(request.host)):
-        raise web.HTTPMisdirectedRequest(reason="This desk answers to localhost only")
+        raise web.HTTPMisdirectedRequest(reason=marked("This desk answers to localhost only"))
     return await handler(request)
 
 
@@ -99,11 +109,14 @@ async def check_forms(request: web.Request, handler: Handler) -> web.StreamRespo
     """Accept only forms from this desk's own pages.  A form from before a restart is shown again, for resending."""
     if request.method not in ("GET", "HEAD"):
         if not _is_same_origin(request):
-            raise web.HTTPForbidden(reason="This form was not sent from this desk")
+            raise web.HTTPForbidden(reason=marked("This form was not sent from this desk"))
         form = request[FORM] = await _form(request)
         if not sessions.is_form_token(desk_of(request).keys, request[SESSION], form.get("token", "")):
             return send_again_page(
-                request, 403, "Please send this again", "The desk was restarted after you opened the page."
+                request,
+                403,
+                marked("Please send this again"),
+                marked("The desk was restarted after you opened the page."),
             )
     return await handler(request)
 
@@ -121,18 +134,30 @@ async def _form(request: web.Request) -> dict[str, str]:
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
     except ValueError:
-        raise web.HTTPBadRequest(reason="The form cannot be read") from None
+        raise web.HTTPBadRequest(reason=marked("The form cannot be read")) from None
 
 
 @web.middleware
 async def require_login(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Require a login if other machines can reach the desk."""
-    is_open = desk_of(request).is_local_only or request.path == "/login" or request.path.startswith(STATIC)
-    if is_open or is_logged_in(request, request[SESSION]):
+    """Require a login if other machines can reach the desk, or each moderator has a token."""
+    is_open = not desk_of(request).needs_login or request.path == "/login" or request.path.startswith(OPEN_FOLDERS)
+    if is_open or login_of(request):
         return await handler(request)
     if request.method != "GET":
-        raise web.HTTPForbidden(reason="You are not logged in")
+        message = marked("Your login has ended. Log in again in another tab, then send this again.")
+        return send_again_page(request, 403, marked("You are not logged in"), message)
     raise web.HTTPSeeOther(f"/login?back={quote(request.path_qs)}")
 
 
-MIDDLEWARES = (show_errors, refuse_other_hosts, ensure_session, check_forms, require_login)
+def _of_pages(middleware: Middleware) -> Middleware:
+    """Leaves out the JSON API, which has no cookies and no forms."""
+
+    @web.middleware
+    async def applied(request: web.Request, handler: Handler) -> web.StreamResponse:
+        return await (handler(request) if is_of_api(request) else middleware(request, handler))
+
+    return applied
+
+
+PAGES = (show_errors, refuse_other_hosts, ensure_session, check_forms, require_login)
+MIDDLEWARES = (choose_interface, answer_problems, *map(_of_pages, PAGES))

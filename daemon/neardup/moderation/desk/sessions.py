@@ -5,11 +5,12 @@ tokens and logins are signed by itsdangerous (HMAC, RFC 2104) with keys that onl
 """
 
 import hashlib
-import hmac
 import re
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
+from urllib.parse import quote
 
 from aiohttp import web
 from cachetools import TTLCache
@@ -23,31 +24,36 @@ MOST_ENDED = 10_000
 SIGNER_OPTIONS: dict[str, Any] = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
 
 
+class Holder(Protocol):
+    """Whoever may log in, by the digest of a token."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+
+
+H = TypeVar("H", bound=Holder)
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The signers of a desk.
+    """The keys of a desk.
 
-    The key of form tokens ends with the process.  Logins are signed with the configured token: they survive a
-    restart, and a new token invalidates all of them.  The logins of `ended` sessions are over, until a restart.
+    The key of form tokens ends with the process.  Logins are signed with the desk's one token: they survive a restart.
+    Where each moderator has a token, of which the desk has only the digest, they are signed with a key of the process.
+    A new token invalidates the logins by the former one.  Those of `ended` sessions are over, until a restart.
     """
 
     forms: Signer
-    logins: TimestampSigner
-    token: bytes
+    logins: bytes
     ended: TTLCache[str, None] = field(default_factory=lambda: TTLCache(MOST_ENDED, LOGIN_SECONDS))
 
     @classmethod
     def of(cls, token: str) -> Self:
-        """The signers for this configured token."""
-        return cls(
-            Signer(secrets.token_bytes(32), b"neardup form", **SIGNER_OPTIONS),
-            TimestampSigner(token.encode(), b"neardup login", **SIGNER_OPTIONS),
-            token.encode(),
-        )
-
-    def is_token(self, text: str) -> bool:
-        """Whether a text is the configured token, compared in constant time."""
-        return hmac.compare_digest(text.encode(errors="replace"), self.token)
+        """The keys of a desk with this token; "" if it has none."""
+        forms = Signer(secrets.token_bytes(32), b"neardup form", **SIGNER_OPTIONS)
+        return cls(forms, token.encode() or secrets.token_bytes(32))
 
 
 def new_session() -> str:
@@ -68,9 +74,9 @@ def is_form_token(keys: Keys, session: str, text: str) -> bool:
     return keys.forms.verify_signature(session.encode(), text.encode(errors="replace"))
 
 
-def login(keys: Keys, session: str) -> str:
-    """The login cookie for a session that entered the token; valid for LOGIN_SECONDS."""
-    return keys.logins.sign(session).decode()
+def login(keys: Keys, session: str, holder: Holder) -> str:
+    """The login cookie for a session that entered the token of this holder; valid for LOGIN_SECONDS."""
+    return _signer(keys, holder).sign(_signed(session, holder)).decode()
 
 
 def log_out(keys: Keys, session: str) -> None:
@@ -78,13 +84,25 @@ def log_out(keys: Keys, session: str) -> None:
     keys.ended[session] = None
 
 
-def is_login(keys: Keys, session: str, text: str) -> bool:
-    if session in keys.ended:
-        return False
+def login_of(keys: Keys, session: str, text: str, holders: Iterable[H]) -> H | None:
+    """Which of these holders a login cookie of this session belongs to; None if it is not valid."""
+    claimed = text.rsplit(".", 2)[0]  # what is signed, before the time and the signature
+    holder = next((one for one in holders if _signed(session, one) == claimed), None)
+    if holder is None or session in keys.ended:
+        return None
     try:
-        return keys.logins.unsign(text.encode(errors="replace"), max_age=LOGIN_SECONDS) == session.encode()
+        _signer(keys, holder).unsign(text.encode(errors="replace"), max_age=LOGIN_SECONDS)
     except BadSignature:  # raised for expired logins, too
-        return False
+        return None
+    return holder
+
+
+def _signed(session: str, holder: Holder) -> str:
+    return f"{session}.{quote(holder.name)}"
+
+
+def _signer(keys: Keys, holder: Holder) -> TimestampSigner:
+    return TimestampSigner(keys.logins, f"neardup login {holder.digest}", **SIGNER_OPTIONS)
 
 
 def set_cookie(

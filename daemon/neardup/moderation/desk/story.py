@@ -1,58 +1,69 @@
-"""The page of a story: its similarity report, and the form for one verdict on its open pairs with its sources."""
+"""The page of a story: its similarity report, which is also the heart of the page of a case."""
 
 import asyncio
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
-from neardup.core.fingerprint.compute import text_hash
 from neardup.core.fingerprint.word_hashes import hashed
-from neardup.ledger import flags, similarities, verdicts
+from neardup.ledger import authors, cases, flags, similarities
+from neardup.ledger.authors import History
 from neardup.ledger.selection import Selection
 from neardup.ledger.similarities import Similarity
-from neardup.moderation.desk.cluster import story_of
-from neardup.moderation.desk.decision import Decision, decision
-from neardup.moderation.desk.desk import desk_of
-from neardup.moderation.desk.login import require_name
+from neardup.moderation.desk.access import require_moderator
+from neardup.moderation.desk.desk import Desk, desk_of
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.position import QueuePosition, story_position_of
-from neardup.moderation.desk.query import EVERY, Queue, number, queue_of
+from neardup.moderation.desk.query import EVERY, Queue, query_of
 from neardup.moderation.desk.texts import load_text
 from neardup.moderation.evidence.common_text import common_text
 from neardup.moderation.evidence.story_report import COLOURS, story_report
-from neardup.moderation.wording import similarity_findings, similarity_headline
+from neardup.moderation.interface import marked
+from neardup.moderation.wording import author_history, similarity_findings, similarity_headline
 from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory
+from neardup.query.compared_story import LoadedStory
+from neardup.source.parse import id_of
 
 
 @dataclass(frozen=True, slots=True)
 class StoryDetails:
-    """A story in the ledger: its similarity, its row of `described`, and its position in the queue it came from.
-
-    `open_pairs` counts its open flags with its sources, whose state `seen` identifies, for detecting conflicts;
-    `pairs` counts all its flags.
-    """
+    """A story in the ledger: its similarity, its row of `described`, and its case; `pairs` counts all its flags."""
 
     found: Similarity
     known: dict[str, Any]
-    open_pairs: int
+    case_id: int | None
     pairs: int
-    seen: str
-    position: QueuePosition[int] | None
-    done: Decision | None
+    history: History | None
+
+
+def story_of(request: web.Request) -> int:
+    """The story id in the path.  Raises HTTPNotFound."""
+    try:
+        return id_of(request.match_info["story"])
+    except ValueError:
+        raise web.HTTPNotFound from None
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET /story/ID: takes the query of a queue, and the position at= in the queue of stories."""
-    require_name(request)
+    """GET /story/ID."""
+    require_moderator(request)
     desk, story_id = desk_of(request), story_of(request)
-    queue = queue_of(request.query, desk.config.registry).of_stories
-    at = number(request.query, "at")
-    details = await desk.ledger.read(_details, story_id, queue, at, number(request.query, "done"))
+    await desk.ledger.refresh_cases()
+    details = await desk.ledger.read(story_details, story_id)
     if details is None:
-        raise web.HTTPNotFound(reason="This story is not in the ledger")
+        raise web.HTTPNotFound(reason=marked("This story is not in the ledger"))
+    return page(
+        request,
+        "story.html.j2",
+        **await report_values(desk, details, lambda word: query_of(Queue(), word=word)),
+        pairs=Queue(Selection(statuses=EVERY, story=story_id, same_author=True)),
+    )
+
+
+async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[[int | None], str]) -> dict[str, Any]:
+    """The values of the template of a story; `pair_query` gives the query of a pair's page that begins at a word."""
     text = await load_text(desk, details.known)
     story = text if isinstance(text, LoadedStory) else None
     is_changed = story is not None and not _is_compared(story)
@@ -60,37 +71,30 @@ async def show(request: web.Request) -> web.Response:
     if story is not None and not is_changed:
         hashes = await asyncio.to_thread(lambda: hashed(story.words).hashes)
         common = await desk.ledger.read(common_text, details.found.language, hashes)
-    return page(
-        request,
-        "story.html.j2",
-        details=details,
-        report=await asyncio.to_thread(story_report, details.found, story, common),
-        headline=similarity_headline(details.found),
-        findings=similarity_findings(details.found),
-        gone=None if isinstance(text, LoadedStory) else text.why,
-        is_changed=is_changed,
-        colours=COLOURS,
-        queue=queue,
-        at=at,
-        pairs=Queue(Selection(statuses=EVERY, story=story_id, same_author=True)),
-    )
+    return {
+        "details": details,
+        "report": await asyncio.to_thread(story_report, details.found, story, common),
+        "headline": similarity_headline(details.found),
+        "findings": similarity_findings(details.found),
+        "gone": None if isinstance(text, LoadedStory) else text.why,
+        "is_changed": is_changed,
+        "history": details.history and author_history(details.history),
+        "colours": COLOURS,
+        "pair_query": pair_query,
+    }
 
 
-def _details(
-    db: sqlite3.Connection, story_id: int, queue: Queue, at: int | None, done: int | None
-) -> StoryDetails | None:
+def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
+    """What the ledger knows of a story; None if it does not have it."""
     found = similarities.of_story(db, story_id)
     if found is None:
         return None
-    open_flags = verdicts.open_flags_of_story(db, story_id)
     return StoryDetails(
         found,
         describe_stories(db, [story_id])[story_id],
-        len(open_flags),
+        cases.of_story(db, story_id),
         flags.count(db, Selection(statuses=EVERY, story=story_id, same_author=True)),
-        verdicts.state(db, open_flags),
-        None if at is None else story_position_of(db, queue, story_id, at),
-        None if done is None else decision(db, done),
+        authors.histories(db, [found.author_id]).get(found.author_id or ""),
     )
 
 
@@ -103,4 +107,4 @@ def _is_compared(story: LoadedStory) -> bool:
     if known["text_hash"] is None:
         return bool(len(story.words) == known["words"])
     recorded: bytes = known["text_hash"]
-    return recorded == text_hash(story.words)
+    return recorded == story.text_hash

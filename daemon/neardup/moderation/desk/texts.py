@@ -6,8 +6,9 @@ from typing import Any
 
 from neardup.errors import NeardupError
 from neardup.moderation.desk.desk import Desk
+from neardup.moderation.interface import gettext
 from neardup.query.compare import load_story
-from neardup.query.evidence import LoadedStory, UnreadableStory
+from neardup.query.compared_story import LoadedStory, UnreadableStory
 
 READ_SECONDS = 10.0
 
@@ -21,6 +22,6 @@ async def load_text(desk: Desk, known: Mapping[str, Any]) -> LoadedStory | Unrea
         async with desk.reads, asyncio.timeout(READ_SECONDS):
             return await load_story(desk.pool, known)
     except TimeoutError:
-        return UnreadableStory(known, "the store takes too long to answer")
+        return UnreadableStory(known, gettext("the store takes too long to answer"))
     except NeardupError as error:
         return UnreadableStory(known, str(error))

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -39,11 +39,6 @@ def _visible(text: str, kept: str) -> str:
 def local_path(address: str) -> str:
     """The address if it is a path of this desk, else "/"."""
     return address if LOCAL_PATH.fullmatch(address) else "/"
-
-
-def moderator_name(request: web.Request) -> str:
-    """The name in this browser's cookie; "" if there is none."""
-    return clean_name(unquote(request.cookies.get(NAME_COOKIE, "")))
 
 
 def set_name_cookie(request: web.Request, response: web.Response, name: str) -> None:

@@ -57,7 +57,7 @@ def stretches(passages: Sequence[Passage], a: Sequence[bytes], b: Sequence[bytes
             for side, gap, (first, end) in zip(marked, (gap_a, gap_b), (bounds[:2], bounds[2:]), strict=True):
                 if first < end:
                     side.append(Stretch(gap.start + first, gap.start + end, mark))
-    return _with_folds(marked[0], len(a)), _with_folds(marked[1], len(b))
+    return with_folds(marked[0], len(a)), with_folds(marked[1], len(b))
 
 
 def chains(passages: Sequence[Passage], words_a: int, words_b: int) -> list[list[Passage]]:
@@ -91,7 +91,7 @@ def _edits(passages: Sequence[Passage], words_a: int, words_b: int) -> Iterator[
             yield n, *gaps
 
 
-def _with_folds(marked: list[Stretch], words: int) -> list[Stretch]:
+def with_folds(marked: list[Stretch], words: int) -> list[Stretch]:
     """Sort the stretches and add folds between them; a story without marks gets no folds."""
     if not marked:
         return []

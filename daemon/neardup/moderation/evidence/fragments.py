@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neardup.core.text.normalize import Located, located
+from neardup.core.text.normalize import Located
 from neardup.core.verify.passages import Passage
 from neardup.moderation.evidence.alignment import Mark, Stretch, chains, stretches
-from neardup.query.evidence import Evidence, LoadedStory
+from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import Evidence
 
 SPACE = re.compile(r"\s")
 MAX_PASSAGE_PAIRS = 30
@@ -102,13 +103,13 @@ def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedSto
     shared = [Passage(one.a.word, one.b.word, one.words) for one in facts.passages]
     shared.sort(key=lambda passage: passage.start_a)
     marked_a, marked_b = stretches(shared, a.words, b.words)
-    text_a, text_b = located(a.text), located(b.text)
+    text_a, text_b = a.located, b.located
     spans_a, spans_b = marked_spans(text_a, marked_a), marked_spans(text_b, marked_b)
     groups = list(_passage_groups(shared, len(a.words), len(b.words)))
     longest = sorted(sorted(groups, key=lambda group: -group.words)[:MAX_PASSAGE_PAIRS], key=lambda group: group.first)
     return AlignedStories(
-        Side(tuple(_blocks(text_a.text, spans_a)), _bars(marked_a, len(a.words))),
-        Side(tuple(_blocks(text_b.text, spans_b)), _bars(marked_b, len(b.words))),
+        Side(tuple(blocks(text_a.text, spans_a)), _bars(marked_a, len(a.words))),
+        Side(tuple(blocks(text_b.text, spans_b)), _bars(marked_b, len(b.words))),
         tuple(
             PassagePair(
                 group.first,
@@ -199,7 +200,8 @@ def _within(text: str, spans: Sequence[MarkedSpan], start: int, end: int) -> Ite
             yield Fragment(text[max(start, span.start) : min(end, span.end)], mark, span.passage)
 
 
-def _blocks(text: str, spans: Sequence[MarkedSpan]) -> Iterator[Paragraph | Fold]:
+def blocks(text: str, spans: Sequence[MarkedSpan]) -> Iterator[Paragraph | Fold]:
+    """Cut the text of these spans into paragraphs and folds."""
     shown: list[MarkedSpan] = []
     for span in spans:
         if span.mark is Mark.FOLDED:

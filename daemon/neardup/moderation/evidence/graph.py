@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.moderation.wording import cluster_order
+from neardup.moderation.publication_wording import cluster_order
 
 Stories = Mapping[int, Mapping[str, Any] | sqlite3.Row]
 
@@ -60,19 +60,24 @@ class Graph:
     size: int = SIZE
 
 
+def drawn_stories(cluster: Cluster, pair: tuple[int, ...]) -> list[int]:
+    """The stories of a cluster that are drawn, in its order.
+
+    Of a cluster of more than MAX_DRAWN stories these are the pair, the first story and the ends of the weakest edge,
+    then the others in order of publication.
+    """
+    by_priority = dict.fromkeys((*pair, cluster.stories[0], *cluster.weakest[:2], *cluster.stories[:MAX_DRAWN]))
+    kept = set(list(by_priority)[:MAX_DRAWN])
+    return [story for story in cluster.stories if story in kept]
+
+
 def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], known: Stories) -> Graph:
     """Lay out a cluster, given its edges in any order and the pair (A, B) to highlight, or ().
 
-    `known` are the rows of its stories in the ledger, by id.
-    Of a cluster of more than MAX_DRAWN stories, the pair, the first story and the ends of the weakest edge are always
-    drawn, then the others in order of publication.
+    `known` are the rows in the ledger of the stories that are drawn, by id.
     """
     number = {story: n for n, story in enumerate(cluster.stories, 1)}
-    by_priority = dict.fromkeys((*pair, cluster.stories[0], *cluster.weakest[:2], *cluster.stories))
-    drawn = sorted((story for story in by_priority if story in number), key=lambda story: number[story])
-    if len(drawn) > MAX_DRAWN:
-        kept = set(list(by_priority)[:MAX_DRAWN])
-        drawn = [story for story in drawn if story in kept]
+    drawn = drawn_stories(cluster, pair)
     letters = dict(zip(pair, "AB", strict=False))
     members = {
         story: Member(

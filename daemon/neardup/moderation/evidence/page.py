@@ -10,12 +10,13 @@ from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
 from neardup.moderation.evidence.fragments import align_stories
-from neardup.moderation.evidence.graph import Graph, graph
+from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
 from neardup.moderation.evidence.legend import marks_of_stories
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
 from neardup.query.compare import Comparer, common_of, load_pair
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
+from neardup.query.compared_story import LoadedStory, UnreadableStory
+from neardup.query.evidence import Evidence, evidence, evidence_from_ledger, thresholds_of
 
 TEMPLATE = "evidence.html.j2"
 
@@ -62,12 +63,10 @@ def passage_at(facts: Evidence, word: int) -> int | None:
 
 def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
     """The drawing of the cluster of a pair (A, B) of stories; None unless it has both and another story."""
-    cluster = clusters.around(db, pair[0])
-    if cluster is None or len(cluster.stories) <= len(pair) or pair[1] not in cluster.stories:
+    found = clusters.around(db, pair[0])
+    if found is None or len(found[0].stories) <= len(pair) or pair[1] not in found[0].stories:
         return None
-    members = set(cluster.stories)
-    edges = flags.edges_around(db, pair[0])
-    return graph(cluster, edges, pair, stories.describe(db, members))
+    return graph(*found, pair, stories.describe(db, drawn_stories(found[0], pair)))
 
 
 async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:

@@ -4,13 +4,16 @@ The text of a story is never interpreted, neither as Rich markup nor as terminal
 """
 
 import re
+from itertools import zip_longest
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from neardup.moderation.wording import percent, publication_order
-from neardup.query.evidence import Evidence, Excerpt, StoryFacts
+from neardup.moderation.publication_wording import dated, dates_of, pair_order
+from neardup.moderation.wording import percent
+from neardup.query.compared_story import StoryFacts
+from neardup.query.evidence import Evidence, Excerpt
 from neardup.timestamps import readable
 
 SHOWN_PASSAGES = 10
@@ -45,16 +48,12 @@ def _header(facts: Evidence) -> Table:
     table = _columns()
     a, b = facts.a, facts.b
     table.add_row(Text(f"A: {_name(a)}", "bold"), Text(f"B: {_name(b)}", "bold"))
-    for key, template in (
-        ("title", "{}"),
-        ("path", "{}"),
-        ("author_id", "author {}"),
-        ("published_at", "published {}"),
-    ):
+    for key, template in (("title", "{}"), ("path", "{}"), ("author_id", "author {}")):
         values = getattr(a, key), getattr(b, key)
         if any(values):
-            shown = map(readable, values) if key == "published_at" else values
-            table.add_row(*(Text(template.format(plain(value)) if value else "") for value in shown))
+            table.add_row(*(Text(template.format(plain(value)) if value else "") for value in values))
+    for dates in zip_longest(dated(dates_of(a)), dated(dates_of(b))):
+        table.add_row(*(Text(f"{one[0]} {readable(one[1])} ({one[2]})" if one else "") for one in dates))
     table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
 
@@ -76,7 +75,7 @@ def _findings(facts: Evidence) -> list[str]:
         f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"
     )
     findings = [f"{shares}; {run}", f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}"]
-    findings.append(publication_order(facts))
+    findings.append(pair_order(facts))
     if facts.same_author is not None:
         findings.append("the same author wrote both" if facts.same_author else "two different authors wrote them")
     return findings + [

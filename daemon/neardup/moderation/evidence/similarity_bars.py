@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neardup.moderation.evidence.side_by_side import COPIED, abridged, plain
+from neardup.moderation.publication_wording import stories_by_others
 from neardup.moderation.wording import percent
 from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
 from neardup.timestamps import readable
@@ -38,9 +39,9 @@ def _header(report: SimilarityReport) -> list[Text]:
         *([f"published {published}"] if published else []),
     ]
     if report.copied_words:
-        stand = f"{report.copied_words:,} of its words stand in earlier stories by other authors"
+        stand = f"{report.copied_words:,} of its words stand in {stories_by_others(report)}"
     else:
-        stand = "none of its words is known to stand in an earlier story by another author"
+        stand = "none of its words is known to be copied from a story by others"
     return [
         Text(plain(f"story {report.name or report.story_id}  {report.title}"), "bold"),
         Text(", ".join(facts)),

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.text.normalize import located
 from neardup.ledger.similarities import Similarity, Source
 from neardup.ledger.spans import union
-from neardup.moderation.evidence.alignment import Mark, Stretch
+from neardup.moderation.evidence.alignment import Mark, Stretch, with_folds
 from neardup.moderation.evidence.common_text import Mask
-from neardup.moderation.evidence.fragments import Paragraph, marked_spans, paragraphs
-from neardup.query.evidence import LoadedStory
-from neardup.records import Spans
+from neardup.moderation.evidence.fragments import Fold, Paragraph, blocks, marked_spans
+from neardup.pairs import Spans
+from neardup.query.compared_story import LoadedStory
 
 COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
 MOST_BARS = 400  # drawn of a source; more could not be told apart
@@ -64,13 +63,13 @@ class ReportedPassage:
 class StoryReport:
     """The sources of a story, its text and its passages, by their number less 1; `bars` are those of all sources.
 
-    `paragraphs` is empty if the text is not known, and has no marks if the text is not the one that was compared.
+    `blocks` is empty if the text is not known, and has no marks if the text is not the one that was compared.
     """
 
     sources: tuple[ReportedSource, ...]
     passages: tuple[ReportedPassage, ...]
     bars: tuple[ReportedBar, ...]
-    paragraphs: tuple[Paragraph, ...]
+    blocks: tuple[Paragraph | Fold, ...]
     has_common: bool
 
 
@@ -104,7 +103,7 @@ def story_report(found: Similarity, story: LoadedStory | None, common: Mask | No
             for one in passages
             for bar in _bars(np.array([[one.word, one.word + one.words]]), found.words, one.source.colour)
         ),
-        () if story is None else _paragraphs(story, stretches if common is not None else []),
+        () if story is None else _blocks(story, stretches if common is not None else []),
         has_common=any(one.mark is Mark.COMMON for one in stretches),
     )
 
@@ -169,6 +168,6 @@ def _bars(spans: Spans, words: int, colour: int) -> tuple[ReportedBar, ...]:
     )
 
 
-def _paragraphs(story: LoadedStory, stretches: Sequence[Stretch]) -> tuple[Paragraph, ...]:
-    text = located(story.text)
-    return tuple(paragraphs(text.text, marked_spans(text, stretches)))
+def _blocks(story: LoadedStory, stretches: Sequence[Stretch]) -> tuple[Paragraph | Fold, ...]:
+    text = story.located
+    return tuple(blocks(text.text, marked_spans(text, with_folds(list(stretches), len(text.starts)))))

@@ -1,12 +1,12 @@
-"""The export as one self-contained HTML page, without scripts and without requests.
+"""The export as one self-contained HTML page of cases, without scripts and without requests.
 
-The page is streamed pair by pair.  The template escapes every value, so no markup of a story survives.
+The page is streamed case by case.  The template escapes every value, so no markup of a story survives.
 """
 
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import chain, product
@@ -19,25 +19,27 @@ from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation import wording
 from neardup.moderation.evidence.legend import marks_of
+from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.export.table import ExportRow
 from neardup.moderation.templating import environment, font_rules
-from neardup.query.evidence import Evidence, StoryFacts
-from neardup.records import Kind, Language
+from neardup.pairs import Kind
+from neardup.query.compared_story import StoryFacts
+from neardup.query.evidence import Evidence
+from neardup.records import Language
 from neardup.timestamps import rfc3339
 
 TEMPLATE = "export.html.j2"
-MAX_PAIRS_SHOWN = 5000  # shared by languages and kinds; a browser opens these in a second, ten times as many in minutes
 BUFFERED_CHUNKS = 64  # chunks of the template's output that are written together
 
-Tally = Counter[tuple[Language, Kind]]  # number of pairs by (language, kind)
 Passages = Mapping[int, CopiedPassages]  # by flag id
 
 
 def write_page(
-    path: Path, pairs: Iterable[ExportRow], tally: Tally, chosen: Tally, passages: Passages, *, registry: Languages
+    path: Path, cases: Sequence[ListedCase], chosen: Tally, passages: Passages, *, registry: Languages
 ) -> None:
-    """Write the page of these pairs, counted in `tally`; `chosen` counts all selected pairs, shown or not."""
+    """Write the page of these cases; `chosen` counts all selected ones, shown or not."""
+    tally = Counter((one.case.language, one.case.kind) for one in cases)
     languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
     kinds = [kind for kind in tiers.kinds() if any(kind == tallied for _, tallied in tally)]
     style = _style(languages, kinds, tally) + font_rules(registry)
@@ -48,14 +50,13 @@ def write_page(
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         languages={one: sum(n for (language, _), n in tally.items() if language == one) for one in languages},
         kinds={one: sum(n for (_, kind), n in tally.items() if kind == one) for one in kinds},
-        total=tally.total(),
         chosen=chosen.total(),
         left_out=[
             (language, kind, tally[language, kind], chosen[language, kind])
             for kind, language in product(kinds, languages)
             if tally[language, kind] < chosen[language, kind]
         ],
-        pairs=pairs,
+        cases=cases,
         passages=passages,
         marks=_marks(passages),
     )
@@ -80,6 +81,9 @@ def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
             name=pair[f"{side}_name"],
             author_id=pair[f"{side}_author_id"],
             published_at=pair[f"{side}_published_at"],
+            updated_at=pair[f"{side}_updated_at"],
+            known_since=pair[f"{side}_known_since"],
+            **({"catalogue": pair["catalogue"], "licence": pair["licence"]} if side == "matched" else {}),
         )
         for side in ("matched", "story")
     )
@@ -101,7 +105,7 @@ def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
 
 
 def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
-    """The style sheets, and rules that hide the pairs of other languages and kinds than those chosen."""
+    """The style sheets, and rules that hide the cases of other languages and kinds than those chosen."""
     static = files("neardup.moderation") / "static"
     sheets = "".join((static / name).read_text(encoding="utf-8") for name in ("review.css", "export.css"))
     chosen = [*(f"language-{one}" for one in languages), *(f"kind-{one}" for one in kinds)]

@@ -4,7 +4,9 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from neardup.core.publication_order import Dates, earlier
 from neardup.moderation.export.table import ExportRow, Table
+from neardup.moderation.publication_wording import row_order
 from neardup.timestamps import rfc3339
 
 COLUMNS = (
@@ -38,9 +40,29 @@ COLUMNS = (
     "copied_words",
     "story_name",
     "matched_name",
+    "publication_order",
+    "story_updated_at",
+    "matched_updated_at",
+    "story_known_since",
+    "matched_known_since",
+    "verdict",
+    "moderator",
+    "note",
+    "decided_at",
+    "undone_at",
+    "undone_by",
+    "catalogue",
+    "licence",
 )
 IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
-TIMES = frozenset({"story_published_at", "matched_published_at", "flagged_at"})
+TIMES = frozenset(
+    {
+        *(f"{side}_{date}" for side in ("story", "matched") for date in ("published_at", "updated_at", "known_since")),
+        "flagged_at",
+        "decided_at",
+        "undone_at",
+    }
+)
 PAIRS = Table(
     rows="pairs",
     columns=COLUMNS,
@@ -49,7 +71,7 @@ PAIRS = Table(
     floats=frozenset({"jaccard", "containment", "matched_containment"}),
     integers=frozenset({"hamming", "longest_run_words", "cluster_size", "copied_words"}),
     booleans=frozenset({"same_author", "estimated"}),
-    widths={"kind": 9, "language": 12, "story_title": 40, "matched_title": 40},
+    widths={"kind": 9, "language": 12, "story_title": 40, "matched_title": 40, "publication_order": 40, "note": 40},
 )
 
 ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (its first story, size) of its cluster
@@ -57,10 +79,10 @@ NO_CLUSTER = (None, None)
 
 
 def earlier_of(row: Mapping[str, Any]) -> int | None:
-    """The story of a row of the view `pairs` that was published first; None if that is not known."""
-    times = row["story_published_at"], row["matched_published_at"]
-    # in the view, the matched story is never the later one
-    return row["matched_id"] if None not in times and times[0] != times[1] else None
+    """The story of a row of the view `pairs` that was published before the other; None if that is not known."""
+    matched = Dates(row["matched_published_at"], catalogue=row["catalogue"])
+    side = earlier(matched, Dates(row["story_published_at"]))
+    return None if side is None else row["matched_id" if side == "a" else "story_id"]
 
 
 def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
@@ -74,6 +96,7 @@ def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
     authors = pair["story_author_id"], pair["matched_author_id"]
     pair["same_author"] = authors[0] == authors[1] if None not in authors else None
     pair["earlier_id"] = earlier_of(pair)
+    pair["publication_order"] = row_order(pair)
     for column in TIMES:
         pair[column] = rfc3339(pair[column])
     return {column: pair[column] for column in COLUMNS}

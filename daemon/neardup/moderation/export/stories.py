@@ -3,8 +3,10 @@
 import sqlite3
 
 from neardup.moderation.export.table import ExportRow, Table
+from neardup.moderation.publication_wording import top_source_order
 from neardup.timestamps import rfc3339
 
+TIMES = frozenset({"published_at", "updated_at", "known_since", "decided_at", "undone_at"})
 STORIES = Table(
     rows="stories",
     columns=(
@@ -25,18 +27,31 @@ STORIES = Table(
         "path",
         "name",
         "top_source_name",
+        "publication_order",
+        "updated_at",
+        "known_since",
+        "verdict",
+        "moderator",
+        "note",
+        "decided_at",
+        "undone_at",
+        "undone_by",
+        "top_source_catalogue",
+        "top_source_licence",
     ),
     ids=frozenset({"story_id", "top_source_id"}),
-    times=frozenset({"published_at"}),
+    times=TIMES,
     floats=frozenset({"similarity", "top_share"}),
     integers=frozenset({"copied_words", "words", "sources"}),
     booleans=frozenset(),
-    widths={"title": 40, "top_source_title": 40, "kinds": 20},
+    widths={"title": 40, "top_source_title": 40, "kinds": 20, "publication_order": 40, "note": 40},
 )
 
 
 def story_row(row: sqlite3.Row) -> ExportRow:
-    """Convert a row of `similarities.selected` to the columns of the export."""
+    """Convert a row of `copying_stories.selected` to the columns of the export."""
     story = dict(row)
-    story["published_at"] = rfc3339(story["published_at"])
+    story["publication_order"] = top_source_order(story)
+    for column in TIMES:
+        story[column] = rfc3339(story[column])
     return {column: story[column] for column in STORIES.columns}

@@ -1,5 +1,6 @@
 """Exports of the selected flags, or of the stories that copy by them, in a format, to a target."""
 
+import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -8,19 +9,22 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
+import structlog
+
 from neardup.config import Config
 from neardup.config.export import Format, Target
+from neardup.errors import NeardupError
 from neardup.extras import needs
 from neardup.languages import Languages
-from neardup.ledger import clusters, flags, read, similarities, snapshot, translate_errors
+from neardup.ledger import cases, clusters, connect, copying_stories, flags, read, snapshot, translate_errors
 from neardup.ledger.selection import Selection
+from neardup.moderation.export.cases import choose, listed
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_to_target
-from neardup.moderation.export.fair_shares import fair_shares
 from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.page import MAX_PAIRS_SHOWN, Passages, write_page
+from neardup.moderation.export.page import Passages, write_page
 from neardup.moderation.export.pairs import PAIRS, export_row
-from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, copied_passages
+from neardup.moderation.export.passages import copied_passages
 from neardup.moderation.export.stories import STORIES, story_row
 from neardup.moderation.export.stories_page import MAX_STORIES_SHOWN, write_stories_page
 from neardup.moderation.export.table import ExportRow, Table
@@ -28,6 +32,7 @@ from neardup.pages.reader_pool import OpenReaderPool
 
 ALL_OPEN_FLAGS = Selection()
 NO_PASSAGES: Passages = {}
+log = structlog.get_logger()
 LIBRARIES = {"parquet": "pyarrow.parquet", "xlsx": "xlsxwriter"}  # of formats, each an extra of the same name
 
 
@@ -49,8 +54,10 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
     target cannot be written, Misuse if the library of the format is missing, Transient if the store does not answer.
     """
     check_format(options.file_format)
-    wants_passages = options.by == "pair" and options.file_format == "html" and options.passages
-    passages = await _passages(config, open_pool, options.selection) if wants_passages else {}
+    lists_cases = options.by == "pair" and options.file_format == "html"
+    if lists_cases:
+        await asyncio.to_thread(_refresh_cases, config.ledger.path)
+    passages = await _passages(config, open_pool, options.selection) if lists_cases and options.passages else {}
 
     def write_selected(file: Path) -> list[int]:
         with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
@@ -79,7 +86,7 @@ async def export_after_run(config: Config, open_pool: OpenReaderPool, *, passage
 def write(
     db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages, passages: Passages = NO_PASSAGES
 ) -> list[int]:
-    """Write the flags to a local file and return their ids; an HTML page gets at most MAX_PAIRS_SHOWN."""
+    """Write the flags to a local file and return their ids; an HTML page gets some, by their cases."""
     exported: list[int] = []
 
     def rows(selected: Iterator[sqlite3.Row]) -> Iterator[ExportRow]:
@@ -89,10 +96,10 @@ def write(
             yield export_row(row, cluster_of)
 
     if options.file_format == "html":
-        chosen = flags.tally(db, options.selection)
-        shown = fair_shares(chosen, MAX_PAIRS_SHOWN)
-        pairs = rows(flags.select_shared(db, options.selection, shown))
-        write_page(file, pairs, shown, chosen, passages, registry=languages)
+        chosen, tally = choose(db, options.selection)
+        shown = listed(db, chosen)
+        exported += (pair["flag_id"] for case in shown for pair in case.pairs)
+        write_page(file, shown, tally, passages, registry=languages)
     else:
         _write_rows(file, rows(flags.select(db, options.selection)), PAIRS, options)
     return exported
@@ -103,12 +110,12 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
     exported: list[int] = []
 
     def rows(limit: int) -> Iterator[ExportRow]:
-        for row in similarities.selected(db, options.selection, limit=limit):
+        for row in copying_stories.selected(db, options.selection, limit=limit):
             exported.append(row["story_id"])
             yield story_row(row)
 
     if options.file_format == "html":
-        chosen = similarities.tally(db, options.selection).total()
+        chosen = copying_stories.tally(db, options.selection).total()
         write_stories_page(file, rows(MAX_STORIES_SHOWN), chosen, registry=languages)
     else:
         _write_rows(file, rows(-1), STORIES, options)
@@ -132,10 +139,22 @@ def _write_rows(file: Path, rows: Iterable[ExportRow], table: Table, options: Ex
 
 
 async def _passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:
-    """The copied passages, if the pairs are few enough to read their texts again."""
+    """The copied passages of the pairs that the page lists."""
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
-        few = flags.count(db, selection) <= MAX_PAIRS_WITH_PASSAGES
-        rows = list(flags.select(db, selection)) if few else []
+        chosen, _ = choose(db, selection)
+        rows = flags.of_ids(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])
     return await copied_passages(
-        config, open_pool, {row["flag_id"]: (row["matched_id"], row["story_id"]) for row in rows}
+        config, open_pool, {flag_id: (row["matched_id"], row["story_id"]) for flag_id, row in rows.items()}
     )
+
+
+def _refresh_cases(path: Path) -> None:
+    """Bring the cases up to date, if the ledger can be written."""
+    with closing(read(path)) as db, translate_errors(path):
+        if not cases.is_due(db):
+            return
+    try:
+        with closing(connect(path)) as db, translate_errors(path):
+            cases.refresh(db)
+    except NeardupError as error:
+        log.warning("the latest pairs are listed as cases of their own", why=str(error))

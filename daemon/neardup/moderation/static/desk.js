@@ -4,7 +4,7 @@
   let isSent = false;
   const find = (selector) => document.querySelector(selector);
   const click = (selector) => { const element = find(selector); if (element) element.click(); return Boolean(element); };
-  const rows = [...document.querySelectorAll("a.row")];
+  const rows = find(".around") ? [] : [...document.querySelectorAll("a.row")]; // a case leads to the next case
 
   const step = (by) => {
     if (!rows.length) return click(by > 0 ? "a[rel=next]" : "a[rel=prev]");
@@ -49,7 +49,7 @@
     "/": () => focus("#search"),
     "?": help,
   };
-  for (const n of "12345") keys[n] = () => click(`.judge [aria-keyshortcuts="${n}"]`);
+  for (const n of "123456") keys[n] = () => click(`.judge [aria-keyshortcuts="${n}"]`);
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;

@@ -5,7 +5,7 @@
   const HIGHLIGHT_MS = 1500;
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
   const numbers = [...document.querySelectorAll(".story mark[id^=a]")].map((mark) => mark.dataset.passage);
-  const folds = [...document.querySelectorAll(".story details.fold")];
+  const folds = [...document.querySelectorAll(".story details.fold, .text details.fold")];
   let at = -1;
 
   const highlight = (mark) => {

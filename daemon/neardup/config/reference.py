@@ -1,0 +1,52 @@
+"""[reference]: the works to protect, which are earlier than every story of the platform."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from neardup.config.content import Content
+from neardup.config.extract import Extract
+from neardup.config.section import Section, refuse_missing
+
+NEEDED = {"manifest": ("manifest",), "athena": ("database", "output", "sql")}
+
+
+class Reference(Section):
+    """[reference]: the works to protect, and where their pages are."""
+
+    kind: Literal["manifest", "athena"] = Field(
+        default="manifest", description="Where the list of works comes from: `manifest` (a file) or `athena`."
+    )
+    manifest: Path | None = Field(
+        default=None,
+        description="CSV, JSONL or Parquet file that lists the works: the columns of a manifest of stories, "
+        "`catalogue`, and optionally `licence`. Required for `manifest`.",
+    )
+    database: str = Field(default="", description="Athena database. Required for `athena`.")
+    workgroup: str = Field(default="primary", description="Athena workgroup.")
+    output: str = Field(
+        default="", description="`s3://` folder where Athena puts its query results. Required for `athena`."
+    )
+    sql: str = Field(
+        default="",
+        description="Query that lists every work. It must return `id`, `language` and `catalogue`, and may return "
+        "`licence` and the other columns of `source.backfill_sql`. Required for `athena`.",
+    )
+    content: Content = Field(description="The store of the works' pages.")
+    extract: Extract = Field(default=Extract(), description="Which part of a work's page is its text.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        refuse_missing(self, self.kind, NEEDED[self.kind])
+        return self
+
+    @property
+    def backfill_sql(self) -> str:
+        """The query by the name that it has in [source]."""
+        return self.sql
+
+    @property
+    def daily_sql(self) -> str:
+        """None: every listing lists all works."""
+        return ""

@@ -1,0 +1,67 @@
+"""The consonant skeleton of a text, which survives transliteration, other vowels and other spaces.
+
+It is the sequence of consonant classes (see `core.text.consonants`) in the script that most consonants of the text are
+in, so that Latin words and code in an Indic text do not make it like every other text that holds them.  Equal
+classes in a row count once, because scripts write double letters differently.  Spaces do not count at all.
+
+The skeleton hashes of a story stand among its passage hashes.  They are a bottom-k sketch (Broder, SEQUENCES 1997) of
+the GRAM-grams of its skeleton: the least of their hashes, at least LEAST and one in SHARE of all, so that a work
+also shares some with each of its parts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.fingerprint.passage_hashes import PassageHashes, hashes_of
+from neardup.core.fingerprint.word_hashes import Hashes, mixed
+from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, SCRIPTS, Classes, consonants
+from neardup.core.text.normalize import codes_of
+
+GRAM = 16  # consonants, about 6 words; 12 have five times as many candidates by chance
+LEAST = 24  # hashes of a story, if it has so many grams
+SHARE = 96
+
+CLASS_MASK = (1 << CLASS_BITS) - 1
+SPACE = 0x20
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """The skeleton of a text: `classes` (n,) of its consonants, and the place (n,) of the word that has each."""
+
+    classes: Classes
+    words: npt.NDArray[np.int32]
+
+
+def skeleton_of(normalised: bytes) -> Skeleton:
+    """A normalised text in UTF-8 -> its skeleton."""
+    codes = codes_of(normalised.decode(errors="replace"))
+    entries = consonants().take(codes, mode="clip")
+    places = np.flatnonzero(entries != NO_CONSONANT)
+    scripts = entries[places] >> CLASS_BITS
+    places = places[scripts == np.bincount(scripts, minlength=SCRIPTS).argmax()]
+    classes = entries[places] & CLASS_MASK
+    first = np.flatnonzero(np.diff(classes, prepend=NO_CONSONANT))  # of each run of equal classes
+    return Skeleton(classes[first], np.cumsum(codes == SPACE, dtype=np.int32)[places[first]])
+
+
+def grams_of(classes: Classes, size: int) -> Hashes:
+    """(n,) classes -> (n - size + 1,) the hash of the `size` classes, 21 at most, that begin at each place."""
+    count = max(len(classes) - size + 1, 0)
+    packed = np.zeros(count, np.uint64)
+    for offset in range(size):
+        packed = packed << np.uint64(CLASS_BITS) | classes[offset : offset + count]
+    return mixed(packed)
+
+
+def skeleton_hashes(classes: Classes) -> PassageHashes:
+    """The classes of a skeleton -> the hashes by which its story is found, in no order."""
+    grams = grams_of(classes, GRAM)
+    return hashes_of(np.unique(grams)[: sample_size(len(grams))])
+
+
+def sample_size(grams: int) -> int:
+    """How many hashes a story with so many grams has, if they are distinct."""
+    return max(LEAST, grams // SHARE)

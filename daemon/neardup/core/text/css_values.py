@@ -1,0 +1,192 @@
+"""The values of the properties that decide whether a browser shows a text: validity, shorthands, lengths, colours."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from tinycss2.color4 import parse_color
+
+from neardup.core.text.css_calc import calculated
+
+Colour = tuple[float, float, float, float]  # red, green, blue and opacity, from 0 to 1
+
+GLOBAL = frozenset(["inherit", "initial", "unset", "revert", "revert-layer"])
+LENGTH = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)")
+UNITS = {
+    "px": 1, "pt": 4 / 3, "pc": 16, "in": 96, "cm": 96 / 2.54, "mm": 9.6 / 2.54, "q": 2.4 / 2.54, "rem": 16,
+    "vw": 12.8, "vi": 12.8, "vmax": 12.8, "dvw": 12.8, "svw": 12.8, "lvw": 12.8,
+    "vh": 7.2, "vb": 7.2, "vmin": 7.2, "dvh": 7.2, "svh": 7.2, "lvh": 7.2,
+}  # fmt: skip
+FONT_SIZES = {
+    "xx-small": 9, "x-small": 10, "small": 13, "medium": 16, "large": 18, "x-large": 24, "xx-large": 32,
+    "xxx-large": 48, "smaller": 13, "larger": 19, "math": 16,
+}  # fmt: skip
+LIGHTNESS = {"lab": 100, "lch": 100, "oklab": 1, "oklch": 1}  # of white, by colour space
+DISPLAYS = frozenset(
+    [
+        "none",
+        "inline",
+        "block",
+        "inline-block",
+        "flex",
+        "inline-flex",
+        "grid",
+        "inline-grid",
+        "table",
+        "inline-table",
+        "table-row",
+        "table-cell",
+        "table-row-group",
+        "table-header-group",
+        "table-footer-group",
+        "table-column",
+        "table-column-group",
+        "table-caption",
+        "list-item",
+        "flow-root",
+        "contents",
+        "run-in",
+        "ruby",
+        "ruby-base",
+        "ruby-text",
+        "-webkit-box",
+        "-webkit-inline-box",
+        "flow",
+        "math",
+    ]
+)
+SIDES = ("top", "right", "bottom", "left")
+LOGICAL = {
+    "inset-inline-start": "left", "inset-inline-end": "right", "inset-block-start": "top", "inset-block-end": "bottom",
+    "margin-inline-start": "margin-left", "margin-block-start": "margin-top", "inline-size": "width",
+    "block-size": "height", "max-inline-size": "max-width", "max-block-size": "max-height",
+    "overflow-x": "overflow", "overflow-y": "overflow", "overflow-inline": "overflow", "overflow-block": "overflow",
+}  # fmt: skip
+
+
+@lru_cache(4096)
+def pixels(value: str, em: float = 16, whole: float = 1280) -> float | None:
+    """A length in pixels, or a share of `whole`; a plain number is taken as it is.  None for other values."""
+    match = LENGTH.fullmatch(value)
+    if not match:
+        return calculated(value, lambda length: pixels(length, em, whole))
+    number, unit = float(match[1]), match[2]
+    if unit in ("", "%"):
+        return number * (whole / 100 if unit else 1)
+    factor = UNITS.get(
+        unit, em / (2 if unit in ("ex", "ch") else 1) if unit in ("em", "ex", "ch", "lh", "ic") else None
+    )
+    return None if factor is None else number * factor
+
+
+@lru_cache(4096)
+def colour(value: str) -> Colour | None:
+    """A colour; None for `currentcolor` and for what is no colour of sRGB."""
+    try:
+        parsed = parse_color(value)
+        if parsed is None or isinstance(parsed, str):
+            return None
+        if parsed.space in LIGHTNESS:  # of these colours, only what is as good as black or white is of interest
+            red = green = blue = float(parsed.coordinates[0] or 0) / LIGHTNESS[parsed.space]
+        else:
+            red, green, blue = parsed.to("srgb").coordinates
+    except (NotImplementedError, ValueError, TypeError):
+        return None
+    return float(red or 0), float(green or 0), float(blue or 0), float(parsed.alpha)
+
+
+def is_light(shade: Colour) -> bool:
+    """Whether a dark text can be read on it."""
+    return shade[3] < 0.5 or 0.3 * shade[0] + 0.6 * shade[1] + 0.1 * shade[2] > 0.6
+
+
+def is_length(value: str) -> bool:
+    return pixels(value) is not None or "(" in value
+
+
+def one_of(words: str) -> Callable[[str], bool]:
+    return frozenset(words.split()).__contains__
+
+
+def is_size(value: str) -> bool:
+    return is_length(value) or value in ("auto", "none", "min-content", "max-content", "fit-content")
+
+
+def is_font_size(value: str) -> bool:
+    return value in FONT_SIZES or ("(" in value or ((size := pixels(value)) is not None and size >= 0))
+
+
+def is_colour(value: str) -> bool:
+    return value == "currentcolor" or value.startswith(("color(", "ok", "lab(", "lch(")) or colour(value) is not None
+
+
+def anything(value: str) -> bool:
+    return bool(value)
+
+
+LONGHANDS: dict[str, Callable[[str], bool]] = {
+    "display": lambda value: all(word in DISPLAYS for word in value.split()),
+    "visibility": one_of("visible hidden collapse"),
+    "position": one_of("static relative absolute fixed sticky -webkit-sticky"),
+    "float": one_of("none left right inline-start inline-end"),
+    "font-size": is_font_size,
+    **dict.fromkeys(("opacity", "zoom"), lambda value: pixels(value, whole=1) is not None),
+    "color": is_colour,
+    "-webkit-text-fill-color": is_colour,
+    "background-color": is_colour,
+    "background-image": anything,
+    "overflow": lambda value: all(map(one_of("visible hidden clip scroll auto overlay"), value.split())),
+    "content-visibility": one_of("visible hidden auto"),
+    "content": anything,
+    **dict.fromkeys(("clip", "clip-path", "contain", "transform", "scale", "translate", "filter"), anything),
+    **dict.fromkeys(("width", "height", "max-width", "max-height", *SIDES, "margin-left", "margin-top"), is_size),
+    "direction": one_of("ltr rtl"),
+    "unicode-bidi": one_of("normal embed isolate plaintext bidi-override isolate-override"),
+    "text-indent": lambda value: is_length(value.split()[0]),
+}
+SHORTHANDS = ("font", "background", "inset", "inset-inline", "inset-block", "margin", "margin-inline", "margin-block")
+
+
+def expanded(name: str, value: str) -> tuple[tuple[str, str], ...]:
+    """A declaration -> its longhands that matter here; empty if it has none, or if a browser would ignore it."""
+    name = LOGICAL.get(name, name)
+    if name != "content":
+        value = value.lower()
+    if name == "all":
+        return tuple((one, value) for one in LONGHANDS) if value in GLOBAL else ()
+    pairs = _longhands(name, value)
+    valid = all(one in LONGHANDS and text and (text in GLOBAL or LONGHANDS[one](text)) for one, text in pairs)
+    return tuple(pairs) if valid else ()
+
+
+def _longhands(name: str, value: str) -> list[tuple[str, str]]:
+    words = value.split()
+    if name == "font":
+        sizes = [word.split("/")[0] for word in words]
+        return [("font-size", next((one for one in sizes if one in GLOBAL or _is_size_of_font(one)), ""))]
+    if name == "background":
+        return _background(value)
+    if name in ("inset", "margin") and words:
+        prefix = "margin-" if name == "margin" else ""
+        each = (words * 4)[:4] if len(words) != 3 else [*words, words[1]]
+        pairs = [(prefix + side, word) for side, word in zip(SIDES, each, strict=False)]
+        return [pair for pair in pairs if pair[0] in LONGHANDS]
+    if name in ("inset-inline", "inset-block") and words:
+        start, end = ("left", "right") if name == "inset-inline" else ("top", "bottom")
+        return [(start, words[0]), (end, words[-1])]
+    if name in ("margin-inline", "margin-block") and words:
+        return [("margin-left" if name == "margin-inline" else "margin-top", words[0])]
+    return [(name, value)]
+
+
+def _is_size_of_font(word: str) -> bool:
+    """Whether it is the size, not the weight, which is a plain number."""
+    return word in FONT_SIZES or (pixels(word) is not None and (not word[-1].isdigit() or word in ("0", "0.0")))
+
+
+def _background(value: str) -> list[tuple[str, str]]:
+    image = "url(" in value or "gradient(" in value
+    outside = re.sub(r"(url|[a-z-]*gradient)\(.*\)", " ", value)
+    shades = re.findall(r"[a-z]+\([^)]*\)|#?[\w-]+", outside)
+    found = next((one for one in shades if one in GLOBAL or is_colour(one)), "transparent")
+    return [("background-color", found), ("background-image", "image" if image else "none")]

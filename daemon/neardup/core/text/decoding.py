@@ -1,0 +1,93 @@
+"""Bytes of a page -> its text, in whatever encoding it is; also whether it is text at all."""
+
+import codecs
+import re
+from collections.abc import Iterator
+
+import webencodings
+
+from neardup.errors import NeardupError
+from neardup.records import Skip
+
+META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-z0-9_:.\-]+)", re.IGNORECASE)
+HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([a-z0-9_:.\-]+)", re.IGNORECASE)
+BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+PRESCAN_BYTES = 4096
+MAX_BROKEN_SHARE = 0.1
+NOISE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff]")
+MAX_NOISE_SHARE = 0.02
+MAX_CONTROL_SHARE = 0.8
+QUIET = bytes(
+    {*range(256)} - {*range(0x09), *range(0x0E, 0x20), 0x7F, 0xC2, 0xEF, *b"<"}
+)  # no NOISE in UTF-8 begins with these bytes, nor does a tag
+MANY_TAGS = 4096  # a page with more takes so long to parse that it must not be parsed twice
+REPLACEMENT = "\ufffd"  # decoding replaces invalid bytes with it
+
+
+class NoStoryText(NeardupError):
+    """The page has no story text; `reason` says why."""
+
+    def __init__(self, reason: Skip) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def decode(body: bytes, content_type: str | None) -> str:
+    """Bytes -> text, by BOM, detection of UTF-8 and UTF-16, header, then meta.  Raises NoStoryText."""
+    if not body.strip():
+        raise NoStoryText(Skip.EMPTY)
+    text = _decoded(body, content_type)
+    most = MAX_NOISE_SHARE if REPLACEMENT in text else MAX_CONTROL_SHARE  # binary data is hardly ever valid UTF-8
+    if len(NOISE.findall(text)) > most * len(text):
+        raise NoStoryText(Skip.NOT_TEXT)
+    return text
+
+
+def is_plain(body: bytes) -> bool:
+    """Whether the bytes, if they are UTF-8, are certainly text with few tags; fast, and False in doubt."""
+    if not body or body.isspace() or b"\0" in body:
+        return False
+    rest = body.translate(None, QUIET)
+    tags = rest.count(b"<")
+    return tags <= MANY_TAGS and len(rest) - tags <= MAX_NOISE_SHARE * len(body) / 4  # a character has at most 4 bytes
+
+
+def _decoded(body: bytes, content_type: str | None) -> str:
+    for mark, encoding in BOMS:
+        if body.startswith(mark):
+            return body.decode(encoding, "replace")
+    utf16 = _utf16(body[:PRESCAN_BYTES])
+    if utf16 is None:
+        text = body.decode("utf-8", "replace")
+        if _is_utf8(text):  # whatever the labels say: text in another encoding is hardly ever valid UTF-8
+            return text
+    for label in _labels(body, content_type):
+        try:
+            return str(label.codec_info.decode(body)[0])
+        except UnicodeError:
+            continue
+    return body.decode(utf16 or "cp1252", "replace")
+
+
+def _utf16(head: bytes) -> str | None:
+    """The codec of UTF-16 without a BOM, in which spaces and markup have a NUL at every other byte; None for others."""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) * 20 < len(head) or min(even, odd) * 10 > max(even, odd):
+        return None
+    return "utf-16-le" if odd > even else "utf-16-be"
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether the decoded bytes were UTF-8, apart from a few broken ones."""
+    broken = text.count(REPLACEMENT)
+    return not broken or broken <= MAX_BROKEN_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
+
+
+def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Encoding]:
+    """The encodings named in the header and in the meta tag, by the labels that browsers accept."""
+    header = HEADER_CHARSET.search(content_type or "")
+    meta = META_CHARSET.search(body[:PRESCAN_BYTES])
+    for label in (header and header[1], meta and meta[1].decode()):
+        encoding = webencodings.lookup(label or "")
+        if encoding is not None:
+            yield encoding

@@ -1,0 +1,91 @@
+"""Reads letters as a reader does: another form of a letter, or a letter of another script, that looks like a Latin one.
+
+A word is read as Latin if it has a Latin letter, or if all its letters look like Latin ones; so a word of another
+script stays what it is. Only the letters that look alike change.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+from neardup.core.text.look_alikes_data import LOOK_ALIKES
+
+LETTERS_END = 0x20000
+ACCENTS = ((0x0300, 0x0370), (0x0483, 0x048A), (0x1AB0, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0xFE20, 0xFE30))
+LATIN = "a-zA-Z0-9\u00c0-\u024f\u1e00-\u1eff"
+
+
+@cache
+def forms() -> dict[int, str]:
+    """The code points that are another form of letters or digits, whatever stands beside them, and those letters."""
+    found = {}
+    for code in range(0x80, LETTERS_END):
+        character = chr(code)
+        if unicodedata.decomposition(character).startswith("<"):
+            plain = unicodedata.normalize("NFKC", character)
+            if plain != character and all(unicodedata.category(c)[0] in "LMN" for c in plain):
+                found[code] = plain
+    for letter, others in LOOK_ALIKES.items():
+        for other in others:
+            if not _is_foreign(other):
+                found[ord(other)] = letter
+                if other.upper().casefold() == other:
+                    found[ord(other.upper())] = letter
+    return {code: plain.translate(found) for code, plain in found.items()}
+
+
+@cache
+def foreign() -> dict[int, str]:
+    """The letters of other scripts that look like a Latin letter, also with accents, and that letter."""
+    found = {ord(other): letter for letter, others in LOOK_ALIKES.items() for other in others if _is_foreign(other)}
+    for code in range(0x0370, 0x2000):
+        base, *accents = list(unicodedata.normalize("NFD", chr(code)))
+        if accents and ord(base) in found:
+            found[code] = unicodedata.normalize("NFC", found[ord(base)] + "".join(accents))
+    return found
+
+
+def disguises() -> Iterator[int]:
+    """The code points for which a text must be read by `undisguised`."""
+    yield from (code for code, plain in forms().items() if len(plain) > 1)
+    yield from foreign()
+    for first, end in ACCENTS:
+        yield from range(first, end)
+
+
+def without_accents(text: str) -> str:
+    """A text in NFC without the accents that no letter before them has taken up, in NFC."""
+    return unicodedata.normalize("NFC", text.translate(_accents())) if not text.isascii() else text
+
+
+@cache
+def _accents() -> dict[int, None]:
+    return dict.fromkeys(code for first, end in ACCENTS for code in range(first, end))
+
+
+def undisguised(text: str) -> str:
+    """A text in NFC -> the text that it looks like, in NFC; with the accents that it has."""
+    text = unicodedata.normalize("NFC", text.translate(forms()))
+    return _foreign_words().sub(lambda word: _in_latin(word[0]), text)
+
+
+def _in_latin(word: str) -> str:
+    if re.search(f"[{LATIN}]", re.sub("[0-9]", "", word)):
+        return word.translate(foreign())
+    folded = word.casefold()
+    return folded.translate(foreign()) if all(ord(c) in foreign() or not c.isalpha() for c in folded) else word
+
+
+@cache
+def _foreign_words() -> re.Pattern[str]:
+    """Matches words of Latin and other letters with at least one that looks like a Latin letter."""
+    looks = "".join(map(chr, foreign()))
+    other = "\u0370-\u058f\u13a0-\u13ff\u2c80-\u2cff\uab70-\uabbf\ua4d0-\ua4ff\U00010400-\U000104ff"
+    between = "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in ACCENTS) + "\u00ad\u200b-\u200d\u2060\ufeff"
+    inside = f"[{LATIN}{other}{between}]*"
+    return re.compile(f"{inside}[{looks}]{inside}")
+
+
+def _is_foreign(letter: str) -> bool:
+    return letter.isalpha() and "LATIN" not in unicodedata.name(letter)

@@ -1,0 +1,77 @@
+"""The script of most letters of a text.
+
+A block of 128 code points belongs to one script.  Marks and digits count as letters of the script of their block, ASCII
+without letters and the blocks of punctuation and symbols count as nothing.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from neardup.core.text.codepoints import Codes
+from neardup.core.text.normalize import codes_of
+
+BLOCK = 128
+SAMPLE = 32  # characters by which the script is guessed
+SYMBOLS = range(0x2000 // BLOCK, 0x2C00 // BLOCK)
+
+
+def script_of_most(text: str) -> str | None:
+    """The script of more than half of a text's letters, as their Unicode names begin: LATIN; None if there is none."""
+    if not text:
+        return None
+    codes, sample = codes_of(text), sorted(text[:: len(text) // SAMPLE + 1])
+    guess = script_of_block(ord(sample[len(sample) // 2]) // BLOCK)
+    return guess if guess is not None and _is_certain(codes, guess) else _majority(codes)
+
+
+def _majority(codes: Codes) -> str | None:
+    letters = codes[(((codes | 0x20) - ord("a")) < 26) | (codes >= BLOCK)]
+    counts: Counter[str] = Counter()
+    for block, n in zip(*np.unique(letters // BLOCK, return_counts=True), strict=True):
+        if script := script_of_block(int(block)):
+            counts[script] += int(n)
+    return next((script for script, n in counts.items() if 2 * n > counts.total()), None)
+
+
+def _is_certain(codes: Codes, script: str) -> bool:
+    """Whether more than half of a text's characters that may be letters belong to the main blocks of a script."""
+    count = _compiled_count()
+    if count is None:
+        return False
+    within, letters = count(codes, *_main_range(script))
+    return bool(2 * within > letters)
+
+
+@cache
+def _compiled_count() -> Callable[..., tuple[np.uint32, np.uint32]] | None:
+    """The compiled function; None if the operating system forbids executable memory."""
+    try:  # loads numba, 115 MB
+        from neardup.core.text.script_kernel import count_within  # noqa: PLC0415
+    except OSError:
+        return None
+    return count_within
+
+
+@cache
+def script_of_block(block: int) -> str | None:
+    """The script of the letters in the block of this number; None for one without letters."""
+    characters = map(chr, range(block * BLOCK, (block + 1) * BLOCK))
+    counts = Counter(filter(None, map(script_of_letter, characters)))
+    return None if block in SYMBOLS else max(counts, key=lambda script: counts[script], default=None)
+
+
+def script_of_letter(character: str) -> str | None:
+    """The script of a letter, as its Unicode name begins; None for another character."""
+    return unicodedata.name(character, "UNNAMED").partition(" ")[0] if character.isalpha() else None
+
+
+@cache
+def _main_range(script: str) -> tuple[np.uint32, np.uint32]:
+    """The first code point and the length of the first blocks of a script that follow each other."""
+    first = next(block for block in range(0x110000 // BLOCK) if script_of_block(block) == script)
+    end = next(block for block in range(first, 0x110000 // BLOCK) if script_of_block(block) != script)
+    return np.uint32(first * BLOCK), np.uint32((end - first) * BLOCK)

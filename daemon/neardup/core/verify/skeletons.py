@@ -1,0 +1,69 @@
+"""What two texts share when their consonant skeletons are compared, which other scripts and other spaces do not change.
+
+Both measures work on runs of consonants, not on words, because a copy may divide its words differently.
+"""
+
+import numpy as np
+
+from neardup.core.fingerprint.skeleton import Skeleton, grams_of
+from neardup.core.verify.alignment import Copied, PairedSpans, aligned, copied, partners
+from neardup.core.verify.longest_run import among_ascending
+from neardup.core.verify.passages import Passage
+from neardup.pairs import NO_SPANS, Signals, Spans
+
+GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
+# Consonants.  One that differs changes so many grams in a row, which is the longest gap within an aligned block.
+ALIGNED_GRAM = 5
+MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formula
+
+
+def overlap(a: Skeleton, b: Skeleton, bits: int) -> Signals:
+    """Jaccard similarity and containment of the sets of grams of two skeletons; 0 below MIN_SHARED."""
+    grams_a, grams_b = (np.unique(grams_of(one.classes, GRAM)) for one in (a, b))
+    few, many = sorted((grams_a, grams_b), key=len)
+    shared = int(np.count_nonzero(among_ascending(few, many)))
+    if shared < MIN_SHARED:
+        return Signals(bits, jaccard=0.0, containment_a=0.0, containment_b=0.0)
+    return Signals(
+        bits,
+        jaccard=shared / (len(grams_a) + len(grams_b) - shared),
+        containment_a=shared / len(grams_a),
+        containment_b=shared / len(grams_b),
+    )
+
+
+def copied_words(a: Skeleton, b: Skeleton) -> Copied:
+    """What `alignment.copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
+    found = copied(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
+    spans_a, spans_b = _in_words(found.spans_a, a), _in_words(found.spans_b, b)
+    words = min(int(np.diff(spans).sum()) for spans in (spans_a, spans_b))
+    return Copied(words, 0, spans_a, spans_b, None)
+
+
+def paired(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> PairedSpans:
+    """The spans that `copied_words(a, b)` found -> which of them are copies of each other, in the order of a."""
+    runs = aligned(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
+    nth = np.arange(runs[:, 2].sum()) - np.repeat(np.cumsum(runs[:, 2]) - runs[:, 2], runs[:, 2])
+    at_a, at_b = (np.repeat(runs[:, side], runs[:, 2]) + nth for side in (0, 1))
+    return partners(a.words[at_a].astype(np.intp), b.words[at_b].astype(np.intp), spans_a, spans_b)
+
+
+def passages(a: Skeleton, b: Skeleton) -> list[Passage]:
+    """The copied spans, the longest first; each has as many words on both sides, those of its shorter side."""
+    found = copied_words(a, b)
+    shown, taken = list[Passage](), set[int]()
+    for start_a, end_a, start_b, end_b in paired(a, b, found.spans_a, found.spans_b).tolist():
+        if not taken & {start_a, ~start_b}:
+            taken |= {start_a, ~start_b}
+            shown.append(Passage(start_a, start_b, min(end_a - start_a, end_b - start_b)))
+    return sorted(shown, key=lambda passage: (-passage.words, passage.start_a))
+
+
+def _in_words(spans: Spans, skeleton: Skeleton) -> Spans:
+    """Spans of grams -> the words that they touch, ascending and disjoint."""
+    if not len(spans):
+        return NO_SPANS
+    first, last = skeleton.words[spans[:, 0]], skeleton.words[spans[:, 1] - 1 + ALIGNED_GRAM - 1]
+    apart = first[1:] > last[:-1]
+    starts, ends = first[np.append(True, apart)], last[np.append(apart, True)] + 1
+    return np.stack((starts, ends), axis=1).astype(np.int32)

@@ -1,0 +1,204 @@
+"""Cases: the flags that moderators decide as one.
+
+The stories that flags join into a cluster are one case, and so is a story in no cluster with the sources it copies: a
+flag belongs to the case of its later story.  A pair decided to be not similar joins its stories only if nothing else
+joins either of them: so a case holds together under a verdict on all of it, and falls apart at a false match.
+
+Triggers mark the flags that change; `refresh` brings the cases up to date, and is called before cases are read.
+"""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from neardup.core.verify.clusters import roots
+from neardup.core.verify.tiers import kinds
+from neardup.ledger import transaction
+from neardup.ledger.selection import JOINING
+from neardup.pairs import DECIDING, Verdict
+from neardup.records import is_work
+
+FLAGS_AT_ONCE = 5_000  # bounds the memory, and how long a run waits for the ledger
+AMONG = "IN (SELECT value FROM json_each(?))"
+COLUMNS = (
+    "SELECT f.*, s.similarity, w.catalogue, iif(f.later = f.a, f.author_a, f.author_b) AS author FROM"
+    " (SELECT f.flag_id, f.a, f.b, f.kind, f.severity, f.joins_clusters, f.score, f.status, f.flagged_at, f.language,"
+    " f.author_a, f.author_b, f.same_author, f.case_id,"
+    " iif((x.sort_time, x.id) < (y.sort_time, y.id), y.id, x.id) AS later, f.later_id IS NOT NULL AS is_ordered"
+    " FROM flags f CROSS JOIN stories x ON x.id = f.a CROSS JOIN stories y ON y.id = f.b"
+    " WHERE +f.status <> 'withdrawn' AND {holding}) f LEFT JOIN similarities s ON s.story_id = f.later"
+    " LEFT JOIN works w ON w.story_id = f.a"
+)
+PUT = (
+    "INSERT INTO cases (case_id, lead, language, author, similarity, severity, score, kinds, statuses, flags,"
+    " open_flags, stories, same_author, hidden, flagged_at, unsure, is_ordered, catalogues)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+KINDS, STATUSES = kinds(), ("open", *DECIDING)
+Flags = dict[int, sqlite3.Row]  # by flag_id
+
+
+def is_due(db: sqlite3.Connection) -> bool:
+    """Whether flags have changed since the last `refresh`."""
+    row = db.execute("SELECT EXISTS (SELECT 1 FROM due_flags) OR EXISTS (SELECT 1 FROM due_cases)").fetchone()
+    return bool(row[0])
+
+
+def refresh(db: sqlite3.Connection) -> None:
+    """Bring the cases up to date, in transactions of about FLAGS_AT_ONCE flags."""
+    while is_due(db):
+        with transaction(db):
+            _refresh_some(db)
+
+
+def of_story(db: sqlite3.Connection, story_id: int) -> int | None:
+    """The id of the case that a story belongs to, or else of one that it is a source in; None where there is none."""
+    if db.execute("SELECT 1 FROM cases WHERE case_id = ?", (story_id,)).fetchone():
+        return story_id
+    rows = _flags(db, "f.case_id IS NOT NULL AND (f.a = ?1 OR f.b = ?1)", story_id)
+    order = sorted(rows.values(), key=lambda row: (not row["joins_clusters"], row["later"] != story_id, row["case_id"]))
+    return order[0]["case_id"] if order else None
+
+
+def flags_of(db: sqlite3.Connection, case_id: int) -> list[int]:
+    """The ids of the flags that count in a case: those within one author only where there are no others."""
+    rows = db.execute(
+        "SELECT flag_id FROM flags WHERE case_id = ?1 AND same_author ="
+        " (SELECT min(same_author) FROM flags WHERE case_id = ?1) ORDER BY severity, strength DESC, a, b",
+        (case_id,),
+    )
+    return [row[0] for row in rows]
+
+
+def _refresh_some(db: sqlite3.Connection) -> None:
+    due = _ids(db, "SELECT flag_id FROM due_flags ORDER BY flag_id LIMIT ?", FLAGS_AT_ONCE)
+    emptied = _ids(db, "SELECT case_id FROM due_cases ORDER BY case_id LIMIT ?", FLAGS_AT_ONCE)
+    touched = emptied | _ids(
+        db, f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL", _json(due)
+    )
+    found = _flags(db, f"f.flag_id {AMONG}", _json(due)) | _flags(db, f"f.case_id {AMONG}", _json(touched))
+    stories = _add_clusters(db, found)
+    more = (stories | {row["case_id"] for row in found.values()} - {None}) - touched
+    found |= _flags(db, f"f.case_id {AMONG}", _json(more))
+    case_of = _grouped(found.values())
+
+    db.execute(f"UPDATE flags SET case_id = NULL WHERE status = 'withdrawn' AND flag_id {AMONG}", (_json(due),))
+    moved = ((case_of[n], n) for n, row in found.items() if row["case_id"] != case_of[n])
+    db.executemany("UPDATE flags SET case_id = ? WHERE flag_id = ?", moved)
+    _put(db, touched | more | set(case_of.values()), found, case_of)
+    db.execute(f"DELETE FROM due_flags WHERE flag_id {AMONG}", (_json(due | found.keys()),))
+    db.execute(f"DELETE FROM due_cases WHERE case_id {AMONG}", (_json(emptied),))
+
+
+def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
+    """Add the flags of all clusters that these flags touch; returns the stories of the clusters."""
+    stories: set[int] = set()
+    reached = {story for row in found.values() for story in _joined(row)}
+    while reached:
+        stories |= reached
+        near = {
+            n: row
+            for side in "ab"
+            for n, row in _flags(db, f"f.joins_clusters AND f.{side} {AMONG}", _json(reached)).items()
+        }
+        found |= near
+        reached = {story for row in near.values() for story in _joined(row)} - stories
+    return stories
+
+
+def _joined(row: sqlite3.Row) -> tuple[int, ...]:
+    return (row["a"], row["b"]) if row["joins_clusters"] else (row["later"],)
+
+
+def _grouped(rows: Iterable[sqlite3.Row]) -> dict[int, int]:
+    """The case of each flag, by flag_id."""
+    rows = list(rows)
+    joining = [(row["a"], row["b"], 1.0) for row in rows if row["joins_clusters"] and row["status"] in JOINING]
+    joined = {story for edge in joining for story in edge[:2]}
+    joining += [
+        (row["a"], row["b"], 1.0)
+        for row in rows
+        if row["joins_clusters"] and row["status"] == Verdict.NOT_SIMILAR and not joined & {row["a"], row["b"]}
+    ]
+    top_of = roots(joining)
+    lowest: dict[int, int] = {}
+    for story, top in top_of.items():
+        if not is_work(story):  # a case keeps its id when a work joins it or leaves
+            lowest[top] = min(lowest.get(top, story), story)
+    return {row["flag_id"]: lowest[top_of[row["later"]]] if row["later"] in top_of else row["later"] for row in rows}
+
+
+def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: dict[int, int]) -> None:
+    """Write the rows of the touched cases again."""
+    flags: defaultdict[int, list[sqlite3.Row]] = defaultdict(list)
+    for flag_id, case_id in case_of.items():
+        flags[case_id].append(found[flag_id])
+    asking = _asking(db, case_of)
+    cases = _json(touched)
+    authors = _ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
+    db.execute(f"DELETE FROM cases WHERE case_id {AMONG}", (cases,))
+    db.executemany(PUT, (_row(case_id, rows, asking) for case_id, rows in flags.items()))
+    authors |= _ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
+    db.execute(
+        "UPDATE cases SET history = known.n FROM (SELECT value AS author, (SELECT count(*) FROM cases c WHERE"
+        f" c.author = value AND instr(c.statuses, ',{Verdict.PLAGIARISM},')) AS n FROM json_each(?)) known"
+        " WHERE cases.author = known.author AND history <> known.n",
+        (_json(authors),),
+    )
+
+
+def _row(case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str]) -> tuple[object, ...]:
+    hidden = min(row["same_author"] for row in every)
+    rows = [row for row in every if row["same_author"] == hidden]
+    lead = min(rows, key=lambda row: (-(row["similarity"] or 0.0), row["later"]))
+    found_kinds, statuses = {row["kind"] for row in rows}, [row["status"] for row in rows]
+    return (
+        case_id,
+        lead["later"],
+        lead["language"],
+        lead["author"],
+        lead["similarity"] or 0.0,
+        min(row["severity"] for row in rows),
+        max(row["score"] for row in rows),
+        _listed(kind for kind in KINDS if kind in found_kinds),
+        _listed(status for status in STATUSES if status in statuses),
+        len(rows),
+        statuses.count("open"),
+        len({story for row in rows for story in (row["a"], row["b"])}),
+        all(row["author_a"] is not None and row["author_a"] == row["author_b"] for row in rows),
+        hidden,
+        max(row["flagged_at"] for row in rows),
+        json.dumps(sorted({asking[row["flag_id"]] for row in rows if row["flag_id"] in asking}), ensure_ascii=False),
+        all(row["is_ordered"] for row in rows if row["later"] == lead["later"]),
+        _listed(sorted({row["catalogue"] for row in rows} - {None})),
+    )
+
+
+def _asking(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, str]:
+    """The moderator who last asked for a second opinion on each of these flags, of those that are open."""
+    rows = db.execute(
+        "SELECT flag_id, v.moderator FROM flags f CROSS JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id)"
+        " FROM verdicts w WHERE w.a = f.a AND w.b = f.b AND w.undone_at IS NULL)"
+        f" WHERE flag_id {AMONG} AND f.status = 'open' AND v.verdict = ?",
+        (_json(flag_ids), Verdict.UNSURE),
+    )
+    return dict(rows.fetchall())
+
+
+def _flags(db: sqlite3.Connection, holding: str, value: object) -> Flags:
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    return {row["flag_id"]: row for row in cursor.execute(COLUMNS.format(holding=holding), (value,))}
+
+
+def _ids(db: sqlite3.Connection, query: str, value: object) -> set[int]:
+    return {row[0] for row in db.execute(query, (value,))}
+
+
+def _listed(values: Iterable[str]) -> str:
+    return f",{','.join(values)},"
+
+
+def _json(values: Iterable[object]) -> str:
+    return json.dumps(list(values))

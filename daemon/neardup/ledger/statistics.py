@@ -1,0 +1,114 @@
+"""What moderators have decided lately, how fast and how alike, and what waits.  Days are those of UTC.
+
+A verdict that was undone does not count, nor one that decides nothing.  A pair counts by itself where its case was
+decided as a whole, unless decisions are counted.
+"""
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+
+from neardup.ledger import languages
+from neardup.pairs import DECIDING, Kind
+from neardup.records import Language
+
+DAY_MS = 86_400_000
+LATEST = 2_000  # verdicts since a time, of which the waiting times and the agreement are computed
+STATUSES = ("open", *DECIDING)
+DECIDED = ", ".join(f"'{verdict}'" for verdict in DECIDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How long pairs waited for their verdict, in milliseconds: the median, and the time that nine in ten kept to."""
+
+    pairs: int
+    median: int
+    ninth_decile: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How many pairs two moderators gave a verdict each, and in how many of them it was the same verdict."""
+
+    pairs: int
+    agreeing: int
+
+
+def decisions(db: sqlite3.Connection, since: int) -> Counter[tuple[str, int]]:
+    """The number of decisions since a time, by moderator and by the day, counted from 1970."""
+    rows = db.execute(
+        f"SELECT moderator, decided_at / {DAY_MS}, count(DISTINCT decision) FROM verdicts v"
+        f" WHERE decided_at >= ? AND {_stands('v')} GROUP BY 1, 2",
+        (since,),
+    )
+    return Counter({(moderator, day): n for moderator, day, n in rows})
+
+
+def waiting(db: sqlite3.Connection, since: int) -> Waiting | None:
+    """How long the pairs waited whose flag got its first verdict since a time; None if there are none."""
+    rows = db.execute(
+        f"SELECT v.decided_at - f.flagged_at FROM {_latest()} v CROSS JOIN flags f ON f.a = v.a AND f.b = v.b"
+        " WHERE v.decided_at >= f.flagged_at AND NOT EXISTS"
+        " (SELECT 1 FROM verdicts w WHERE w.a = v.a AND w.b = v.b AND w.verdict_id < v.verdict_id"
+        f" AND w.decided_at >= f.flagged_at AND {_stands('w')}) ORDER BY 1",
+        (since,),
+    )
+    lengths = [row[0] for row in rows]
+    if not lengths:
+        return None
+    return Waiting(len(lengths), lengths[(len(lengths) - 1) // 2], lengths[(9 * len(lengths) - 1) // 10])
+
+
+def agreement(db: sqlite3.Connection, since: int) -> Agreement:
+    """How often a second moderator's verdict on a pair, given since a time, was that of the first moderator."""
+    row = db.execute(
+        f"SELECT count(*), coalesce(sum(v.verdict = one.verdict), 0) FROM {_latest()} v"
+        " CROSS JOIN verdicts one ON one.verdict_id = (SELECT min(verdict_id) FROM verdicts w"
+        f" WHERE w.a = v.a AND w.b = v.b AND {_stands('w')})"
+        " WHERE v.moderator <> one.moderator"
+        " AND NOT EXISTS (SELECT 1 FROM verdicts w WHERE w.a = v.a AND w.b = v.b"
+        f" AND w.moderator <> one.moderator AND w.verdict_id < v.verdict_id AND {_stands('w')})",
+        (since,),
+    ).fetchone()
+    return Agreement(*row)
+
+
+def _latest() -> str:
+    """The latest verdicts that stand, since a time that is a parameter; older ones would take too long to read."""
+    standing = f"SELECT * FROM verdicts v WHERE decided_at >= ? AND {_stands('v')}"
+    return f"({standing} ORDER BY decided_at DESC, verdict_id DESC LIMIT {LATEST})"
+
+
+def _stands(verdict: str) -> str:
+    return f"{verdict}.undone_at IS NULL AND {verdict}.verdict IN ({DECIDED})"
+
+
+def oldest_open(db: sqlite3.Connection) -> tuple[int, int] | None:
+    """The case with the flag that has waited longest, and since when in milliseconds; None if none is open."""
+    found = db.execute(
+        "SELECT case_id, flagged_at FROM flags WHERE status = 'open' AND same_author = 0 AND case_id IS NOT NULL"
+        " ORDER BY flagged_at LIMIT 1"
+    ).fetchone()
+    return found and tuple(found)
+
+
+def flagged(db: sqlite3.Connection, since: int) -> Counter[tuple[Language, Kind]]:
+    """The pairs that were flagged since a time and are flagged still, by language and kind."""
+    name_of = languages.names(db)
+    rows = db.execute(
+        f"SELECT language, kind, count(*) FROM flags WHERE status IN ({', '.join('?' * len(STATUSES))})"
+        " AND same_author IN (0, 1) AND flagged_at >= ? GROUP BY 1, 2",
+        (*STATUSES, since),
+    )
+    return Counter({(name_of[language], kind): n for language, kind, n in rows})
+
+
+def fingerprinted(db: sqlite3.Connection, since: int) -> int:
+    """The stories that the runs begun since a time have fingerprinted, without the works of the reference."""
+    row = db.execute(
+        "SELECT coalesce(sum(counts ->> 'fingerprinted'), 0) FROM runs"
+        " WHERE started_at >= ? AND command <> 'reference'",
+        (since,),
+    ).fetchone()
+    return int(row[0])

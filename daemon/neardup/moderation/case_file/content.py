@@ -1,0 +1,219 @@
+"""What a case file holds, gathered from the ledger and from the current texts."""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from neardup.config import Config
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.publication_order import Dates
+from neardup.ledger import common_passages, flags, similarities, verdict_log
+from neardup.ledger.selection import Selection
+from neardup.ledger.similarities import Similarity, Source
+from neardup.ledger.verdict_log import Event
+from neardup.moderation.evidence.fragments import PassagePair, align_stories
+from neardup.moderation.publication_wording import dates_of_row, row_order, source_order
+from neardup.moderation.wording import warnings
+from neardup.pairs import DECIDING, Kind
+from neardup.query.compare import describe_stories
+from neardup.query.compared_story import LoadedStory, UnreadableStory
+from neardup.query.evidence import evidence, thresholds_of
+from neardup.records import is_work
+
+COMPARED_SOURCES = 8  # whose texts are read; the others are listed
+LISTED_OTHERS = 20
+PASSAGES_OF_A_SOURCE = 10
+MAIN_CHARACTERS = 4_000  # of passages before the appendix, so that they end on its third page
+
+LoadText = Callable[[Mapping[str, Any]], Awaitable[LoadedStory | UnreadableStory]]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRecord:
+    """What the ledger knows of a story with its sources.
+
+    `known` are the rows of the story and of the sources to compare, by id; `others` those of its other flags.
+    """
+
+    found: Similarity
+    known: Mapping[int, dict[str, Any]]
+    others: list[dict[str, Any]]
+    events: list[Event]
+    common: PassageHashes
+
+
+@dataclass(frozen=True, slots=True)
+class FiledSource:
+    """A source, numbered from 1: `order` is that of publication, in words, `problem` says why its text is missing."""
+
+    number: int
+    about: Source
+    order: str
+    link: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMatch:
+    """A story that matches this one, but is no source of it: by a verdict, by its author, or because it came later."""
+
+    story_id: int
+    name: str | None
+    title: str
+    author_id: str | None
+    kind: Kind
+    status: str
+    dates: Dates
+    order: str
+    is_same_author: bool
+    link: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FiledPassage:
+    """Passages of the story (b) as they stand in a source (a)."""
+
+    source: int
+    pair: PassagePair
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    """A story with its sources, the longest `passages`, the `further` ones for the appendix, and what was decided.
+
+    `more` counts the passages that are not shown, `more_others` the matches.
+    """
+
+    found: Similarity
+    link: str | None
+    warnings: tuple[str, ...]
+    sources: tuple[FiledSource, ...]
+    passages: tuple[FiledPassage, ...]
+    further: tuple[FiledPassage, ...]
+    more: int
+    others: tuple[OtherMatch, ...]
+    more_others: int
+    events: tuple[Event, ...]
+
+    @property
+    def verdicts(self) -> list[Event]:
+        """The verdicts that stand, the latest at the top, each with the pairs on which no later one stands."""
+        undone = {event["decision"] for event in self.events if event["event"] == "undo"}
+        given = [one for one in self.events if one["event"] == "verdict" and one["decision"] not in undone]
+        standing: list[Event] = []
+        decided: set[tuple[int, int]] = set()
+        for event in reversed(given):
+            if pairs := [pair for pair in event["pairs"] if (pair["a"], pair["b"]) not in decided]:
+                standing.append(event | {"pairs": pairs})
+                decided |= {(pair["a"], pair["b"]) for pair in pairs}
+        return standing
+
+
+def case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None:
+    """What the ledger knows of a story with its sources; None for a story that it does not have."""
+    found = similarities.of_story(db, story_id)
+    if found is None:
+        return None
+    compared = [source.story_id for source in found.sources[:COMPARED_SOURCES]]
+    counted = {source.flag_id for source in found.sources}
+    every = flags.select(db, Selection(statuses=("open", *DECIDING), story=story_id, same_author=True))
+    return CaseRecord(
+        found,
+        describe_stories(db, [story_id, *compared]),
+        [dict(row) for row in every if row["flag_id"] not in counted],
+        verdict_log.of_story(db, story_id),
+        common_passages.of_language(db, found.language),
+    )
+
+
+async def case_file(record: CaseRecord, config: Config, load: LoadText) -> CaseFile:
+    """The case file of a story; `load` reads the current text of a story, given its row."""
+    loaded = await asyncio.gather(*map(load, record.known.values()))
+    texts = dict(zip(record.known, loaded, strict=True))
+    return await asyncio.to_thread(_composed, record, config, texts)
+
+
+def _composed(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory | UnreadableStory]) -> CaseFile:
+    found = record.found
+    story = texts[found.story_id]
+    sources: list[FiledSource] = []
+    passages: list[FiledPassage] = []
+    changed: dict[str, None] = {}
+    more = 0
+    for number, about in enumerate(found.sources, 1):
+        source = texts.get(about.story_id)
+        problem = None
+        if isinstance(story, LoadedStory) and isinstance(source, LoadedStory):
+            facts = evidence(source, story, thresholds_of(config.detection, source, story), record.common)
+            aligned = align_stories(facts, source, story)
+            longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:PASSAGES_OF_A_SOURCE]
+            passages += (FiledPassage(number, pair) for pair in longest)
+            more += aligned.more + len(aligned.pairs) - len(longest)
+            changed |= dict.fromkeys(_named(sentence, number) for sentence in warnings(facts))
+        elif source is not None:
+            problem = source.why if isinstance(source, UnreadableStory) else None
+        link = live_link(config, found.language, about.story_id, about.name)
+        sources.append(FiledSource(number, about, source_order(found, about), link, problem))
+    if isinstance(story, UnreadableStory):
+        changed[f"The text of the story is not available ({story.why})"] = None
+    passages.sort(key=lambda one: -one.pair.words)
+    shown = _fitting(passages)
+    return CaseFile(
+        found,
+        live_link(config, found.language, found.story_id, found.name),
+        tuple(changed),
+        tuple(sources),
+        tuple(passages[:shown]),
+        tuple(passages[shown:]),
+        more,
+        tuple(_other(row, found, config) for row in record.others[:LISTED_OTHERS]),
+        len(record.others[LISTED_OTHERS:]),
+        tuple(record.events),
+    )
+
+
+def _other(row: Mapping[str, Any], found: Similarity, config: Config) -> OtherMatch:
+    side = "matched" if row["story_id"] == found.story_id else "story"
+    story_id, name, author_id = (row[f"{side}_{column}"] for column in ("id", "name", "author_id"))
+    return OtherMatch(
+        story_id,
+        name,
+        row[f"{side}_title"],
+        author_id,
+        row["kind"],
+        row["status"],
+        dates_of_row(row, f"{side}_"),
+        row_order(row),
+        author_id is not None and author_id == found.author_id,
+        live_link(config, found.language, story_id, name),
+    )
+
+
+def _named(warning: str, source: int) -> str:
+    return warning.replace("The page of A", f"The page of source {source}").replace(
+        "The page of B", "The page of the story"
+    )
+
+
+def _fitting(passages: Sequence[FiledPassage]) -> int:
+    """How many of these passages fit before the appendix; at least one, which is itself abridged."""
+    characters = 0
+    for n, one in enumerate(passages):
+        characters += sum(len(fragment.text) for fragment in (*one.pair.a, *one.pair.b))
+        if characters > MAIN_CHARACTERS:
+            return max(n, 1)
+    return len(passages)
+
+
+def live_link(config: Config, language: str, story_id: int, name: str | None) -> str | None:
+    """The address of a story on the platform, or of a work; None if the `link` of their `content` is not set."""
+    listed, content = name or str(story_id), config.content
+    if is_work(story_id):
+        if config.reference is None:
+            return None
+        listed, content = listed.partition("/")[2], config.reference.content
+    link = content.link
+    return link and link.format(language=quote(language, safe=""), id=quote(listed, safe=""))

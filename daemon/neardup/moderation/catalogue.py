@@ -1,0 +1,62 @@
+"""The catalogues of messages in `translations`: one file for each language of the interface besides English.
+
+    python -m neardup.moderation.catalogue
+
+adds to every catalogue the messages that it lacks, and removes those that are no longer used.
+"""
+
+from http import HTTPStatus
+from pathlib import Path
+
+from babel.messages import Catalog
+from babel.messages.extract import DEFAULT_KEYWORDS, extract
+from babel.messages.pofile import read_po, write_po
+
+from neardup.core.verify.tiers import TIERS
+
+ROOM = Path(__file__).parent
+TRANSLATIONS = ROOM / "translations"
+METHODS = {".py": "python", ".j2": "jinja2"}
+KEYWORDS = {**DEFAULT_KEYWORDS, "marked": None}
+OPTIONS = {"extensions": "jinja2.ext.i18n", "trimmed": "true", "silent": "false"}
+WIDTH = 120
+ERRORS = (  # whose phrases are the titles of error pages
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.MISDIRECTED_REQUEST,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+
+
+def messages() -> Catalog:
+    """Every message that templates and modules of moderation look up, those of the tiers, and the titles of errors."""
+    catalog = Catalog()
+    for path in sorted(ROOM.rglob("*")):
+        if method := METHODS.get(path.suffix):
+            with path.open("rb") as file:
+                for _, message, _, _ in extract(method, file, KEYWORDS, options=OPTIONS):
+                    catalog.add(message)
+    for tier in TIERS:
+        catalog.add(tier.label)
+        catalog.add(tier.evidence)
+    for status in ERRORS:
+        catalog.add(status.phrase)
+    return catalog
+
+
+def main() -> None:
+    for path in sorted(TRANSLATIONS.glob("*.po")):
+        with path.open("rb") as file:
+            catalog = read_po(file, path.stem)
+        catalog.update(messages(), no_fuzzy_matching=True, update_creation_date=False)
+        with path.open("wb") as file:
+            write_po(file, catalog, WIDTH, no_location=True, ignore_obsolete=True, sort_output=True)
+
+
+if __name__ == "__main__":
+    main()

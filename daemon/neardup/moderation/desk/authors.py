@@ -1,0 +1,75 @@
+"""The pages of authors: an author's flagged stories with the other authors of their pairs, and the repeat offenders."""
+
+import sqlite3
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from neardup.ledger import authors
+from neardup.ledger.authors import FlaggedAuthor
+from neardup.ledger.selection import Selection
+from neardup.moderation.desk.access import require_moderator
+from neardup.moderation.desk.desk import desk_of
+from neardup.moderation.desk.pages import page
+from neardup.moderation.desk.query import EVERY, Queue, number
+from neardup.moderation.interface import marked
+from neardup.moderation.wording import author_history
+
+PAGE_SIZE = 50
+SHOWN_OTHERS = 20
+SHOWN_OWN_PAIRS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorDetails:
+    """An author with rows of `ledger.authors`: a page of the flagged stories, the other authors, the own pairs."""
+
+    about: FlaggedAuthor
+    stories: list[sqlite3.Row]
+    others: list[sqlite3.Row]
+    own: list[sqlite3.Row]
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET /author/ID: the flagged stories of an author, by the flags with one other author if `with` names one."""
+    require_moderator(request)
+    author_id, other = request.match_info["author"], request.query.get("with") or None
+    at = max(number(request.query, "page") or 1, 1)
+    details = await desk_of(request).ledger.read(_details, author_id, other, (at - 1) * PAGE_SIZE)
+    if details is None:
+        raise web.HTTPNotFound(reason=marked("No story of this author is flagged"))
+    return page(
+        request,
+        "author.html.j2",
+        details=details,
+        history=author_history(details.about.history),
+        other=other,
+        at=at,
+        last=_last_page(details.stories, "stories"),
+        pairs=Queue(Selection(statuses=EVERY, author=author_id, same_author=True)),
+    )
+
+
+async def list_offenders(request: web.Request) -> web.Response:
+    """GET /authors: those with several stories that copy."""
+    require_moderator(request)
+    at = max(number(request.query, "page") or 1, 1)
+    first = (at - 1) * PAGE_SIZE
+    rows = await desk_of(request).ledger.read(authors.repeat_offenders, limit=PAGE_SIZE, offset=first)
+    return page(request, "authors.html.j2", rows=rows, first=first, at=at, last=_last_page(rows, "authors"))
+
+
+def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: int) -> AuthorDetails | None:
+    about = authors.of_author(db, author_id)
+    if about is None:
+        return None
+    return AuthorDetails(
+        about,
+        authors.flagged_stories(db, author_id, other, limit=PAGE_SIZE, offset=first),
+        authors.others(db, author_id, SHOWN_OTHERS),
+        authors.own_pairs(db, author_id, SHOWN_OWN_PAIRS),
+    )
+
+
+def _last_page(rows: list[sqlite3.Row], total: str) -> int:
+    return -(-rows[0][total] // PAGE_SIZE) if rows else 1

@@ -1,0 +1,134 @@
+"""The page of a case: the report of its lead, its pairs as evidence, its cluster, and the form for one verdict."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from neardup.ledger import case_flags, case_queue, cases, clusters, leases, stories, verdicts
+from neardup.ledger.leases import Lease
+from neardup.ledger.selection import Selection
+from neardup.moderation.desk import deciding
+from neardup.moderation.desk.access import require_moderator
+from neardup.moderation.desk.case_query import CaseQueue, case_query_of, case_queue_of
+from neardup.moderation.desk.decision import Decision, decision
+from neardup.moderation.desk.desk import desk_of
+from neardup.moderation.desk.pages import page
+from neardup.moderation.desk.position import QueuePosition, case_position_of
+from neardup.moderation.desk.query import EVERY, Queue, number, query_of
+from neardup.moderation.desk.story import StoryDetails, report_values, story_details, story_of
+from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
+from neardup.moderation.interface import marked
+from neardup.moderation.publication_wording import cluster_order
+from neardup.moderation.wording import case_headline
+
+SHOWN_PAIRS = 50
+SHOWN_STORIES = 100
+DRAWN_FROM = 3  # stories: a cluster of two is not drawn
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDetails:
+    """The cluster of a case: `size` stories in an `order` that is said in words, of which the first are `shown`."""
+
+    size: int
+    order: str
+    shown: list[dict[str, Any]]
+    graph: Graph
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDetails:
+    """A case (a row of `case_queue.one`), its lead, and its position in the queue of `total` cases it came from.
+
+    `seen` and `decided_seen` identify the state of its open and its decided flags, for detecting conflicts; `pairs` are
+    the first of its flags, the open ones first.
+    """
+
+    row: sqlite3.Row
+    lead: StoryDetails
+    lease: Lease | None
+    pairs: list[dict[str, Any]]
+    seen: str
+    decided_seen: str
+    decisions: list[sqlite3.Row]
+    cluster: ClusterDetails | None
+    position: QueuePosition[int] | None
+    total: int
+    done: Decision | None
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET /case/ID: the case of a story, with the query of a queue and the position at=; leases an open case."""
+    moderator, desk = require_moderator(request), desk_of(request)
+    queue, at = case_queue_of(request.query, desk.config.registry, moderator), number(request.query, "at")
+    done = number(request.query, "done")
+    await desk.ledger.refresh_cases()
+    case_id = await desk.ledger.read(cases.of_story, story_of(request))
+    if case_id is None:
+        raise web.HTTPNotFound(reason=marked("This story is in no case"))
+    details = await desk.ledger.read(_details, case_id, queue, at, done)
+    if details is None:
+        raise web.HTTPNotFound(reason=marked("This story is in no case"))
+    may_decide = moderator.may_decide(details.row["language"])
+    lease = details.lease
+    if details.row["open_flags"] and may_decide:
+        lease = await desk.ledger.write(leases.take, case_id, moderator.name)
+    pairs = pairs_of(details.row["case_id"])
+    return page(
+        request,
+        "case.html.j2",
+        **await report_values(desk, details.lead, lambda word: query_of(pairs, word=word))
+        | {"headline": case_headline(dict(details.row))},
+        case=details,
+        may_decide=may_decide,
+        holder=None if lease is None or lease.moderator == moderator.name else lease,
+        pairs=pairs,
+        queue=queue,
+        at=at,
+        case_query_of=case_query_of,
+        story_url="/story/{}".format,
+    )
+
+
+def pairs_of(case_id: int) -> Queue:
+    """The queue of all pairs of a case."""
+    return Queue(Selection(statuses=EVERY, case=case_id, same_author=True))
+
+
+def _details(
+    db: sqlite3.Connection, case_id: int, queue: CaseQueue, at: int | None, done: int | None
+) -> CaseDetails | None:
+    row = case_queue.one(db, case_id)
+    if row is None or (lead := story_details(db, row["lead"])) is None:
+        return None
+    is_open, decided = deciding.open_and_decided(db, case_id)
+    return CaseDetails(
+        row,
+        lead,
+        leases.held(db, [case_id]).get(case_id),
+        case_flags.described(db, [*is_open[:SHOWN_PAIRS], *decided][:SHOWN_PAIRS]),
+        verdicts.state(db, is_open),
+        verdicts.state(db, decided),
+        verdicts.of_case(db, case_id),
+        _cluster(db, row["lead"]),
+        None if at is None else case_position_of(db, queue, case_id, at),
+        0 if at is None else case_queue.count(db, queue.selection),
+        None if done is None else decision(db, done),
+    )
+
+
+def _cluster(db: sqlite3.Connection, story_id: int) -> ClusterDetails | None:
+    found = clusters.around(db, story_id)
+    if found is None or len(found[0].stories) < DRAWN_FROM:
+        return None
+    cluster, edges = found
+    shown = cluster.stories[:SHOWN_STORIES]
+    known = stories.describe(db, {*shown, *drawn_stories(cluster, ())})
+    return ClusterDetails(
+        len(cluster.stories),
+        cluster_order(cluster),
+        [dict(known[story]) for story in shown],
+        graph(cluster, edges, (), known),
+    )

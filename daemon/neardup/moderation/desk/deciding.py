@@ -1,0 +1,99 @@
+"""Verdicts within the rights of their moderators: on pairs, on cases, and taken back.
+
+All of these functions raise NotPermitted, and Conflict as `ledger.verdicts` does.
+"""
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neardup.errors import Conflict
+from neardup.ledger import case_flags, case_queue, cases, flags, leases, verdicts
+from neardup.ledger.leases import Lease
+from neardup.moderation.desk.moderators import Moderator
+from neardup.moderation.desk.position import Pair
+from neardup.pairs import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A verdict as a moderator gives it; `seen` is the state (`verdicts.state`) of the flags that were shown."""
+
+    verdict: Verdict
+    note: str
+    moderator: Moderator
+    seen: str = ""
+
+
+def hold_case(db: sqlite3.Connection, case_id: int, moderator: Moderator) -> Lease:
+    """Lease a case to a moderator.  Raises Held where another one holds it."""
+    moderator.require(case_flags.languages_of(db, cases.flags_of(db, case_id)))
+    lease = leases.take(db, case_id, moderator.name)
+    if lease.moderator != moderator.name:
+        raise leases.held_by_another(lease)
+    return lease
+
+
+def decide_pair(db: sqlite3.Connection, pair: Pair, given: Given) -> int:
+    """Decide one pair, a < b; returns the number of the decision."""
+    row = flags.of_pair(db, *pair)
+    return _decide(db, [row["flag_id"]] if row else [], given)
+
+
+def decide_case(db: sqlite3.Connection, case_id: int, excepted: Collection[int], given: Given) -> int:
+    """Decide the open flags of a case but those `excepted`; returns the number of the decision."""
+    shown = open_flags(db, case_id)
+    chosen = [flag_id for flag_id in shown if flag_id not in excepted]
+    if shown and not chosen:
+        raise Conflict("every pair of the case was left out")
+    done = _decide(db, chosen, given, shown)
+    leases.release(db, given.moderator.name, [case_id])
+    return done
+
+
+def decide_cases(db: sqlite3.Connection, marks: Mapping[int, str], given: Given) -> int:
+    """Decide the open flags of several cases, each as its `mark_of` was shown; returns the number of the decision."""
+    for case_id, mark in marks.items():
+        row = case_queue.one(db, case_id)
+        if row is None or mark_of(row) != mark:
+            raise Conflict(f"the case of story {case_id} has changed meanwhile: look at it again")
+    chosen = [flag_id for case_id in marks for flag_id in open_flags(db, case_id)]
+    seen = verdicts.state(db, chosen)
+    done = _decide(db, chosen, Given(given.verdict, given.note, given.moderator, seen))
+    leases.release(db, given.moderator.name, marks)
+    return done
+
+
+def reopen_case(db: sqlite3.Connection, case_id: int, given: Given) -> int:
+    """Take back the verdicts on a case, for the reason in the note; returns the number of the decision."""
+    return _decide(db, open_and_decided(db, case_id)[1], given)
+
+
+def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str) -> None:
+    """Undo a decision, as `verdicts.undo` does."""
+    moderator.require(case_flags.languages_of(db, verdicts.flags_of(db, decision)))
+    verdicts.undo(db, decision, moderator.name, seen)
+
+
+def open_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
+    """The ids of the open flags of a case: what a verdict on all of it decides."""
+    return case_flags.open_among(db, cases.flags_of(db, case_id))
+
+
+def open_and_decided(db: sqlite3.Connection, case_id: int) -> tuple[list[int], list[int]]:
+    """The ids of the open flags of a case, and of the others, which opening it again reopens."""
+    every = cases.flags_of(db, case_id)
+    is_open = case_flags.open_among(db, every)
+    known = set(is_open)
+    return is_open, [flag_id for flag_id in every if flag_id not in known]
+
+
+def mark_of(row: sqlite3.Row | Mapping[str, Any]) -> str:
+    """What changes when others decide a case, or when flags join it: a row of `case_queue.select`, in brief."""
+    return f"{row['open_flags']} {row['flags']} {row['statuses']} {row['unsure']} {row['flagged_at']}"
+
+
+def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], given: Given, shown: Sequence[int] = ()) -> int:
+    given.moderator.require(case_flags.languages_of(db, flag_ids))
+    return verdicts.decide(db, flag_ids, given.verdict, given.note, given.moderator.name, given.seen, shown)

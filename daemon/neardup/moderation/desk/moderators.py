@@ -1,0 +1,90 @@
+"""Who may open the desk: the moderators of a file, or whoever has the desk's one token and enters a name."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from neardup import token_file
+from neardup.errors import Misuse, NeardupError
+from neardup.languages import Languages
+from neardup.moderation.desk.user_input import clean_name
+from neardup.records import Language
+from neardup.token_file import Entry, TokenFile, read_entries
+
+KEY = "review.moderators"
+
+
+class NotPermitted(NeardupError):
+    """A moderator may not do this."""
+
+
+class Right(StrEnum):
+    """What a moderator may do."""
+
+    READ = "read"
+    DECIDE = "decide"  # and read
+
+
+@dataclass(frozen=True, slots=True)
+class Moderator:
+    """A moderator, by the SHA-256 of a token; without `languages`, one for every language."""
+
+    name: str
+    digest: str = ""
+    rights: frozenset[Right] = frozenset(Right)
+    languages: tuple[Language, ...] = ()
+
+    def may_decide(self, language: Language) -> bool:
+        """Whether the moderator may give verdicts on stories in a language."""
+        return Right.DECIDE in self.rights and (not self.languages or language in self.languages)
+
+    def require(self, languages: Iterable[Language]) -> None:
+        """Raise NotPermitted unless the moderator may give verdicts on stories in all of these languages."""
+        if Right.DECIDE not in self.rights:
+            raise NotPermitted("you may read cases, and not decide them")
+        if others := [language.title() for language in languages if not self.may_decide(language)]:
+            spoken = ", ".join(language.title() for language in self.languages)
+            raise NotPermitted(f"you may decide cases in {spoken}, and not in {', '.join(others)}")
+
+
+def open_moderators(path: Path, languages: Languages) -> TokenFile[Moderator]:
+    """The moderators of a file.  Raises Misuse if it cannot be read, or is wrong."""
+    return TokenFile(path, lambda path: [_moderator(entry, languages) for entry in read_entries(path, KEY)])
+
+
+def _moderator(entry: Entry, languages: Languages) -> Moderator:
+    if not entry.name or clean_name(entry.name) != entry.name:
+        raise Misuse(f"{KEY}: {entry.name!r} is not a name: it has up to 60 characters, all visible")
+    spoken = languages_of(entry.table.get("languages", []), languages)
+    return Moderator(entry.name, entry.digest, rights_of(entry.table["rights"]), spoken)
+
+
+def rights_of(names: Iterable[str]) -> frozenset[Right]:
+    """The rights with these names.  Raises Misuse."""
+    try:
+        rights = frozenset(map(Right, names))
+    except ValueError:
+        rights = frozenset()
+    if not rights:
+        raise Misuse(f"rights: {', '.join(names)}: a right is one of {', '.join(Right)}")
+    return rights
+
+
+def languages_of(names: Iterable[str], languages: Languages) -> tuple[Language, ...]:
+    """The languages with these names or codes.  Raises Misuse."""
+    try:
+        return tuple(languages.find(name) for name in names)
+    except ValueError as error:
+        raise Misuse(f"languages: {error}") from None
+
+
+def new_token(path: Path, moderator: Moderator) -> str:
+    """Add a moderator to the file and return the token, as `token_file.new_token` does.
+
+    Raises Misuse for a name that is not one, or is taken.
+    """
+    if not moderator.name or clean_name(moderator.name) != moderator.name:
+        raise Misuse(f"--new-token: {moderator.name!r}: a name has up to 60 characters, all of them visible")
+    fields: dict[str, Iterable[str]] = {"rights": [right for right in Right if right in moderator.rights]}
+    return token_file.new_token(path, KEY, moderator.name, fields | {"languages": moderator.languages})

@@ -1,0 +1,105 @@
+"""The search: for the id of a story or an author, for words of a title, and for a sentence that stories hold."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from aiohttp import web
+
+from neardup.core.text.normalize import tokens
+from neardup.errors import NeardupError
+from neardup.ledger import authors, stories, titles
+from neardup.moderation.desk.access import require_moderator
+from neardup.moderation.desk.desk import Desk, desk_of
+from neardup.moderation.desk.pages import author_url, page
+from neardup.moderation.desk.texts import load_text
+from neardup.query.compare import describe_stories
+from neardup.query.compared_story import LoadedStory
+from neardup.source.parse import id_of
+
+MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there
+MOST_TITLES = 50
+MOST_TEXTS = 30  # that are read for one sentence
+LEAST_WORDS = 8  # of a sentence; fewer words are those of a title
+HELD = 0.5  # the share of its 4-grams by which a story holds a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """What was found for a sentence.
+
+    `shares` are the stories that hold at least HELD of it, by id, the largest share first; `unread` are stories whose
+    text could not be read, and `left_out` counts those that were not read.  `failed` says why nothing was looked up.
+    """
+
+    shares: dict[int, float] = field(default_factory=dict)
+    unread: Sequence[int] = ()
+    left_out: int = 0
+    failed: str | None = None
+
+
+async def show(request: web.Request) -> web.StreamResponse:
+    """GET /search?q=: leads to a story or an author if nothing else is found by this id."""
+    require_moderator(request)
+    desk, text = desk_of(request), request.query.get("q", "").strip()[:MAX_LENGTH]
+    words = tokens(text)
+    story, has_author = await desk.ledger.read(_by_id, text)
+    titled, is_whole = await desk.titles.search(text, MOST_TITLES)
+    holders = await _holders(desk, words) if len(words) >= LEAST_WORDS else None
+    found = bool(titled or (holders and (holders.shares or holders.unread)))
+    if story is not None and not has_author and not found:
+        raise web.HTTPSeeOther(f"/story/{story}")
+    if has_author and story is None and not found:
+        raise web.HTTPSeeOther(author_url(text))
+    ids = [] if holders is None else [*holders.shares, *holders.unread]
+    rows = await desk.ledger.read(titles.listed, [*titled, *ids])
+    return page(
+        request,
+        "search.html.j2",
+        200 if found or has_author or story is not None else 404,
+        text=text,
+        story=story,
+        has_author=has_author,
+        titled=rows[: len(titled)],
+        limit=MOST_TITLES,
+        is_whole=is_whole,
+        holders=holders,
+        holding={row["id"]: row for row in rows[len(titled) :]},
+    )
+
+
+def _by_id(db: sqlite3.Connection, text: str) -> tuple[int | None, bool]:
+    """The story with an id or a name, and whether an author with this id has flags."""
+    has_author = authors.of_author(db, text) is not None
+    with suppress(ValueError):
+        story_id = id_of(text)
+        if stories.known_many(db, [story_id]):
+            return story_id, has_author
+    return None, has_author
+
+
+async def _holders(desk: Desk, words: list[bytes]) -> Holders:
+    await asyncio.to_thread(
+        import_module, "neardup.query.sentence_search"
+    )  # loads numba: the loop must not wait for it
+    from neardup.query.sentence_search import nominate, share_held  # noqa: PLC0415 - likewise
+
+    try:
+        ids = await nominate(desk.config.ledger.path, words, desk.config.detection.common_passage)
+    except NeardupError as error:
+        return Holders(failed=str(error))
+    known = await desk.ledger.read(describe_stories, ids[:MOST_TEXTS])
+    texts = await asyncio.gather(*(load_text(desk, known[story_id]) for story_id in known))
+    shares = {
+        story_id: share_held(words, text.words)
+        for story_id, text in zip(known, texts, strict=True)
+        if isinstance(text, LoadedStory)
+    }
+    return Holders(
+        {n: share for n, share in sorted(shares.items(), key=lambda one: -one[1]) if share >= HELD},
+        [story_id for story_id in known if story_id not in shares],
+        max(len(ids) - MOST_TEXTS, 0),
+    )

@@ -1,0 +1,58 @@
+"""The cases that the page of an export lists, each with the pairs that show it best."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from neardup.ledger import clusters, flagged_cases, flags, similarities
+from neardup.ledger.flagged_cases import FlaggedCase
+from neardup.ledger.selection import Selection
+from neardup.ledger.similarities import Similarity
+from neardup.moderation.export.fair_shares import fair_shares
+from neardup.moderation.export.pairs import export_row
+from neardup.moderation.export.table import ExportRow
+from neardup.pairs import Kind
+from neardup.records import Language
+
+MAX_CASES_SHOWN = 200  # shared by languages and kinds; reading the texts of more would burden the store
+PAIRS_OF_A_CASE = 5
+
+Tally = Counter[tuple[Language, Kind]]  # number of cases by (language, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCase:
+    """A case on the page: the similarity of its lead, the pairs that are shown, and how many more were selected."""
+
+    case: FlaggedCase
+    found: Similarity
+    pairs: list[ExportRow]
+    more: int
+
+
+def choose(db: sqlite3.Connection, selection: Selection) -> tuple[dict[FlaggedCase, list[int]], Tally]:
+    """The cases to list, each with the ids of its flags to show, and the number of all selected cases."""
+    every = flagged_cases.of_selection(db, selection)
+    tally = Counter((case.language, case.kind) for case in every)
+    places = fair_shares(tally, MAX_CASES_SHOWN)
+    chosen: dict[FlaggedCase, list[int]] = {}
+    for case in every:
+        if places[case.language, case.kind]:
+            places[case.language, case.kind] -= 1
+            chosen[case] = flagged_cases.best_flags(db, selection, case, PAIRS_OF_A_CASE)
+    return chosen, tally
+
+
+def listed(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) -> list[ListedCase]:
+    """The chosen cases with what the page says of them."""
+    cluster_of = clusters.by_story(db)
+    rows = flags.of_ids(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])
+    cases: list[ListedCase] = []
+    for case, flag_ids in chosen.items():
+        pairs = [export_row(rows[flag_id], cluster_of) for flag_id in flag_ids if flag_id in rows]
+        lead = case.lead if case.lead is not None or not pairs else pairs[0]["story_id"]
+        found = None if lead is None else similarities.of_story(db, lead)
+        if found is not None and pairs:
+            cases.append(ListedCase(case, found, pairs, case.flags - len(pairs)))
+    return cases

@@ -1,0 +1,57 @@
+"""The language of the interface, in which wording and templates speak.
+
+It is English unless the desk has set another one for a request, so that commands and exports always speak English.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import date
+from gettext import NullTranslations
+from typing import Literal
+
+from neardup.timestamps import readable
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A language of the interface: its BCP 47 code, its own name, its messages, and how it writes what has no message.
+
+    `number` writes an integer, `time` a time in RFC 3339 (None as ""), `day` the day and the month of a date, and
+    `language` the name of the language with an ISO 639 code, None if it has no name for it.
+    """
+
+    code: str
+    name: str
+    direction: Literal["ltr", "rtl"]
+    messages: NullTranslations
+    number: Callable[[int], str]
+    time: Callable[[str | None], str]
+    day: Callable[[date], str]
+    language: Callable[[str], str | None]
+
+
+ENGLISH = Interface(
+    "en", "English", "ltr", NullTranslations(), "{:,}".format, readable, "{:%d %b}".format, lambda _code: None
+)
+CURRENT = ContextVar("interface", default=ENGLISH)
+
+
+def gettext(message: str) -> str:
+    """The message in the language of the interface."""
+    return CURRENT.get().messages.gettext(message)
+
+
+def ngettext(one: str, many: str, n: int) -> str:
+    """The message for n things in the language of the interface."""
+    return CURRENT.get().messages.ngettext(one, many, n)
+
+
+def marked(message: str) -> str:
+    """The message itself, which is translated where it is used: marks constants for the catalogue."""
+    return message
+
+
+def number(n: int) -> str:
+    """An integer with its digits grouped."""
+    return CURRENT.get().number(n)

@@ -1,0 +1,97 @@
+"""Searches the titles of all stories: the index of titles nominates, the titles in the ledger decide.
+
+The index is filled by whoever searches, so that a backfill pays nothing for it.
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+from neardup.core.text.normalize import tokens
+from neardup.errors import IndexDamaged
+from neardup.index.titles import BEGINNING, Position, TitleIndex
+from neardup.ledger import files, read, runs, titles
+
+ROWS_AT_ONCE = 5_000
+NUMBERS_AT_ONCE = 200
+SEARCH_SECONDS = 1.0  # that a search spends on filling the index, or on reading on among stories that changed
+ATTEMPTS = 2
+
+
+class Reader(Protocol):
+    """Reads the ledger: the result of `work(connection, ...)`."""
+
+    def __call__(self, work: Callable[..., Any], *args: Any) -> Awaitable[Any]: ...
+
+
+class TitleSearch:
+    """Searches the titles of a ledger; safe for concurrent calls."""
+
+    def __init__(self, index: TitleIndex, ledger: Reader) -> None:
+        self._index, self._ledger = index, ledger
+
+    async def catch_up(self, until: float = float("inf")) -> int:
+        """Add the titles that the index lacks, until a time of `time.monotonic`; returns how many numbers it lacks."""
+        while True:
+            since = await asyncio.to_thread(self._index.position)
+            last = Position(*await self._ledger(titles.ends))
+            if since.number > last.number or since.retitled > last.retitled:  # the ledger is an older copy
+                await asyncio.to_thread(self._index.clear)
+                since = BEGINNING
+            if since == last or time.monotonic() >= until:
+                return last.number - since.number
+            await asyncio.to_thread(self._index.add, *await self._ledger(_next_rows, since))
+
+    async def search(self, text: str, limit: int) -> tuple[list[int], bool]:
+        """The ids of the latest stories with all words of a text in their titles, and whether all titles were searched.
+
+        Words are compared in normal form; each must be in the title as a whole.
+        """
+        words = tokens(text)
+        if not words:
+            return [], True
+        until = time.monotonic() + SEARCH_SECONDS
+        for attempt in range(ATTEMPTS):
+            try:
+                lacks = await self.catch_up(until)
+                return await self._matching(words, limit, until), not lacks
+            except IndexDamaged:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    async def _matching(self, words: list[bytes], limit: int, until: float) -> list[int]:
+        found: list[int] = []
+        below = 2**63 - 1
+        while True:
+            numbers = await asyncio.to_thread(self._index.numbers, words, below, NUMBERS_AT_ONCE)
+            rows = await self._ledger(titles.of_numbers, numbers)
+            found += [story_id for _, story_id, title in rows if title and set(words) <= set(tokens(title))]
+            if len(found) >= limit or len(numbers) < NUMBERS_AT_ONCE or time.monotonic() >= until:
+                return found[:limit]
+            below = numbers[-1]
+
+
+def open_titles(ledger: Path) -> TitleIndex:
+    """Open the index of titles beside a ledger.  Raises NeardupError."""
+    with closing(read(ledger)) as db:
+        ledger_id = runs.get(db, "ledger_id") or ""
+    files.make(files.titles_file(ledger))
+    return TitleIndex(files.titles_file(ledger), ledger_id)
+
+
+def _next_rows(db: sqlite3.Connection, since: Position) -> tuple[list[tuple[int, str]], Position, Position]:
+    rows = titles.after(db, since.number, ROWS_AT_ONCE)
+    changed = titles.changed_after(db, since.retitled, ROWS_AT_ONCE)
+    number, retitled = titles.ends(db)
+    until = Position(
+        rows[-1][0] if len(rows) == ROWS_AT_ONCE else number,
+        changed[-1][0] if len(changed) == ROWS_AT_ONCE else retitled,
+    )
+    named = [(number, title) for number, title in rows if title]
+    named += [(number, title) for _, number, title in changed if title and number <= since.number]
+    return named, since, until

@@ -1,0 +1,148 @@
+"""Files of access tokens: TOML that holds the SHA-256 of each token, not the token, and what it permits.
+
+A token is 256 random bits, so one round of SHA-256 protects it as well as a slow hash would.
+"""
+
+import hmac
+import json
+import os
+import re
+import secrets
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
+
+from neardup.errors import Misuse
+
+PREFIX = "neardup_"  # lets scanners for leaked secrets recognise a token
+DIGEST = re.compile(r"[0-9a-f]{64}")
+
+log = structlog.get_logger()
+
+
+class Holder(Protocol):
+    """Whoever has a token: known by its digest."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the token, in hexadecimal digits."""
+
+
+T = TypeVar("T", bound=Holder)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The table of a token in a file, as it stands there."""
+
+    name: str
+    digest: str
+    table: Mapping[str, Any]
+
+
+class TokenFile(Generic[T]):
+    """The holders of the tokens of a file, which is read again when it changes."""
+
+    def __init__(self, path: Path, read: Callable[[Path], list[T]]) -> None:
+        """Read the file.  Raises Misuse, as `read` does, if it cannot be read or is wrong."""
+        self._path = path
+        self._read = read
+        self._version = _version(path)
+        self._holders = read(path)
+
+    def holders(self) -> list[T]:
+        """The holders on record now; those of before, if the file is damaged."""
+        version = _version(self._path)
+        if version == self._version:
+            return self._holders
+        self._version = version
+        try:
+            self._holders = self._read(self._path)
+            log.info("the tokens were read again", tokens=len(self._holders))
+        except Misuse as error:
+            log.error("the tokens cannot be read again, the former ones still hold", why=str(error))
+        return self._holders
+
+    def find(self, secret: str) -> T | None:
+        """The holder of this token."""
+        return find(self.holders(), secret)
+
+
+def digest_of(secret: str) -> str:
+    """The SHA-256 of a token, in hexadecimal digits."""
+    return sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def find(holders: Sequence[T], secret: str) -> T | None:
+    """The holder of this token, among these."""
+    digest, found = digest_of(secret), None
+    for holder in holders:  # to the end: the time taken must not tell which token is nearly right
+        if hmac.compare_digest(holder.digest, digest):
+            found = holder
+    return found
+
+
+def read_entries(path: Path, key: str) -> list[Entry]:
+    """The entries of a file, which the configuration names as `key`.
+
+    Raises Misuse, whose message says what is wrong.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Misuse(f"{key}: cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Misuse(f"{key}: {path}: bad TOML: {error}") from error
+    return [_entry(path, key, name, table) for name, table in tables.items()]
+
+
+def _entry(path: Path, key: str, name: str, table: object) -> Entry:
+    fields = table if isinstance(table, dict) else {}
+    digest = fields.get("sha256")
+    lists = [value for field, value in fields.items() if field != "sha256"]
+    if not (isinstance(digest, str) and DIGEST.fullmatch(digest) and "rights" in fields and all(map(_is_list, lists))):
+        raise Misuse(f"{key}: {path}: [{name}] needs sha256, 64 hexadecimal digits, and rights, a list of names")
+    return Entry(name, digest, fields)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def new_token(path: Path, key: str, name: str, fields: Mapping[str, Iterable[str]]) -> str:
+    """Add a token to the file, which is made if there is none, and return its secret, which is kept nowhere else.
+
+    `fields` are lists of names; the configuration names the file as `key`.  Raises Misuse if the name is taken.
+    """
+    if path.exists() and any(entry.name == name for entry in read_entries(path, key)):
+        raise Misuse(f"--new-token: {path} has a token {name!r}: remove its lines first, or choose another name")
+    secret = PREFIX + secrets.token_urlsafe(32)
+    lines = [f"[{_quoted(name)}]", f'sha256 = "{digest_of(secret)}"']
+    lines += [f"{field} = [{', '.join(map(_quoted, names))}]" for field, names in fields.items()]
+    try:
+        with open(path, "a", encoding="utf-8", opener=_private) as file:
+            file.write("\n".join(lines) + "\n\n")
+    except OSError as error:
+        raise Misuse(f"{key}: cannot write {path}: {error.strerror}") from error
+    return secret
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)  # a basic string of TOML, as long as no control character is in it
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o640)

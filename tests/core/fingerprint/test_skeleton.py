@@ -1,0 +1,113 @@
+"""Laws of skeletons: scripts, vowels and spaces do not change them, and both implementations are the same."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.fingerprint.compute import compiled_kernels
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.skeleton import (
+    GRAM,
+    LEAST,
+    SHARE,
+    Skeleton,
+    grams_of,
+    skeleton_hashes,
+    skeleton_of,
+)
+from neardup.core.text.consonants import BLOCKS, LAYOUT, NO_CONSONANT, consonants
+from neardup.core.text.normalize import tokens
+from neardup.records import Language
+
+from tests.support.languages import SAMPLED
+from tests.support.sample_texts import STORIES
+
+NO_HASHES: PassageHashes = np.empty(0, np.uint32)
+OFFSETS = sorted(offset for offsets in LAYOUT.values() for offset in offsets)
+VOWELS = range(0x3E, 0x43)
+letters = st.sampled_from([*OFFSETS, *VOWELS])
+words_of_offsets = st.lists(st.lists(letters, min_size=1, max_size=8), min_size=1, max_size=30)
+
+
+def written(block: int, words: Sequence[Sequence[int]]) -> bytes:
+    return b" ".join("".join(chr(block + offset) for offset in word).encode() for word in words)
+
+
+def of_text(text: str) -> Skeleton:
+    return skeleton_of(b" ".join(tokens(text)))
+
+
+def by_kernel(words: Sequence[bytes]) -> list[int]:
+    kernels = compiled_kernels()
+    assert kernels is not None, "this system forbids executable memory"
+    text = np.frombuffer(b" ".join(words), np.uint8)
+    hashes: list[int] = kernels.with_skeleton(NO_HASHES, text, consonants(), GRAM).tolist()
+    return hashes
+
+
+@given(words_of_offsets)
+def test_a_word_has_one_skeleton_in_all_blocks(words: list[list[int]]) -> None:
+    first, *others = (skeleton_of(written(block, words)) for block in BLOCKS)
+    for other in others:
+        assert other.classes.tolist() == first.classes.tolist(), "a script is read otherwise than Devanagari"
+        assert other.words.tolist() == first.words.tolist()
+
+
+@given(words_of_offsets)
+def test_vowels_and_spaces_do_not_change_the_classes(words: list[list[int]]) -> None:
+    whole = [[offset for word in words for offset in word if offset not in VOWELS]]
+    assert skeleton_of(written(0x900, whole)).classes.tolist() == skeleton_of(written(0x900, words)).classes.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["मेरा भारत महान है", "মেরা ভারত মহান হৈ", "மேரா பாரத மஹான ஹை", "മേരാ ഭാരത മഹാന ഹൈ", "mērā bhārata mahāna hai",
+     "mera bharat mahaan hai", "میرا بھارت مہان ہے", "ਮੇਰਾ ਭਾਰਤ ਮਹਾਨ ਹੈ", "merab haratma hanhai"],
+)  # fmt: skip
+def test_one_sentence_has_one_skeleton_in_every_script(text: str) -> None:
+    assert of_text(text).classes.tolist() == of_text("mr brt mn").classes.tolist(), text
+
+
+@given(st.integers(0, 20), st.integers(0, 20))
+def test_latin_words_and_digits_in_another_script_do_not_count(latin: int, digits: int) -> None:
+    story = "मेरा भारत महान है " * 10
+    mixed = story + "react " * latin + "२०२४ 2024 " * digits
+    assert of_text(mixed).classes.tolist() == of_text(story).classes.tolist()
+
+
+@settings(deadline=None)
+@given(st.text(max_size=300), st.integers(1, 30))
+def test_both_implementations_give_the_same_hashes(text: str, times: int) -> None:
+    words = tokens(text) * times
+    assert by_kernel(words) == sorted(set(skeleton_hashes(skeleton_of(b" ".join(words)).classes).tolist()))
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_both_implementations_give_the_same_hashes_of_stories(language: Language) -> None:
+    for text in STORIES[language]:
+        words = tokens(text) * 3 + tokens(text)[::-1]
+        assert by_kernel(words) == sorted(skeleton_hashes(skeleton_of(b" ".join(words)).classes).tolist()), language
+
+
+@given(st.integers(0, 40_000), st.integers(0, 2**32))
+def test_a_sample_has_its_size(consonants_in_all: int, seed: int) -> None:
+    drawn = np.random.default_rng(seed).integers(0, 8, consonants_in_all).astype(np.uint8)
+    distinct = len(np.unique(grams_of(drawn, GRAM)))
+    grams = max(consonants_in_all - GRAM + 1, 0)
+    assert len(skeleton_hashes(drawn)) == min(distinct, max(LEAST, grams // SHARE))
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_part_shares_hashes_with_its_work(language: Language) -> None:
+    stories = [of_text(text).classes for text in STORIES[language]]
+    part = stories[0]
+    work = np.concatenate(stories * 2)
+    shared = set(skeleton_hashes(part).tolist()) & set(skeleton_hashes(work).tolist())
+    expected = min(len(part), LEAST) * len(part) // max(len(work), 1) // 4
+    assert len(shared) >= expected, f"{len(shared)} hashes of a part of {len(part)} in {len(work)} consonants"
+
+
+def test_signs_and_digits_have_no_class() -> None:
+    assert {int(consonants()[ord(one)]) for one in "ая5५ाि़्aeiouyh़ ّ"} == {NO_CONSONANT}

@@ -1,0 +1,87 @@
+"""Laws: a story in letters that look the same has the same words; and what is no disguise stays."""
+
+import unicodedata
+
+import pytest
+from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.look_alikes import foreign, forms, undisguised
+from neardup.core.text.normalize import tokens
+from neardup.records import Language
+
+from tests.support.languages import ENGLISH, SAMPLED
+from tests.support.sample_texts import STORIES
+
+CYRILLIC = str.maketrans("aceopxyiABCEHKMOPTX", "асеорхуіАВСЕНКМОРТХ")
+GREEK = str.maketrans("ovAEZIKMNOTXY", "ονΑΕΖΙΚΜΝΟΤΧΥ")
+SMALL_CAPITALS = str.maketrans("abcdeghjkmnoprtuvwz", "ᴀʙᴄᴅᴇɢʜᴊᴋᴍɴᴏᴘʀᴛᴜᴠᴡᴢ")
+
+
+def shifted(first: int) -> dict[int, int]:
+    """The letters and digits of a block that has them from `first` on, in the order of ASCII."""
+    return {n: first + n - 0x21 for n in range(0x21, 0x7F)}
+
+
+def letters_from(capital: int, small: int) -> dict[int, int]:
+    return {0x41 + n: capital + n for n in range(26)} | {0x61 + n: small + n for n in range(26)}
+
+
+OF_LATIN = {
+    "Cyrillic letters": CYRILLIC,
+    "Greek letters": GREEK,
+    "fullwidth letters": shifted(0xFF01),
+    "mathematical letters": letters_from(0x1D400, 0x1D41A),
+    "monospaced letters": letters_from(0x1D670, 0x1D68A),
+    "circled letters": letters_from(0x24B6, 0x24D0),
+    "small capitals": SMALL_CAPITALS,
+    "squared letters": letters_from(0x1F170, 0x1F170),
+}
+ANY = {
+    sign: chr(code)
+    for sign, code in {
+        "joiner": 0x200D, "zero-width space": 0x200B, "soft hyphen": 0xAD, "left-to-right mark": 0x200E,
+        "function application": 0x2061, "tag": 0xE0061, "variation selector": 0xFE0E, "annotation": 0xFFF9,
+        "noncharacter": 0xFDD0, "control": 0x01, "delete": 0x7F, "stroke": 0x0336, "enclosing circle": 0x20DD,
+    }.items()
+}  # fmt: skip
+
+
+def after_each_letter(text: str, sign: str) -> str:
+    return "".join(c + sign if c.isalpha() else c for c in text)
+
+
+@pytest.mark.parametrize("disguise", OF_LATIN)
+def test_latin_letters_of_another_kind_are_read_as_latin(disguise: str) -> None:
+    for story in STORIES[ENGLISH]:
+        assert tokens(story.translate(OF_LATIN[disguise])) == tokens(story), disguise
+
+
+@pytest.mark.parametrize("sign", ANY)
+@pytest.mark.parametrize("language", SAMPLED)
+def test_signs_that_show_nothing_or_cross_out_change_no_word(language: Language, sign: str) -> None:
+    story = STORIES[language][0].replace("\u200d", "")  # a chillu is a letter, a virama and this joiner, side by side
+    assert tokens(after_each_letter(story, ANY[sign])) == tokens(story)
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_page_with_control_characters_is_text(language: Language) -> None:
+    story = STORIES[language][0].replace("\u200d", "")
+    page = f"<p>{after_each_letter(story, ANY['control'])}</p>".encode()
+    assert tokens(page_text(page, None, Extraction())) == tokens(story)
+
+
+@pytest.mark.parametrize("two", ["अाम", "अाेर", "अाैर", "एेसा", "আমি".replace("আ", "অা"), "અામ", "ଅାମ", "ਅਾਮ", "ഒാണം"])
+def test_vowels_written_in_two_signs_are_one_letter(two: str) -> None:
+    (word,) = tokens(two)
+    assert len(word.decode()) < len(two)
+
+
+@pytest.mark.parametrize("text", ["привет мир", "λόγος", "ελληνικά", "Ճանապարհ"])
+def test_words_of_another_script_stay(text: str) -> None:
+    assert undisguised(text) == text
+    assert tokens(text.upper()) == tokens(text)
+
+
+def test_no_letter_of_a_shipped_script_is_a_disguise() -> None:
+    assert not [
+        chr(c) for c in (*forms(), *foreign()) if 0x0900 <= c < 0x0D80 and unicodedata.category(chr(c))[0] in "LM"
+    ]

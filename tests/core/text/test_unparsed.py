@@ -1,0 +1,66 @@
+"""Laws: without a parser the words of a page are the same; a page over a limit is read up to it, and says so."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.core.page import Page, PageFingerprinted, StoryText, fingerprint_page, text_of
+from neardup.core.text.html import MOST_TAGS, Extraction, extracted, visible_text
+from neardup.core.text.normalize import tokens
+from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
+from neardup.languages import LANGUAGES
+from neardup.records import Language, Limit, Mark, MarkReason
+
+from tests.support.languages import TEXTS
+
+WHOLE = Extraction()
+WORDS = st.sampled_from([" ", *(word for text in TEXTS.values() for word in text.split())])
+PIECES = st.one_of(
+    WORDS,
+    st.tuples(st.sampled_from(["b", "i", "span", "p", "div", "h2"]), WORDS).map(
+        lambda one: f"<{one[0]}>{one[1]}</{one[0]}>"
+    ),
+    st.sampled_from(
+        ["<br>", "<BR/>", "<!-- c -->", "<script>a < b</script>", "<style>p {}</style>", "&amp;", "&#2309;"]
+    ),
+    WORDS.map(lambda word: f"""<p title="{word}>" class='"'>{word}</p>"""),
+)
+
+
+@given(st.lists(PIECES).map("".join))
+def test_the_words_are_those_of_the_parsed_page(markup: str) -> None:
+    assert tokens(unparsed_text(markup)) == tokens(visible_text(f"<body>{markup}", WHOLE))
+
+
+@pytest.mark.parametrize("unclosed", ["<!-- ", "<script>", "<style> ", "<textarea><script></textarea>", '<a title="'])
+def test_what_does_not_end_hides_no_story(unclosed: str) -> None:
+    story = tokens(TEXTS[LANGUAGES[0]])
+    assert tokens(unparsed_text(f"{unclosed}{TEXTS[LANGUAGES[0]]}"))[-len(story) + 1 :] == story[1:]
+
+
+def test_a_text_is_read_up_to_its_limit() -> None:
+    assert len(unparsed_text("अ " * MOST_CHARACTERS)) == MOST_CHARACTERS
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_truncated_story_has_the_fingerprint_of_the_part_that_was_read(language: Language) -> None:
+    text = f"{TEXTS[language]} {TEXTS[language]}"
+    whole = fingerprint_page(Page(f"<p>{text}</p>".encode()), WHOLE)
+    assert isinstance(whole, PageFingerprinted) and not whole.marks
+    for page, limit in (
+        (Page(f"<p>{text}</p>".encode(), is_cut=True), Limit.SIZE),
+        (Page(f"<p>{text}</p>{'<i></i>' * MOST_TAGS}".encode()), Limit.TAGS),
+    ):
+        made = fingerprint_page(page, WHOLE)
+        assert isinstance(made, PageFingerprinted)
+        assert (made.fingerprint, made.marks) == (whole.fingerprint, (Mark(MarkReason.TRUNCATED, limit),)), limit
+    unparsed = text_of(Page(f"<p>{text}</p>".encode()), WHOLE, parsed=False)
+    assert isinstance(unparsed, StoryText)
+    assert (tokens(unparsed.text), unparsed.marks) == (tokens(text), (Mark(MarkReason.TRUNCATED, Limit.BUDGET),))
+
+
+def test_pages_within_too_many_others_are_left_out() -> None:
+    markup, limits = "<p>innermost</p>", []
+    for _ in range(5):
+        markup = f"<template shadowrootmode=open><p>outer</p><div>{markup}</div></template>"
+        limits.append(extracted(f"<div>{markup}</div>".encode(), None, WHOLE).limit)
+    assert limits == [None, None, None, Limit.NESTING, Limit.NESTING]

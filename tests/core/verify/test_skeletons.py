@@ -1,0 +1,105 @@
+"""Laws of the comparison of skeletons: a transliteration is found whole, and other stories have nothing in common."""
+
+import re
+from collections.abc import Callable
+from itertools import combinations
+
+import pytest
+from neardup.config import Thresholds
+from neardup.core.text.normalize import tokens
+from neardup.core.verify.scores import Shingled, examine, shingled
+from neardup.core.verify.skeletons import copied_words, overlap, paired, passages
+from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
+from neardup.pairs import Assessment
+from neardup.records import Language
+
+from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TAMIL, TELUGU
+from tests.support.sample_texts import STORIES
+from tests.support.transliteration import transliterated
+
+INDIC = [language for language in SAMPLED if language != ENGLISH]
+FORWARD = {language: [shingled(tokens(text)) for text in STORIES[language]] for language in SAMPLED}
+
+
+def of_two_languages(a: Shingled, b: Shingled) -> Assessment:
+    return examine(a, b, 64, Thresholds(), same_text=False, is_of_one_language=False)
+
+
+def of_one_language(a: Shingled, b: Shingled) -> Assessment:
+    return examine(a, b, 64, Thresholds(), same_text=False, is_of_one_language=True)
+
+
+SPACINGS: dict[str, Callable[[str], str]] = {
+    "none": lambda text: "".join(text.split()),
+    "in each word": lambda text: re.sub(r"(\S\S)(?=\S)", r"\1 ", text),
+    "after every second word": lambda text: re.sub(r"(\S+) (\S+)", r"\1\2", text),
+    "points between letters": lambda text: re.sub(r"(?<=\S)(?=\S)", ".", text),
+}
+
+
+@pytest.mark.parametrize("language", INDIC)
+def test_a_transliteration_is_found_with_nearly_all_its_words(language: Language) -> None:
+    story = STORIES[language][0]
+    copy = shingled(tokens(transliterated(story, language, GUJARATI if language == TELUGU else TELUGU)))
+    found = of_two_languages(FORWARD[language][0], copy)
+    assert found.kind == TRANSLITERATED, f"{language}: {found.signals}"
+    assert found.signals.containment >= 0.9
+    assert found.signals.extra[COPIED_WORDS] >= 0.9 * len(copy.words)
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_the_same_text_under_another_language_is_found_whole(language: Language) -> None:
+    story = FORWARD[language][0]
+    found = of_two_languages(story, story)
+    assert (found.kind, found.signals.jaccard) == (TRANSLITERATED, 1.0)
+    assert found.spans_a.tolist() == found.spans_b.tolist() and len(found.spans_a) == 1
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+@pytest.mark.parametrize("disguise", SPACINGS)
+def test_other_spaces_make_a_transliterated_copy(disguise: str, language: Language) -> None:
+    story, copy = FORWARD[language][0], shingled(tokens(SPACINGS[disguise](STORIES[language][0])))
+    found = of_one_language(story, copy)
+    assert found.kind == TRANSLITERATED, f"{disguise}: {found.signals}"
+    assert found.signals.extra[COPIED_WORDS] >= 0.9 * min(len(story.words), len(copy.words))
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_other_stories_of_one_language_are_no_disguised_copies(language: Language) -> None:
+    for a, b in combinations(FORWARD[language], 2):
+        assert of_one_language(a, b).kind != TRANSLITERATED
+
+
+def test_stories_of_other_languages_share_little() -> None:
+    for one, other in combinations(SAMPLED, 2):
+        for a in FORWARD[one]:
+            for b in FORWARD[other]:
+                shared = overlap(a.skeleton, b.skeleton, 64).containment
+                assert shared < 0.2, f"{one} and {other} share {shared:.2f}"
+
+
+@pytest.mark.parametrize("language", INDIC)
+def test_both_sides_have_the_same_findings(language: Language) -> None:
+    a, b = FORWARD[language][0], shingled(tokens(" ".join(STORIES[language][0].split()[50:])))
+    forth, back = overlap(a.skeleton, b.skeleton, 0), overlap(b.skeleton, a.skeleton, 0)
+    assert (forth.jaccard, forth.containment_a) == (back.jaccard, back.containment_b)
+    one, other = copied_words(a.skeleton, b.skeleton), copied_words(b.skeleton, a.skeleton)
+    assert one.spans_a.tolist() == other.spans_b.tolist()
+
+
+@pytest.mark.parametrize("language", INDIC)
+def test_each_passage_lies_in_both_texts_and_none_overlaps_another(language: Language) -> None:
+    words = STORIES[language][0].split()
+    a, b = FORWARD[language][0], shingled(tokens(" ".join([*words[100:], *words[:100]])))
+    found = copied_words(a.skeleton, b.skeleton)
+    assert len(paired(a.skeleton, b.skeleton, found.spans_a, found.spans_b)) >= 2, "two parts have changed places"
+    shown = passages(a.skeleton, b.skeleton)
+    for text, starts in ((a, [one.start_a for one in shown]), (b, [one.start_b for one in shown])):
+        places = [place for start, one in zip(starts, shown, strict=True) for place in range(start, start + one.words)]
+        assert len(set(places)) == len(places) and max(places) < len(text.words)
+
+
+def test_texts_without_consonants_share_nothing() -> None:
+    empty = shingled([b"1", b"2"])
+    assert of_two_languages(empty, FORWARD[TAMIL][0]).kind is None
+    assert of_two_languages(empty, empty).kind is None

@@ -1,0 +1,29 @@
+"""Law: the words of a page are those that Chromium shows, whatever styles hide, show, break and join them.
+
+Chromium's `innerText` is what is compared, without the texts that its computed styles and boxes make unreadable.
+"""
+
+import random
+
+from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.normalize import tokens
+
+from tests.support.desk_browser import chromium
+from tests.support.faults.fault_table import CHAOS
+from tests.support.rendered_pages import generated_page, shown_by
+
+PAGES = min(2_000 * CHAOS, 20_000)
+
+
+def test_the_words_of_a_page_are_those_that_a_browser_shows() -> None:
+    rng = random.Random(CHAOS)
+    pages = [generated_page(rng) for _ in range(PAGES)]
+    with chromium() as browser:
+        shown = shown_by(browser, pages)
+    differ = [
+        (page, read, seen)
+        for page, seen in zip(pages, shown, strict=True)
+        if tokens(read := visible_text(page, Extraction())) != tokens(seen)
+    ]
+    shortest = min(differ, key=lambda one: len(one[0]), default=None)
+    assert not shortest, f"{len(differ)} pages differ: the page, its text, and what the browser shows: {shortest}"

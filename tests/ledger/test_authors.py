@@ -1,0 +1,153 @@
+"""Law: what the ledger says of authors is what a plain count of its flags says, whatever was listed again."""
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.verify.tiers import PARTIAL
+from neardup.ledger import authors, stories
+from neardup.pairs import DECIDING, Verdict
+from neardup.records import Fingerprinted, Skip, Skipped, Story
+
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory
+from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.languages import HINDI
+from tests.support.verdicts import give_verdict
+
+STORIES = 6
+PAIRS = list(combinations(range(1, STORIES + 1), 2))
+AUTHORS = ["7", "07", "लेखक", "x' OR 1"]
+COPIED = {"open", "plagiarism", "quotation"}
+
+facts = st.tuples(st.none() | st.sampled_from(AUTHORS), st.sampled_from([None, 1, 2, 3]))
+listings = st.lists(facts, min_size=STORIES, max_size=STORIES)
+flagged = st.dictionaries(st.sampled_from(PAIRS), st.none() | st.sampled_from(DECIDING))
+relisted = st.dictionaries(st.integers(1, STORIES), facts, max_size=3)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A flag as the author of `story` sees it."""
+
+    author: str
+    story: int
+    other: int
+    other_author: str | None
+    is_later: bool | None
+    status: str
+
+
+def listed(story_id: int, author: str | None, published_at: int | None) -> Story:
+    return Story(story_id, HINDI, author_id=author, published_at=published_at, title=f"कहानी {story_id}")
+
+
+def filled(
+    listing: list[tuple[str | None, int | None]], pairs: dict[tuple[int, int], Verdict | None]
+) -> sqlite3.Connection:
+    db = ledger_in_memory()
+    commit(
+        db,
+        *(Fingerprinted(listed(n, *about), fingerprint_of(n.to_bytes(16)), None) for n, about in enumerate(listing, 1)),
+    )
+    for pair, verdict in pairs.items():
+        flag_spans(db, *pair, PARTIAL, spans_of((0, 10)), spans_of((0, 10)))
+        if verdict is not None:
+            give_verdict(db, [pair], verdict)
+    return db
+
+
+def seen_by_authors(db: sqlite3.Connection) -> list[Seen]:
+    known = stories.describe(db, range(1, STORIES + 1))
+    found = []
+    for a, b, status in db.execute("SELECT a, b, status FROM flags WHERE status <> 'withdrawn'"):
+        for story, other in ((a, b), (b, a)):
+            author, published = known[story]["author_id"], known[story]["published_at"]
+            before = known[other]["published_at"]
+            is_later = None if None in (published, before) or published == before else published > before
+            if author is not None:
+                found.append(Seen(author, story, other, known[other]["author_id"], is_later, status))
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(listings, flagged, relisted)
+def test_authors_are_counted_as_their_flags_are(
+    listing: list[tuple[str | None, int | None]],
+    pairs: dict[tuple[int, int], Verdict | None],
+    again: dict[int, tuple[str | None, int | None]],
+) -> None:
+    with closing(filled(listing, pairs)) as db:
+        commit(db, *(Skipped(listed(n, *about), Skip.UNCHANGED) for n, about in again.items()))
+        seen = seen_by_authors(db)
+        for author in AUTHORS:
+            check_author(db, author, [one for one in seen if one.author == author])
+        check_offenders(db, [one for one in seen if one.other_author != one.author])
+
+
+def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
+    found, foreign = authors.of_author(db, author), [one for one in seen if one.other_author != author]
+    if found is None:
+        assert not seen
+        return
+    later = [one for one in foreign if one.is_later]
+    assert found.history == authors.History(
+        len({one.story for one in later if one.status == "plagiarism"}),
+        len({one.story for one in later if one.status == "open"}),
+        sum(one.is_later is None and one.status in COPIED for one in foreign),
+    )
+    assert found.statuses == Counter(one.status for one in foreign)
+    own = authors.own_pairs(db, author, 99)
+    assert found.own_pairs == len(own) == (len(seen) - len(foreign)) / 2
+    assert {(row["a"], row["b"]) for row in own} == {
+        (one.story, one.other) for one in seen if one.other_author == author and one.story < one.other
+    }
+    rows = authors.others(db, author, 99)
+    assert {row["other"]: tuple(row)[1:6] for row in rows} == {
+        other: (
+            sum(one.other_author == other for one in foreign),
+            len({one.story for one in later if one.other_author == other and one.status in COPIED}),
+            len({
+                one.other
+                for one in foreign
+                if one.other_author == other and one.is_later is False and one.status in COPIED
+            }),
+            sum(one.other_author == other and one.is_later is None and one.status in COPIED for one in foreign),
+            sum(one.other_author == other and one.status == "plagiarism" for one in foreign),
+        )
+        for other in {one.other_author for one in foreign}
+    }  # fmt: skip
+    for other in (None, *{one.other_author for one in foreign}):
+        of_other = [one for one in foreign if other is None or one.other_author == other]
+        rows = authors.flagged_stories(db, author, other, limit=99)
+        assert Counter({row["id"]: row["pairs"] for row in rows}) == Counter(one.story for one in of_other)
+        assert all(row["stories"] == len(rows) for row in rows)
+        assert sum(row["later"] for row in rows) == sum(one.is_later is True for one in of_other)
+        assert sum(row["before"] for row in rows) == sum(one.is_later is False for one in of_other)
+
+
+def check_offenders(db: sqlite3.Connection, seen: list[Seen]) -> None:
+    copying = [one for one in seen if one.is_later and one.status in ("open", "plagiarism")]
+    expected = {}
+    for author in {one.author for one in copying}:
+        of_author = [one for one in copying if one.author == author]
+        copies = {one.story for one in of_author}
+        decided = {one.story for one in of_author if one.status == "plagiarism"}
+        if len(copies) >= authors.REPEATED:
+            expected[author] = (len(copies), len(of_author), len(decided))
+    rows = authors.repeat_offenders(db, limit=99)
+    assert {row["author_id"]: (row["stories"], row["pairs"], row["plagiarism"]) for row in rows} == expected
+    order = [(-row["plagiarism"], -row["stories"]) for row in rows]
+    assert order == sorted(order), "the most verdicts come first, then the most stories"
+    assert all(row["authors"] == len(rows) for row in rows)
+
+
+def test_edited_story_is_not_counted_until_it_is_flagged_again() -> None:
+    with closing(filled([("7", 2), ("8", 1)] * 3, {(1, 2): None})) as db:
+        assert authors.histories(db, ["7", None]) == {"7": authors.History(open=1)}
+        commit(db, Fingerprinted(listed(1, "7", 2), fingerprint_of((99).to_bytes(16)), None))
+        assert authors.histories(db, ["7"]) == {"7": authors.History()}
+        assert authors.of_author(db, "7") is None

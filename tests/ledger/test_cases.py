@@ -1,0 +1,210 @@
+"""Law: after any operations, each flag is in one case, and refreshing the cases equals computing all from scratch."""
+
+import json
+import sqlite3
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
+from neardup.ledger import cases, stories, verdicts
+from neardup.ledger.restart import restart
+from neardup.pairs import Kind, Verdict
+from neardup.records import Fingerprinted, Skip, Skipped, Story
+
+from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory
+from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.languages import HINDI
+
+WORDS = 40
+LATEST = 2**63 - 1
+ids = st.integers(1, 7)
+pairs = st.sampled_from([(a, b) for a in range(1, 8) for b in range(a + 1, 8)])
+authors = st.sampled_from([None, "7", "8"])
+times = st.sampled_from([None, 1, 2, 3])
+moderators = st.sampled_from(["Asha", "रवि"])
+JOINING = {"open", "plagiarism", "repost", "quotation", "template"}
+
+
+def expected(db: sqlite3.Connection) -> dict[int, set[int]]:
+    """The flags of each case, from the tables of stories and flags alone."""
+    time = {n: (LATEST if at is None else at, n) for n, at in db.execute("SELECT id, published_at FROM stories")}
+    found = db.execute("SELECT flag_id, a, b, status, joins_clusters FROM flags WHERE status <> 'withdrawn'").fetchall()
+    joined = {story: {story} for story in time}
+
+    def join(a: int, b: int) -> None:
+        both = joined[a] | joined[b]
+        for story in both:
+            joined[story] = both
+
+    for _, a, b, status, joins in found:
+        if joins and status in JOINING:
+            join(a, b)
+    single = {story for story, others in joined.items() if len(others) == 1}
+    for _, a, b, status, joins in found:
+        if joins and status == "not_similar" and {a, b} <= single:
+            join(a, b)
+    want: dict[int, set[int]] = {}
+    for flag_id, a, b, *_ in found:
+        want.setdefault(min(joined[max(a, b, key=time.__getitem__)]), set()).add(flag_id)
+    return want
+
+
+def state(db: sqlite3.Connection) -> tuple[Any, ...]:
+    return (
+        db.execute("SELECT * FROM cases ORDER BY case_id").fetchall(),
+        db.execute("SELECT flag_id, case_id FROM flags ORDER BY flag_id").fetchall(),
+    )
+
+
+class AnyOperations(RuleBasedStateMachine):
+    """Operations on a ledger of seven stories, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.db = ledger_in_memory()
+        self.texts = 0
+        self.decisions: list[int] = []
+
+    def teardown(self) -> None:
+        self.db.close()
+
+    @initialize(facts=st.lists(st.tuples(authors, times), min_size=7, max_size=7))
+    def write_all(self, facts: list[tuple[str | None, int | None]]) -> None:
+        for story_id, (author, time) in enumerate(facts, 1):
+            self.write(story_id, author, time)
+
+    @rule(story_id=ids, author=authors, time=times)
+    def write(self, story_id: int, author: str | None, time: int | None) -> None:
+        """Add a story, or edit it."""
+        self.texts += 1
+        made = fingerprint_of(self.texts.to_bytes(16), words=WORDS)
+        commit(self.db, Fingerprinted(Story(story_id, HINDI, author_id=author, published_at=time), made, None))
+
+    @rule(story_id=ids, author=authors, time=times)
+    def touch(self, story_id: int, author: str | None, time: int | None) -> None:
+        """Change what is known of a story with an unchanged text."""
+        commit(self.db, Skipped(Story(story_id, HINDI, author_id=author, published_at=time), Skip.UNCHANGED))
+
+    @rule(pair=pairs, kind=st.sampled_from([EXACT, PARTIAL, PASSAGE]), words=st.integers(1, WORDS))
+    def flag(self, pair: tuple[int, int], kind: Kind, words: int) -> None:
+        for story_id in pair:
+            if not stories.known_many(self.db, [story_id]):
+                self.write(story_id, None, None)
+        flag_spans(self.db, *pair, kind, spans_of((0, words)), spans_of((0, words)))
+
+    @rule(pair=pairs)
+    def verify_again(self, pair: tuple[int, int]) -> None:
+        self.db.execute("UPDATE flags SET estimated = 1 WHERE a = ? AND b = ?", pair)
+
+    @rule(
+        story_id=ids,
+        verdict=st.sampled_from(Verdict),
+        moderator=moderators,
+        of_whole_case=st.booleans(),
+    )
+    def decide(self, story_id: int, verdict: Verdict, moderator: str, of_whole_case: bool) -> None:
+        column = "case_id = ?1" if of_whole_case else "a = ?1 OR b = ?1"
+        query = f"SELECT flag_id FROM flags WHERE ({column}) AND status <> 'withdrawn'"
+        if chosen := [row[0] for row in self.db.execute(query, (story_id,))]:
+            seen = verdicts.state(self.db, chosen)
+            self.decisions.append(verdicts.decide(self.db, chosen, verdict, "", moderator, seen))
+
+    @rule(n=st.integers(0, 9))
+    def undo(self, n: int) -> None:
+        if self.decisions:
+            decision = self.decisions.pop(n % len(self.decisions))
+            if verdicts.of_decision(self.db, decision):
+                seen = verdicts.state(self.db, verdicts.flags_of(self.db, decision))
+                verdicts.undo(self.db, decision, "Asha", seen)
+
+    @rule(story_id=ids, forgotten=st.booleans())
+    def remove(self, story_id: int, forgotten: bool) -> None:
+        if forgotten:
+            stories.forget(self.db, story_id)
+        else:
+            commit(self.db, Skipped(Story(story_id, HINDI), Skip.EMPTY))
+
+    @rule()
+    def restart(self) -> None:
+        restart(self.db, "v2", "")
+
+    @rule()
+    def refresh(self) -> None:
+        cases.refresh(self.db)
+
+    @rule()
+    def refresh_equals_computing_all_from_scratch(self) -> None:
+        cases.refresh(self.db)
+        refreshed = state(self.db)
+        self.db.execute("UPDATE flags SET case_id = NULL")
+        self.db.execute("DELETE FROM cases")
+        self.db.execute("INSERT INTO due_flags SELECT flag_id FROM flags")
+        cases.refresh(self.db)
+        assert state(self.db) == refreshed
+
+    @invariant()
+    def every_flag_is_in_one_case(self) -> None:
+        if self.texts % 2:  # else several changes come together
+            return
+        cases.refresh(self.db)
+        want = expected(self.db)
+        got: dict[int, set[int]] = {}
+        for flag_id, case_id in self.db.execute("SELECT flag_id, case_id FROM flags WHERE case_id IS NOT NULL"):
+            got.setdefault(case_id, set()).add(flag_id)
+        assert got == want
+        assert {row[0] for row in self.db.execute("SELECT case_id FROM cases")} == want.keys()
+
+    @invariant()
+    def a_case_sums_up_its_flags(self) -> None:
+        if cases.is_due(self.db):
+            return
+        cursor = self.db.cursor()
+        cursor.row_factory = sqlite3.Row
+        for row in cursor.execute("SELECT * FROM cases").fetchall():
+            counted = cases.flags_of(self.db, row["case_id"])
+            query = "SELECT a, b, status, kind FROM flags WHERE flag_id IN (SELECT value FROM json_each(?))"
+            facts = self.db.execute(query, (json.dumps(counted),)).fetchall()
+            assert (row["flags"], row["open_flags"]) == (len(facts), sum(status == "open" for *_, status, _ in facts))
+            assert row["stories"] == len({story for a, b, *_ in facts for story in (a, b)})
+            assert {f",{kind}," for *_, kind in facts} == {f",{kind}," for kind in row["kinds"].strip(",").split(",")}
+            assert cases.of_story(self.db, row["lead"]) == row["case_id"]
+
+
+TestAnyOperations = AnyOperations.TestCase
+TestAnyOperations.settings = settings(deadline=None, max_examples=100, stateful_step_count=30)
+
+
+def rows(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    cases.refresh(db)
+    return db.execute("SELECT case_id, flags, stories, statuses FROM cases ORDER BY case_id").fetchall()
+
+
+def test_reposts_are_one_case_and_so_is_a_compilation_with_its_sources() -> None:
+    db = ledger_in_memory()
+    for n in range(2, 21):
+        flag_pair(db, 1, n, EXACT)
+    for n in range(101, 121):
+        flag_pair(db, n, 200, PASSAGE)
+    assert rows(db) == [(1, 19, 20, ",open,"), (200, 20, 21, ",open,")]
+
+
+def test_a_case_found_in_many_parts_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases, "FLAGS_AT_ONCE", 3)
+    db = ledger_in_memory()
+    for n in range(1, 20):
+        flag_pair(db, n, n + 1, EXACT)
+    assert rows(db) == [(1, 19, 20, ",open,")]
+
+
+def test_false_match_splits_a_case_and_a_verdict_on_all_of_it_does_not() -> None:
+    db = ledger_in_memory()
+    for a, b in ((1, 2), (3, 4), (2, 3)):
+        flag_pair(db, a, b, EXACT)
+    verdicts.decide(db, [3], Verdict.NOT_SIMILAR, "", "Asha", verdicts.state(db, [3]))
+    assert [row[0] for row in rows(db)] == [1, 3]
+    verdicts.undo(db, 1, "Asha", verdicts.state(db, [3]))
+    verdicts.decide(db, [1, 2, 3], Verdict.NOT_SIMILAR, "", "Asha", verdicts.state(db, [1, 2, 3]))
+    assert rows(db) == [(1, 3, 4, ",not_similar,")]

@@ -1,0 +1,225 @@
+"""Laws of the case file: it stands by itself, says what the ledger says, is the same each time, and has three pages
+before its appendix, in every script.
+"""
+
+import hashlib
+import re
+import zlib
+from collections.abc import Mapping
+from contextlib import closing
+from html import unescape
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from neardup.config import Config, Content, Ledger, Reference, Source
+from neardup.core.fingerprint.version import version
+from neardup.core.page import PageText, split_file
+from neardup.core.text.html import Extraction
+from neardup.errors import Misuse
+from neardup.languages import SHIPPED
+from neardup.ledger import connect, runs, verdicts
+from neardup.moderation.case_file.content import CaseFile, case_file, case_record, live_link
+from neardup.moderation.case_file.render import digest_of, notice_languages, render_html, render_notice, render_pdf
+from neardup.moderation.wording import percent
+from neardup.pairs import Verdict
+from neardup.query.compared_story import LoadedStory
+from neardup.records import Language
+from weasyprint import HTML  # type: ignore[import-untyped]
+
+from tests.support.copying_story import CopiedFrom, write_copying_story
+from tests.support.desk_client import get, named_client
+from tests.support.languages import HINDI, MALAYALAM, SAMPLED, TEXTS, URDU
+from tests.support.verdicts import decide_case
+
+LANGUAGES = (*SAMPLED, URDU)
+WORST = {HINDI: 101, MALAYALAM: 102, URDU: 103}  # stories with many sources, long titles and a long note
+TITLE = "<script>alert(1)</script>"
+NOTE = "<b>word for word</b> " + "शब्द " * 390
+DIGEST = re.compile(r"SHA-256 of the content: <code>([0-9a-f]{64})</code>")
+
+
+def words_of(language: Language, seed: int, number: int) -> list[str]:
+    return Random(seed).choices(TEXTS[language].split(), k=number)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger with the story 10 n + 9 in language n, which copies from two, and the WORST; all are decided."""
+    folder = tmp_path_factory.mktemp("cases")
+    with closing(connect(folder / "neardup.db")) as db:
+        runs.put(db, "fingerprint_version", version())
+        for n, language in enumerate(LANGUAGES):
+            own, one, other = (words_of(language, 3 * n + k, 200) for k in range(3))
+            sources = [CopiedFrom(one, [(50, 20, 120)], title=TITLE), CopiedFrom(other, [(180, 0, 60)], author=None)]
+            story = [*own[:50], *one[20:140], *own[50:60], *other[:60], *own[60:100]]
+            write_copying_story(folder, db, 1009 + 10 * n, language, story, sources, title=TEXTS[language][:40])
+            decide_case(db, 1009 + 10 * n, Verdict.PLAGIARISM, "word for word")
+        for language, story_id in WORST.items():
+            texts = [words_of(language, 100 * story_id + k, 150) for k in range(12)]
+            title = " ".join(words_of(language, 7, 60))
+            sources = [CopiedFrom(text, [(150 * k, 0, 150)], title=title) for k, text in enumerate(texts)]
+            words = [word for text in texts for word in text]
+            write_copying_story(folder, db, 100 * story_id, language, words, sources, title=title)
+            decide_case(db, 100 * story_id, Verdict.PLAGIARISM, NOTE)
+    return folder
+
+
+def config_of(folder: Path) -> Config:
+    return Config(
+        source=Source(manifest=Path("none.csv")),
+        content=Content(url=f"file:{folder}", link="https://example.com/story/{id}"),
+        ledger=Ledger(path=folder / "neardup.db"),
+    )
+
+
+async def filed(folder: Path, story_id: int) -> CaseFile:
+    config = config_of(folder)
+    with closing(connect(folder / "neardup.db")) as db:
+        record = case_record(db, story_id)
+    assert record is not None
+
+    async def load(known: Mapping[str, Any]) -> LoadedStory:
+        page = split_file((folder / known["path"]).read_bytes(), Extraction())
+        assert isinstance(page, PageText)
+        return LoadedStory(page.text, page.words, known)
+
+    return await case_file(record, config, load)
+
+
+async def test_file_says_what_the_ledger_says_in_every_language(folder: Path) -> None:
+    for n, language in enumerate(LANGUAGES):
+        case = await filed(folder, 1009 + 10 * n)
+        page = render_html(case, SHIPPED)
+        shown = " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
+        for words in (
+            f"{percent(case.found.similarity)} of this story stands in earlier stories by others",
+            "published 4 January 1970, 00:00 UTC (listing)",
+            "known to neardup since",
+            "The source was published 2 days before the story, by the listing.",
+            "author copier", "author source", "author not known", "Source 1",
+            "Plagiarism, given by Asha,", "on 2 pairs of this story", "word for word",
+            f"https://example.com/story/{1009 + 10 * n}", f"https://example.com/story/{1007 + 10 * n}",
+            f"The story: {case.passages[0].pair.words} copied words",
+        ):  # fmt: skip
+            assert words in shown, f"{language}: {words!r} is not in {shown[:1500]}"
+        assert page.count("<mark>") >= 2 and "<script" not in page, language
+        article = re.search(r"<article>.*</article>", page, re.DOTALL)
+        printed = DIGEST.search(page)
+        assert article and printed and hashlib.sha256(article[0].encode()).hexdigest() == printed[1], language
+
+
+async def test_file_is_the_same_each_time_until_something_changes(folder: Path) -> None:
+    def digest(case: CaseFile) -> str:
+        found = DIGEST.search(render_html(case, SHIPPED))
+        assert found
+        return found[1]
+
+    before = digest(await filed(folder, 1009))
+    assert digest(await filed(folder, 1009)) == before
+    with closing(connect(folder / "neardup.db")) as db:
+        [decision] = db.execute("SELECT DISTINCT decision FROM verdicts WHERE b = 1009").fetchone()
+        verdicts.undo(db, decision, "Ravi", verdicts.state(db, verdicts.flags_of(db, decision)))
+        case = await filed(folder, 1009)
+        assert case.verdicts == [] and "None stands." in render_html(case, SHIPPED)
+        assert digest(case) != before
+        assert "Undone: <strong>Plagiarism</strong>, <bdi>Ravi</bdi>" in render_html(case, SHIPPED)
+        decide_case(db, 1009, Verdict.PLAGIARISM, "word for word")
+    assert digest_of("<article></article>\n") == digest_of("<article></article>")
+
+
+async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_its_copies(tmp_path: Path) -> None:
+    texts = [words_of(HINDI, k, 150) for k in range(3)]
+    sources = [CopiedFrom(text, [(150 * k, 0, 150)], author="abc"[k]) for k, text in enumerate(texts)]
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        runs.put(db, "fingerprint_version", version())
+        words = [word for text in texts for word in text]
+        write_copying_story(tmp_path, db, 9, HINDI, words, sources, author="c")
+        decide_case(db, 9, Verdict.PLAGIARISM, "word for word")
+        for verdict in (Verdict.TEMPLATE, Verdict.NOT_SIMILAR):
+            verdicts.decide(db, [1], verdict, "a hymn", "Ravi", verdicts.state(db, [1]))
+        db.execute("UPDATE flags SET same_author = 1 WHERE flag_id = 3")
+    case = await filed(tmp_path, 9)
+    assert [one.about.story_id for one in case.sources] == [7]
+    assert [(one.story_id, one.status, one.is_same_author) for one in case.others] == [
+        (6, "not_similar", False), (8, "open", True),
+    ]  # fmt: skip
+    assert [(one["verdict"], one["by"], len(one["pairs"])) for one in case.verdicts] == [
+        ("not_similar", "Ravi", 1), ("plagiarism", "Asha", 1),
+    ]  # fmt: skip
+    shown = " ".join(unescape(re.sub(r"<[^>]+>", " ", render_html(case, SHIPPED))).split())
+    for sentence in (
+        "Not similar , given by Ravi", "a hymn", "2 other stories match this one and do not count as sources",
+        "6 was published 3 days before 9, by the listing.", "By the same author",
+    ):  # fmt: skip
+        assert sentence in shown, f"{sentence!r} is not in {shown}"
+    copied = await filed(tmp_path, 7)
+    assert (copied.sources, [one.story_id for one in copied.others], copied.verdicts) == ((), [9], [])
+
+
+def _unpacked(pdf: bytes) -> bytes:
+    """The objects of a PDF, without the compression of its streams."""
+    packed = re.findall(rb"/FlateDecode[^>]*>>\s*stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    return b"".join(zlib.decompressobj().decompress(stream) for stream in packed)
+
+
+@pytest.mark.parametrize("language", WORST)
+async def test_pdf_has_three_pages_before_its_appendix_and_its_fonts_in_it(folder: Path, language: Language) -> None:
+    case = await filed(folder, 100 * WORST[language])
+    page = render_html(case, SHIPPED)
+    pages = HTML(string=page).render().pages
+    appendix = next(n for n, one in enumerate(pages) if "appendix" in one.anchors)
+    assert appendix <= 3, f"the appendix begins on page {appendix + 1}"
+    assert len(case.sources) == 12
+    assert NOTE[:20] in unescape(page) and "<b>word" not in page, "the note is missing, or it is markup"
+    pdf = render_pdf(page)
+    assert pdf.startswith(b"%PDF") and b"/FontFile" in _unpacked(pdf)
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+async def test_notice_is_in_the_language_of_the_story(folder: Path, language: Language) -> None:
+    story_id = 1009 + 10 * LANGUAGES.index(language)
+    case = await filed(folder, story_id)
+    notice = render_notice(case, SHIPPED)
+    share = percent(case.found.similarity)
+    assert SHIPPED[language].code in notice_languages()
+    for words in (share, TEXTS[language][:40], f"https://example.com/story/{story_id - 2}", str(story_id), TITLE):
+        assert words in notice, f"{words!r} is not in {notice}"
+    letters = [one for one in notice.replace(TITLE, "") if one.isalpha() and not one.isascii()]
+    assert (len(letters) > 150) == (SHIPPED[language].code != "en"), "it is in another script"
+    assert not re.search(r"[{}]|\n\n\n", notice), notice
+
+
+async def test_story_without_sources_has_a_file_but_no_notice(folder: Path) -> None:
+    case = await filed(folder, 1007)
+    assert "No part of this story is known to be copied" in render_html(case, SHIPPED)
+    with pytest.raises(Misuse, match="nothing to notify"):
+        render_notice(case, SHIPPED)
+
+
+def test_links_hold_the_listed_id(folder: Path) -> None:
+    assert live_link(config_of(folder), "HINDI", 5, "a/ß?x") == "https://example.com/story/a%2F%C3%9F%3Fx"
+    with pytest.raises(ValueError, match="link"):
+        Content(url="file:x", link="https://example.com/{name}")
+    with pytest.raises(ValueError, match="no http"):
+        Content(url="file:x", link="javascript:{id}")
+
+
+async def test_desk_offers_the_file_for_download(folder: Path) -> None:
+    async with named_client(folder) as client:
+        assert "/story/1019/file.pdf" in (await get(client, "/story/1019"))[1]
+        for ending, kind, start in (("", "text/html", b"<!DOCTYPE html>"), (".pdf", "application/pdf", b"%PDF")):
+            async with client.get(f"/story/1019/file{ending}") as answer:
+                assert (answer.status, answer.content_type) == (200, kind)
+                assert answer.headers["Content-Disposition"].startswith('attachment; filename="case-1019.')
+                assert (await answer.read()).startswith(start)
+        assert (await get(client, "/story/7/file"))[0] == 404
+
+
+def test_links_of_works_hold_the_id_in_their_catalogue(folder: Path) -> None:
+    content = Content(url="file:w", link="https://library.example/{language}/{id}")
+    reference = Reference(manifest=Path("w.csv"), content=content)
+    config = config_of(folder).model_copy(update={"reference": reference})
+    assert live_link(config, "TAMIL", -5, "reference:A/7/b") == "https://library.example/TAMIL/7%2Fb"
+    assert live_link(config_of(folder), "TAMIL", -5, "reference:A/7") is None, "a work has no page on the platform"

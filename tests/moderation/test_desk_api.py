@@ -1,0 +1,155 @@
+"""Laws of the desk's JSON API: rights, leases and conflicts are those of the pages, and failures are problems."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neardup.core.verify.tiers import EXACT
+from neardup.ledger import connect
+from neardup.moderation.desk.moderators import Moderator, Right, new_token
+
+from tests.support.builders import flag_pair
+from tests.support.desk_client import Client, desk, named_client
+from tests.support.languages import HINDI, TAMIL
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A ledger of a case of three stories, 1, and cases of two, 4 and 11; the last one is in Tamil."""
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        for a, b, language in ((1, 2, HINDI), (1, 3, HINDI), (4, 5, HINDI), (11, 12, TAMIL)):
+            flag_pair(db, a, b, EXACT, language=language)
+        yield db
+
+
+class Caller:
+    """A program with the token of a moderator."""
+
+    def __init__(self, client: Client, secret: str) -> None:
+        self.client = client
+        self.headers = {"Authorization": f"Bearer {secret}"}
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        async with self.client.get(path, headers=self.headers) as answer:
+            return answer.status, await answer.json(content_type=None)
+
+    async def post(self, path: str, body: Any = None) -> tuple[int, Any]:
+        async with self.client.post(path, json=body, headers=self.headers) as answer:
+            return answer.status, await answer.json(content_type=None)
+
+
+@pytest.fixture
+async def callers(tmp_path: Path, ledger: sqlite3.Connection) -> AsyncIterator[dict[str, Caller]]:
+    """Programs of Asha, of Ravi, who decides Tamil, of Kamala, who reads, and one without a token."""
+    path = tmp_path / "moderators.toml"
+    secrets = {
+        moderator.name: new_token(path, moderator)
+        for moderator in (
+            Moderator("Asha"),
+            Moderator("Ravi", languages=(TAMIL,)),
+            Moderator("Kamala", rights=frozenset({Right.READ})),
+        )
+    }
+    async with desk(tmp_path, moderators=path) as client:
+        yield {name: Caller(client, secret) for name, secret in (secrets | {"": "x"}).items()}
+
+
+def statuses(db: sqlite3.Connection) -> list[str]:
+    return [row[0] for row in db.execute("SELECT status FROM flags ORDER BY a, b")]
+
+
+def problem(answer: tuple[int, Any]) -> tuple[int, str]:
+    """The status and the name of a problem."""
+    status, body = answer
+    assert body.keys() == {"type", "title", "status", "detail"} and body["status"] == status
+    return status, body["type"].rpartition(":")[2]
+
+
+async def test_case_is_read_decided_and_undone(callers: dict[str, Caller], ledger: sqlite3.Connection) -> None:
+    asha = callers["Asha"]
+    status, listed = await asha.get("/api/cases?sort=stories&limit=2")
+    assert (status, [case["case_id"] for case in listed["cases"]]) == (200, [1, 4])
+    assert (listed["counts"]["total"], listed["counts"]["languages"]) == (3, {"HINDI": 2, "TAMIL": 1})
+    assert [case["case_id"] for case in (await asha.get("/api/cases?language=ta"))[1]["cases"]] == [11]
+    _, case = await asha.get("/api/cases/3")
+    assert (case["case_id"], case["pairs"], case["open_pairs"], case["lease"]) == (1, 2, 2, None)
+    left_out = next(pair["flag_id"] for pair in case["evidence"] if 3 in (pair["story_id"], pair["matched_id"]))
+    assert (await asha.post("/api/cases/1/lease"))[1]["moderator"] == "Asha"
+    body = {"verdict": "plagiarism", "note": "नोट", "seen": case["seen"], "leave_out": [left_out]}
+    status, decision = await asha.post("/api/cases/1/verdict", body)
+    assert (status, decision["pairs"], statuses(ledger)) == (200, [[1, 2]], ["plagiarism", "open", "open", "open"])
+    assert (await asha.get(f"/api/decisions/{decision['decision']}"))[1] == decision
+    _, case = await asha.get("/api/cases/1")
+    [given] = case["decisions"]
+    assert (given["verdict"], given["note"], given["moderator"], case["lease"]) == ("plagiarism", "नोट", "Asha", None)
+    path = f"/api/decisions/{decision['decision']}/undo"
+    assert (await asha.post(path, {"seen": decision["seen"]}))[1]["is_undone"]
+    assert statuses(ledger) == ["open"] * 4
+    assert problem(await asha.post(path, {"seen": decision["seen"]})) == (409, "conflict")
+
+
+async def test_decided_case_is_reopened_for_a_reason(callers: dict[str, Caller], ledger: sqlite3.Connection) -> None:
+    asha = callers["Asha"]
+    _, case = await asha.get("/api/cases/4")
+    await asha.post("/api/cases/4/verdict", {"verdict": "repost", "seen": case["seen"]})
+    _, case = await asha.get("/api/cases/4")
+    wrong = {"note": " ", "seen": case["decided_seen"]}
+    assert problem(await asha.post("/api/cases/4/reopen", wrong)) == (422, "invalid")
+    status, _ = await asha.post("/api/cases/4/reopen", {"note": "an appeal", "seen": case["decided_seen"]})
+    _, case = await asha.get("/api/cases/4")
+    assert (status, [one["verdict"] for one in case["decisions"]]) == (200, ["reopened", "repost"])
+    assert statuses(ledger) == ["open"] * 4
+
+
+async def test_rights_leases_and_conflicts_are_those_of_the_pages(
+    callers: dict[str, Caller], ledger: sqlite3.Connection
+) -> None:
+    _, hindi = await callers["Kamala"].get("/api/cases/1")
+    _, tamil = await callers["Kamala"].get("/api/cases/11")
+    body = {"verdict": "template", "seen": hindi["seen"]}
+    for name in ("Kamala", "Ravi"):
+        assert problem(await callers[name].post("/api/cases/1/verdict", body)) == (403, "forbidden")
+        assert problem(await callers[name].post("/api/cases/1/lease")) == (403, "forbidden")
+    assert (await callers["Ravi"].post("/api/cases/11/lease"))[0] == 200
+    assert problem(await callers["Asha"].post("/api/cases/11/lease")) == (409, "held")
+    held = body | {"seen": tamil["seen"]}
+    assert problem(await callers["Asha"].post("/api/cases/11/verdict", held)) == (409, "held")
+    assert problem(await callers["Asha"].post("/api/cases/1/verdict", body | {"seen": "0-x"})) == (409, "conflict")
+    assert statuses(ledger) == ["open"] * 4
+    for path in ("/api/cases", "/api/cases/1", "/api/decisions/1"):
+        assert problem(await callers[""].get(path)) == (401, "unauthenticated")
+    assert problem(await callers[""].post("/api/cases/1/verdict", body)) == (401, "unauthenticated")
+
+
+async def test_what_is_wrong_is_a_problem(callers: dict[str, Caller], ledger: sqlite3.Connection) -> None:
+    asha, path = callers["Asha"], "/api/cases/1/verdict"
+    bodies: tuple[Any, ...] = ({}, {"verdict": "x", "seen": ""}, {"verdict": "reopened", "seen": ""}, [], 7)
+    for wrong in bodies:
+        assert problem(await asha.post(path, wrong)) == (422, "invalid"), wrong
+    for more in ({"extra": 1}, {"note": "x" * 2001}, {"leave_out": ["x"]}, {"note": None}):
+        assert problem(await asha.post(path, {"verdict": "template", "seen": ""} | more)) == (422, "invalid"), more
+    for address, want in (
+        ("/api/cases/99", (404, "no-case")),
+        ("/api/cases/x", (404, "no-case")),
+        ("/api/decisions/99", (404, "no-decision")),
+        ("/api/decisions/x", (422, "invalid")),
+        ("/api/cases?status=x", (422, "invalid")),
+        ("/api/cases?limit=-1", (422, "invalid")),
+        ("/api/nothing", (404, "not-found")),
+        (path, (405, "method-not-allowed")),
+    ):
+        assert problem(await asha.get(address)) == want, address
+    async with asha.client.post(path, data="{", headers=asha.headers | {"Content-Type": "application/json"}) as answer:
+        assert problem((answer.status, await answer.json(content_type=None))) == (400, "malformed")
+    async with asha.client.post(path, data={"verdict": "template"}, headers=asha.headers) as answer:
+        assert problem((answer.status, await answer.json(content_type=None))) == (415, "unsupported-media-type")
+        assert answer.content_type == "application/problem+json"
+    assert statuses(ledger) == ["open"] * 4
+
+
+async def test_without_moderators_the_api_answers_nobody(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        assert problem(await Caller(client, "").get("/api/cases")) == (401, "unauthenticated")

@@ -1,0 +1,103 @@
+"""Laws of the pages of authors: every id of an author leads to the author's page, whatever it contains; what the page
+counts, its links list; nobody is called a copier where the order of publication is not known.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from neardup.core.fingerprint.version import version
+from neardup.ledger import connect, runs
+from neardup.pairs import Verdict
+
+from tests.support.copying_story import CopiedFrom, write_copying_story
+from tests.support.desk_client import get, named_client
+from tests.support.desk_corpus import prose
+from tests.support.languages import HINDI
+from tests.support.verdicts import give_verdict
+
+COPIER, HOSTILE, INDIC = "copier/one", '"><script>alert(1)</script>?&#%2F', "लेखक ஆசிரியர்"
+TEXTS = [prose(n, 200).split() for n in range(4)]
+PAGES = "/", "/pairs", "/story/1003", "/story/2001", "/pair/1000/1003", "/case/1000", "/authors"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A ledger in which COPIER copies from three others in story 1003, one of them not known, and from one in 2001."""
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        runs.put(db, "fingerprint_version", version())
+        story = [*TEXTS[0][:60], *TEXTS[1][:50], *TEXTS[2][:40]]
+        sources = [
+            CopiedFrom(TEXTS[0], [(0, 0, 60)], author=HOSTILE),
+            CopiedFrom(TEXTS[1], [(60, 0, 50)], author=INDIC),
+            CopiedFrom(TEXTS[2], [(110, 0, 40)], author=None),
+        ]
+        write_copying_story(tmp_path, db, 1003, HINDI, story, sources, author=COPIER)
+        again = [CopiedFrom(TEXTS[3], [(0, 0, 200)], author=INDIC)]
+        write_copying_story(tmp_path, db, 2001, HINDI, TEXTS[3], again, author=COPIER)
+        give_verdict(db, [(1000, 1003)], Verdict.PLAGIARISM)
+        yield db
+
+
+def links(page: str) -> dict[str, str]:
+    """The addresses of the pages of authors that a page links to, by the author's id."""
+    return {unquote(href.removeprefix("/author/")): href for href in re.findall(r'href="(/author/[^"?#]*)', page)}
+
+
+@pytest.mark.usefixtures("ledger")
+async def test_every_id_of_an_author_leads_to_the_authors_page(tmp_path: Path) -> None:
+    async with named_client(tmp_path) as client:
+        found: dict[str, str] = {}
+        for path in PAGES:
+            async with client.get(path) as answer:
+                text = await answer.text()
+            assert answer.status == 200 and "<script>alert" not in text, path
+            found |= links(text)
+        assert found.keys() == {COPIER, HOSTILE, INDIC}
+        for author, href in found.items():
+            async with client.get(href) as answer:
+                text = await answer.text()
+            assert answer.status == 200, f"{author} has no page at {href}"
+            assert f"<h1>Author <bdi>{author}</bdi></h1>" in unescape(text) and "<script>alert" not in text
+        assert (await get(client, "/author/none"))[0] == 404
+
+
+@pytest.mark.usefixtures("ledger")
+async def test_page_of_an_author_counts_what_its_links_list(tmp_path: Path) -> None:
+    async with named_client(tmp_path) as client:
+        status, page = await get(client, "/author/copier%2Fone")
+        assert status == 200
+        assert "1 story with the verdict plagiarism, 2 open" in page, "story 1003 has a verdict and open pairs"
+        assert "4 pairs with stories by others: 3 open, 1 plagiarism" in page
+        rows = re.findall(r'<a href="(/author/\S+\?with=[^"]*)#stories">(\d+)</a></td>(.*?)</tr>', page)
+        assert [(n, re.findall(r"<td class=\"n\">(\d*)</td>", rest)) for _, n, rest in rows] == [
+            ("2", ["2", "", "", ""]),
+            ("1", ["1", "", "", "1"]),
+        ]
+        for href, pairs, _ in rows:
+            _, of_two = await get(client, href)
+            counts = re.findall(r'/pairs\?story=\d+&status=every&same_author=shown">(\d+)</a>', of_two)
+            assert sum(map(int, counts)) == int(pairs), f"{href} lists other pairs"
+        assert 'scope="row">not known</th>' in page
+        _, source = await get(client, links(page)[INDIC])
+        assert "no verdict of plagiarism, 0 open" in source and "copier/one" in source
+
+
+async def test_history_of_each_author_stands_on_pairs_and_stories(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        for path in ("/pair/1000/1003", "/story/1003", "/story/2001"):
+            assert "(1 story with the verdict plagiarism, 2 open)" in (await get(client, path))[1], path
+        assert "(no verdict of plagiarism, 0 open)" in (await get(client, "/pair/1000/1003"))[1]
+        _, listed = await get(client, "/authors")
+        assert re.findall(r'<td class="n">(\d+)</td>', listed) == ["1", "2", "4"], "the verdicts, stories and pairs"
+        ledger.execute("UPDATE stories SET published_at = NULL")
+        _, page = await get(client, "/story/1003")
+        assert "(no verdict of plagiarism, 0 open; 4 pairs of unknown order)" in page
+        assert COPIER not in (await get(client, "/authors"))[1]
+        for path in ("/authors", "/author/copier%2Fone"):
+            assert not re.search(r"\b(first|original|earlier)\b", (await get(client, path))[1], re.IGNORECASE), path

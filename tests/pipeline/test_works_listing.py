@@ -1,0 +1,90 @@
+"""Law: a listing of works removes those on record that it does not list, unless a row may be one of them."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing, closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.errors import Fatal
+from neardup.ledger import Ledger, works
+from neardup.pipeline.works_listing import EMPTY_LISTING, WorksListing
+from neardup.records import BadRow, Checkpoint, Dead, Fingerprinted, ListedRow, Story
+
+from tests.support.builders import commit, fingerprint_of
+from tests.support.languages import HINDI
+
+BAD_ROW = BadRow("row:1", Dead.BAD_ROW, "no catalogue")
+ids = st.sets(st.integers(-9, -1))
+
+
+class Rows:
+    """A source of these rows."""
+
+    name, size = "rows", 0
+
+    def __init__(self, rows: Iterable[ListedRow]) -> None:
+        self._rows = rows
+
+    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
+        for row in self._rows:
+            yield row
+
+
+def work(story_id: int) -> Story:
+    return Story(story_id, HINDI, catalogue="classics")
+
+
+async def after_listing(held: set[int], rows: list[ListedRow], stop_after: int | None = None) -> set[int]:
+    """The works on record after a listing of these rows, of which all are read, or only the first."""
+    with tempfile.TemporaryDirectory() as folder, closing(Ledger(Path(folder) / "l.db")) as ledger:
+        made = [Fingerprinted(work(n), fingerprint_of(abs(n).to_bytes(16)), None) for n in held]
+        await ledger.do(lambda db: commit(db, *made))
+        listing = WorksListing(Rows(rows), ledger)
+        read = 0
+        async with aclosing(listing.stories(since=None, resume=None)) as listed:  # type: ignore[type-var]
+            async for row in listed:
+                assert row == rows[read]
+                read += 1
+                if read == stop_after:
+                    break
+        left = set(await ledger.do(works.ids_of, "classics"))
+        assert listing.removed == len(held - left)
+        assert await ledger.do(lambda db: {n for (n,) in db.execute("SELECT id FROM stories")}) == left
+    return left
+
+
+few = settings(max_examples=20)  # each makes a ledger
+
+
+@given(ids, ids.filter(bool))
+@few
+async def test_works_that_are_not_listed_are_removed(held: set[int], listed: set[int]) -> None:
+    assert await after_listing(held, [work(n) for n in listed]) == held & listed
+
+
+@given(ids, ids, st.integers(0, 3))
+@few
+async def test_nothing_is_removed_beside_a_row_that_describes_no_work(
+    held: set[int], listed: set[int], place: int
+) -> None:
+    rows: list[ListedRow] = [work(n) for n in listed]
+    rows.insert(place, BAD_ROW)
+    assert await after_listing(held, rows) == held
+
+
+@given(ids, ids.filter(bool))
+@few
+async def test_a_listing_that_is_stopped_removes_nothing(held: set[int], listed: set[int]) -> None:
+    assert await after_listing(held, [work(n) for n in listed], stop_after=1) == held
+
+
+async def test_an_empty_listing_fails_and_removes_nothing(tmp_path: Path) -> None:
+    with closing(Ledger(tmp_path / "l.db")) as ledger:
+        await ledger.do(lambda db: commit(db, Fingerprinted(work(-1), fingerprint_of(bytes(16)), None)))
+        with pytest.raises(Fatal) as refused:
+            _ = [row async for row in WorksListing(Rows([]), ledger).stories(since=None, resume=None)]
+        assert str(refused.value) == EMPTY_LISTING
+        assert await ledger.do(works.ids_of, "classics") == [-1]

@@ -1,0 +1,37 @@
+"""Law: a copy is found however it is disguised, in every language, and its page is never skipped."""
+
+import numpy as np
+import pytest
+from neardup.core.page import Page, StoryText, text_of
+from neardup.core.text.html import Extraction
+from neardup.query.copies import _nominated
+from neardup.query.prepared_texts import NotComparable, PairVerifier, prepare
+from neardup.records import Language
+
+from tests.support.disguises import DISGUISES, Disguise
+from tests.support.sample_texts import STORIES
+
+NO_COMMON = np.empty(0, np.uint32)
+verifier = PairVerifier()
+
+
+def verdict(disguise: Disguise, language: Language) -> str:
+    """The kind of the copy of a story of this language, or why there is none."""
+    story = STORIES[language][0]
+    shown = text_of(Page(disguise.page(story, language).encode()), Extraction())
+    if not isinstance(shown, StoryText):
+        return f"skipped as {shown.reason}"
+    try:
+        pair = prepare("story", story, language), prepare("copy", shown.text, disguise.label or language)
+    except NotComparable as error:
+        return str(error)
+    if not _nominated(pair):
+        return "not nominated"
+    copy = verifier.copy_of(*pair, NO_COMMON)
+    return "no copy" if copy is None else copy.kind
+
+
+@pytest.mark.parametrize("disguise", DISGUISES, ids=lambda one: f"{one.family}: {one.name}")
+def test_a_disguised_copy_is_found(disguise: Disguise) -> None:
+    missed = {language: found for language in disguise.languages if " " in (found := verdict(disguise, language))}
+    assert not missed
