@@ -15,6 +15,8 @@ from contextlib import closing, contextmanager, suppress
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from tests.support.faults.connections import Connections
+
 BLANK_LINE = b"\r\n\r\n"
 CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: \d+", re.IGNORECASE)
 
@@ -42,9 +44,6 @@ class Fault(StrEnum):
     RESET_INSIDE = "connection reset inside the body"
 
 
-TURNS = 10  # of the event loop: an accepted connection has its task after two or three
-
-
 class Proxy:
     """Holds the planned faults, and counts requests and injected faults; created by `proxied`."""
 
@@ -55,7 +54,6 @@ class Proxy:
         self.injected: Counter[Fault] = Counter()
         self.requests: Counter[str] = Counter()
         self._planned: dict[str, deque[Fault]] = {}
-        self._serving: set[asyncio.Task[None] | None] = set()
 
     def lead_to(self, upstream: str) -> None:
         """Forward to another server, without faults."""
@@ -76,17 +74,9 @@ class Proxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the connection of a client until either side closes it."""
-        # asyncio refers to the task of a connection only weakly: without this, the garbage collector may destroy it.
-        self._serving.add(task := asyncio.current_task())
-        try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError):
-                while await self._answer(reader, writer):
-                    pass
-            writer.close()
-        except asyncio.CancelledError:
-            writer.transport.abort()  # the proxy ends, and waits for no client to read
-        finally:
-            self._serving.discard(task)
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await self._answer(reader, writer):
+                pass
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; returns whether the connection can take another."""
@@ -153,17 +143,13 @@ def proxied(upstream: str) -> Iterator[Proxy]:
     proxy, loop, ready = Proxy(upstream), asyncio.new_event_loop(), threading.Event()
 
     async def run() -> None:
-        server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+        connections = Connections(proxy.serve)
+        server = await asyncio.start_server(connections.accept, "127.0.0.1", 0)
         proxy.endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         ready.set()
         await ended.wait()
         server.close()
-        while others := asyncio.all_tasks() - {asyncio.current_task()}:
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-            for _ in range(TURNS):  # transports close, and connections accepted meanwhile get their tasks
-                await asyncio.sleep(0)
+        await connections.end()
 
     ended = asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),), name="proxy")
