@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
-from neardup.ledger import cases, stories, verdicts
+from neardup.ledger import cases, clusters, stories, verdicts
 from neardup.ledger.restart import restart
 from neardup.pairs import Kind, Verdict
 from neardup.records import Fingerprinted, Skip, Skipped, Story
@@ -171,6 +171,7 @@ class AnyOperations(RuleBasedStateMachine):
             assert row["stories"] == len({story for a, b, *_ in facts for story in (a, b)})
             assert {f",{kind}," for *_, kind in facts} == {f",{kind}," for kind in row["kinds"].strip(",").split(",")}
             assert cases.of_story(self.db, row["lead"]) == row["case_id"]
+            assert clusters.of_case(self.db, row["case_id"]) == clusters.around(self.db, row["lead"])
 
 
 TestAnyOperations = AnyOperations.TestCase

@@ -1,4 +1,4 @@
-"""The flags of cases: which are open, their rows, and their languages."""
+"""The flags of cases: their rows and their languages."""
 
 import json
 import sqlite3
@@ -7,16 +7,6 @@ from typing import Any
 
 from neardup.ledger.flags import PAIR_COLUMNS
 from neardup.records import Language
-
-
-def open_among(db: sqlite3.Connection, flag_ids: Sequence[int]) -> list[int]:
-    """Those of these flags that are open, in their order."""
-    rows = db.execute(
-        "SELECT flag_id FROM flags WHERE flag_id IN (SELECT value FROM json_each(?)) AND +status = 'open'",
-        (json.dumps(flag_ids),),
-    )
-    found = {row[0] for row in rows}
-    return [flag_id for flag_id in flag_ids if flag_id in found]
 
 
 def described(db: sqlite3.Connection, flag_ids: Sequence[int]) -> list[dict[str, Any]]:

@@ -63,12 +63,17 @@ def of_story(db: sqlite3.Connection, story_id: int) -> int | None:
 
 def flags_of(db: sqlite3.Connection, case_id: int) -> list[int]:
     """The ids of the flags that count in a case: those within one author only where there are no others."""
+    return list(statuses_of(db, case_id))
+
+
+def statuses_of(db: sqlite3.Connection, case_id: int) -> dict[int, str]:
+    """The status of each flag that counts in a case, by its id, the most severe first."""
     rows = db.execute(
-        "SELECT flag_id FROM flags WHERE case_id = ?1 AND same_author ="
+        "SELECT flag_id, status FROM flags WHERE case_id = ?1 AND same_author ="
         " (SELECT min(same_author) FROM flags WHERE case_id = ?1) ORDER BY severity, strength DESC, a, b",
         (case_id,),
     )
-    return [row[0] for row in rows]
+    return dict(rows.fetchall())
 
 
 def _refresh_some(db: sqlite3.Connection) -> None:

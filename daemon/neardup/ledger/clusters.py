@@ -27,6 +27,12 @@ def around(db: sqlite3.Connection, story_id: int) -> tuple[Cluster, list[Edge]] 
     return (_of(db, joining)[0], joining) if joining else None
 
 
+def of_case(db: sqlite3.Connection, case_id: int) -> tuple[Cluster, list[Edge]] | None:
+    """The cluster of a case, as `around` returns it for its lead; the cases must be up to date."""
+    joining = flags.edges_of_case(db, case_id)
+    return (_of(db, joining)[0], joining) if joining else None
+
+
 def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     """Each story of a cluster -> the cluster's first story, which names the cluster, and its size."""
     joining = edges(db)

@@ -209,6 +209,14 @@ def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
     ).fetchall()
 
 
+def edges_of_case(db: sqlite3.Connection, case_id: int) -> list[Edge]:
+    """The edges within the cluster of a case, as `clusters.edges` returns them."""
+    return db.execute(
+        f"SELECT a, b, score FROM flags WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
+        (case_id,),
+    ).fetchall()
+
+
 def _joining(story_id: int) -> Selection:
     return Selection(statuses=JOINING, cluster=story_id, same_author=True)
 

@@ -4,9 +4,10 @@ Union-find (Tarjan, JACM 1975).  A cluster may be a chain, whose ends have nothi
 the two members that are furthest apart, and its weakest edge.
 """
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from neardup.core.publication_order import earliest, sort_key
 
@@ -85,7 +86,7 @@ def _cluster(members: list[int], published: Mapping[int, int | None], edges: lis
         neighbours[b].append(a)
     one, _ = _furthest(stories[0], neighbours)
     other, steps = _furthest(one, neighbours)
-    weakest = min(edges, key=lambda edge: (edge[2], edge[0], edge[1]))
+    weakest = min(edges, key=itemgetter(2, 0, 1))
     ends = min(one, other), max(one, other)
     undated = sum(time is None for time in times.values())
     return Cluster(tuple(stories), weakest, ends, steps, undated, earliest(times))
@@ -93,12 +94,8 @@ def _cluster(members: list[int], published: Mapping[int, int | None], edges: lis
 
 def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int]:
     """Breadth-first search from `start`: the story furthest away (of several, the lowest id), and its distance."""
-    steps = {start: 0}
-    queue = deque([start])
-    while queue:
-        story = queue.popleft()
-        for other in neighbours[story]:
-            if other not in steps:
-                steps[other] = steps[story] + 1
-                queue.append(other)
-    return min(steps, key=lambda story: (-steps[story], story)), max(steps.values())
+    reached, level, steps = {start}, {start}, 0
+    while beyond := {other for story in level for other in neighbours[story]} - reached:
+        reached |= beyond
+        level, steps = beyond, steps + 1
+    return min(level), steps

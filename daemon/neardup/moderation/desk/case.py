@@ -112,15 +112,15 @@ def _details(
         verdicts.state(db, is_open),
         verdicts.state(db, decided),
         verdicts.of_case(db, case_id),
-        _cluster(db, row["lead"]),
+        _cluster(db, case_id),
         None if at is None else case_position_of(db, queue, case_id, at),
         0 if at is None else case_queue.count(db, queue.selection),
         None if done is None else decision(db, done),
     )
 
 
-def _cluster(db: sqlite3.Connection, story_id: int) -> ClusterDetails | None:
-    found = clusters.around(db, story_id)
+def _cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None:
+    found = clusters.of_case(db, case_id)
     if found is None or len(found[0].stories) < DRAWN_FROM:
         return None
     cluster, edges = found

@@ -78,15 +78,16 @@ def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str)
 
 def open_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
     """The ids of the open flags of a case: what a verdict on all of it decides."""
-    return case_flags.open_among(db, cases.flags_of(db, case_id))
+    return open_and_decided(db, case_id)[0]
 
 
 def open_and_decided(db: sqlite3.Connection, case_id: int) -> tuple[list[int], list[int]]:
     """The ids of the open flags of a case, and of the others, which opening it again reopens."""
-    every = cases.flags_of(db, case_id)
-    is_open = case_flags.open_among(db, every)
-    known = set(is_open)
-    return is_open, [flag_id for flag_id in every if flag_id not in known]
+    is_open: list[int] = []
+    decided: list[int] = []
+    for flag_id, status in cases.statuses_of(db, case_id).items():
+        (is_open if status == "open" else decided).append(flag_id)
+    return is_open, decided
 
 
 def mark_of(row: sqlite3.Row | Mapping[str, Any]) -> str:
