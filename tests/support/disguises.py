@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
+from random import Random
 
 import regex
 from neardup.records import Language
@@ -126,6 +127,15 @@ def _joined_words(text: str) -> str:
     return re.sub(r"(\S+)[^\S\n]+(\S+)", r"\1\2", text)
 
 
+def _fifth_replaced(text: str, language: Language) -> str:
+    chance, junk = Random(5), cycle(_junk(language))
+    lines = (
+        " ".join(next(junk) if chance.random() < 0.2 else html.escape(word) for word in line.split())
+        for line in _lines(text)
+    )
+    return _paragraphs("\n".join(lines))
+
+
 def _reversed_lines(text: str) -> list[str]:
     """The lines with their letters, and the marks on them, in reverse."""
     return ["".join(reversed(regex.findall(r"\P{M}[\p{M}\u200c\u200d]*", line))) for line in _lines(text)]
@@ -233,4 +243,5 @@ DISGUISES = (
     scripts("Odia", partial(_in_script, ODIA), INDIC),
     labels("Marathi", _of_text(str), tuple(language for language in SAMPLED if language != MARATHI), MARATHI),
     labels("English", _of_text(str), INDIC, ENGLISH),
+    labels("Marathi, a fifth of the words replaced", _fifth_replaced, tuple(language for language in SAMPLED if language != MARATHI), MARATHI),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 gone the signatures speak, and the finding says so.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -14,11 +14,26 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.scores import NEAR_MISS, Shingled, assess, examine, shingled
-from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, EXACT, NEAR, PARTIAL, PASSAGE, SIMILAR, kind_of, kinds
+from neardup.core.verify.tiers import (
+    COMMON_WORDS,
+    COPIED_WORDS,
+    EXACT,
+    LABELS,
+    LANGUAGES,
+    NEAR,
+    PARTIAL,
+    PASSAGE,
+    SIMILAR,
+    TRANSLITERATED,
+    kind_of,
+    kinds,
+)
 from neardup.pairs import Assessment, Candidate, Kind, PairedStory, Signals
 from neardup.records import Language
 
-from tests.support.languages import ODIA, SAMPLED, TEXTS
+from tests.support.languages import HINDI, MARATHI, ODIA, SAMPLED, TELUGU, TEXTS
+from tests.support.sample_texts import STORIES
+from tests.support.transliteration import transliterated
 
 unhurried = settings(deadline=None)
 vocabulary = st.sampled_from([word for text in TEXTS.values() for word in tokens(text)][:12])
@@ -101,9 +116,11 @@ def measure(a: Shingled, b: Shingled, bits: int) -> Signals:
     return examine(a, b, bits, Thresholds(), same_text=False, is_of_one_language=True).signals
 
 
-def side(story_id: int, words: list[bytes]) -> PairedStory:
+def side(story_id: int, words: list[bytes], language: Language = ODIA) -> PairedStory:
     made = fingerprint(words)
-    return PairedStory(story_id, ODIA, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+    return PairedStory(
+        story_id, language, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles
+    )
 
 
 def text(seed: str, n: int = 200) -> list[bytes]:
@@ -137,8 +154,44 @@ def test_passage_too_short_for_a_flag_is_a_near_miss() -> None:
     assert finding_of(text("c", 200) + story[:30], text("e") + story[:30]) is None
 
 
-def assessed(a: list[bytes], b: list[bytes], common: PassageHashes) -> Assessment | None:
-    return assess(Candidate(side(1, a), side(2, b)), shingled(a), shingled(b), Thresholds(), common)
+def assessed(
+    a: list[bytes], b: list[bytes], common: PassageHashes = NO_HASHES, labels: tuple[Language, Language] = (ODIA, ODIA)
+) -> Assessment | None:
+    pair = Candidate(side(1, a, labels[0]), side(2, b, labels[1]))
+    return assess(pair, shingled(a), shingled(b), Thresholds(), common)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(SAMPLED), st.data())
+def test_two_labels_change_nothing_in_one_script_but_that_a_passage_is_no_copy(
+    language: Language, data: st.DataObject
+) -> None:
+    words = [f"{word.decode()}{n}".encode() for word in tokens(TEXTS[language]) for n in range(12)]
+    places = st.lists(st.integers(0, len(words) - 1), min_size=1, max_size=3)
+    a, b = ([word for place in data.draw(places) for word in words[place : place + 90]] for _ in "ab")
+    one, two = assessed(a, b), assessed(a, b, labels=(language, HINDI if language == MARATHI else MARATHI))
+    if one is None or two is None:
+        assert one is None and two is None
+    else:
+        assert two.kind == (None if one.kind == PASSAGE else one.kind), f"{one.kind} became {two.kind}"
+        labels = {} if one.kind == EXACT else {LABELS: 2}
+        assert two.signals == replace(one.signals, extra={**one.signals.extra, **labels})
+        assert (two.spans_a.tolist(), two.spans_b.tolist()) == (one.spans_a.tolist(), one.spans_b.tolist())
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_copy_under_another_language_is_found_with_every_fifth_word_replaced(language: Language) -> None:
+    story = tokens(" ".join(STORIES[language]))
+    copy = [b"x" if n % 5 == 0 else word for n, word in enumerate(story)]
+    found = assessed(story, copy, labels=(language, HINDI if language == MARATHI else MARATHI))
+    assert found is not None and found.kind in {SIMILAR, PARTIAL}, f"{language}: {found and found.signals}"
+
+
+def test_a_text_in_two_scripts_is_compared_by_its_skeleton() -> None:
+    story = tokens(STORIES[ODIA][0])
+    copy = tokens(transliterated(STORIES[ODIA][0], ODIA, TELUGU))
+    found = assessed(story, copy, labels=(ODIA, TELUGU))
+    assert found is not None and (found.kind, found.signals.extra[LANGUAGES]) == (TRANSLITERATED, 2)
 
 
 def test_common_passage_does_not_count() -> None:

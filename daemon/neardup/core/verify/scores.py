@@ -15,10 +15,11 @@ from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, shingl
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.text.scripts import script_of_most
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, Copied, copied
 from neardup.core.verify.longest_run import among_ascending, longest_run
-from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, LANGUAGES, Thresholds, kind_of
+from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, LABELS, LANGUAGES, Thresholds, kind_of
 from neardup.pairs import Assessment, Candidate, Signals
 from neardup.records import Fingerprint
 
@@ -51,6 +52,11 @@ class Shingled:
     def skeleton(self) -> Skeleton:
         """The consonant skeleton, made anew each time: few pairs are compared by it."""
         return skeleton_of(self.normalised)
+
+    @property
+    def script(self) -> str | None:
+        """The script of most letters, as `core.text.scripts` finds it."""
+        return script_of_most(self.normalised.decode(errors="replace"))
 
     @property
     def nbytes(self) -> int:
@@ -128,26 +134,24 @@ def assess(
     """Verify a pair by its texts, or by its signatures where either text is missing.
 
     `common` are the hashes of common passages in the pair's language, ascending.  The skeletons are compared if the
-    stories are filed under two languages, or if the words make the pair no copy.  None for a pair with too little in
-    common to be recorded.
+    stories are filed under two languages and are in two scripts, or if the words make the pair no copy.  None for a
+    pair with too little in common to be recorded.
     """
     [bits] = hamming(hash_rows([pair.a.simhash]), hash_rows([pair.b.simhash])).tolist()
     if pair.a.text_hash == pair.b.text_hash:
-        extra: dict[str, float] = {COPIED_WORDS: pair.a.words}
-        if not pair.is_of_one_language:
-            extra[LANGUAGES] = 2
-        signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra=extra)
+        signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra={COPIED_WORDS: pair.a.words})
         whole = np.array([[0, pair.a.words]], np.int32)
         return Assessment(kind_of(signals, thresholds), signals, whole, whole)
     if not (a and b):
         signals = estimate(pair, bits)
         return _recorded(Assessment(kind_of(signals, thresholds), signals)) if pair.is_of_one_language else None
-    if not pair.is_of_one_language:
-        return _recorded(_assess_skeletons(a, b, bits, thresholds, languages=2))
-    by_words = _assess_words(a, b, bits, thresholds, common)
+    languages = 1 if pair.is_of_one_language else 2
+    if languages == 2 and not _are_in_one_script(a, b):
+        return _recorded(_assess_skeletons(a, b, bits, thresholds, languages))
+    by_words = _assess_words(a, b, bits, thresholds, common, languages)
     if by_words is not None and by_words.kind is not None:
         return by_words
-    return _disguised(a, b, bits, thresholds, common) or by_words
+    return _disguised(a, b, bits, thresholds, common, languages) or by_words
 
 
 def examine(
@@ -161,25 +165,32 @@ def examine(
     is_of_one_language: bool,
 ) -> Assessment:
     """As `assess`, with all signals, however little two texts have in common."""
-    if not is_of_one_language:
-        return _assess_skeletons(a, b, bits, thresholds, languages=2)
+    languages = 1 if is_of_one_language else 2
+    if languages == 2 and not _are_in_one_script(a, b):
+        return _assess_skeletons(a, b, bits, thresholds, languages)
     found = copied(a.words, b.words, common)
     overlap, run = _overlap(a, b, bits), _longest_run(a, b, found)
-    signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=_extra(found))
+    signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=_extra(found, languages))
     by_words = Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b)
-    return by_words if by_words.kind is not None else _disguised(a, b, bits, thresholds, common) or by_words
+    return by_words if by_words.kind is not None else _disguised(a, b, bits, thresholds, common, languages) or by_words
 
 
-def _disguised(a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes) -> Assessment | None:
-    """The assessment of two texts of one language by their skeletons; None where these do not make them copies."""
+def _are_in_one_script(a: Shingled, b: Shingled) -> bool:
+    return a.script is not None and a.script == b.script
+
+
+def _disguised(  # noqa: PLR0917 - what `assess` and `examine` have at hand
+    a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes, languages: int
+) -> Assessment | None:
+    """The assessment of two texts in one script by their skeletons; None where these do not make them copies."""
     shared = np.intersect1d(a.skeleton_hashes, b.skeleton_hashes, assume_unique=True)
     if np.count_nonzero(~among_ascending(shared, common)) < MIN_SHARED_SKELETON:
         return None
-    assessment = _assess_skeletons(a, b, bits, thresholds, languages=1)
+    assessment = _assess_skeletons(a, b, bits, thresholds, languages)
     return None if assessment.kind is None else assessment
 
 
-def _assess_skeletons(a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, *, languages: int) -> Assessment:
+def _assess_skeletons(a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, languages: int) -> Assessment:
     skeleton_a, skeleton_b = a.skeleton, b.skeleton
     signals = replace(skeletons.overlap(skeleton_a, skeleton_b, bits), extra={LANGUAGES: languages})
     kind = kind_of(signals, thresholds)
@@ -190,15 +201,15 @@ def _assess_skeletons(a: Shingled, b: Shingled, bits: int, thresholds: Threshold
     return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 
-def _assess_words(
-    a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes
+def _assess_words(  # noqa: PLR0917 - what `assess` has at hand
+    a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes, languages: int
 ) -> Assessment | None:
     signals = _overlap(a, b, bits)
     shared = signals.containment * min(len(a.shingles), len(b.shingles))
     if shared < MIN_SHARED and kind_of(signals, thresholds) is None and signals.containment < NEAR_MISS:
         return None
     found = copied(a.words, b.words, common)
-    signals = replace(signals, extra=_extra(found))
+    signals = replace(signals, extra=_extra(found, languages))
     assessment = _recorded(Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b))
     if assessment is None:
         return None
@@ -216,6 +227,6 @@ def _longest_run(a: Shingled, b: Shingled, found: Copied) -> int:
     return longest_run(a.words, b.words) if found.longest_run is None else found.longest_run
 
 
-def _extra(found: Copied) -> Mapping[str, float]:
+def _extra(found: Copied, languages: int) -> Mapping[str, float]:
     common = {COMMON_WORDS: found.common_words} if found.common_words else {}
-    return {COPIED_WORDS: found.words} | common
+    return {COPIED_WORDS: found.words} | common | ({LABELS: languages} if languages > 1 else {})

@@ -16,6 +16,7 @@ TRANSLITERATED = "transliterated"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
 LANGUAGES = "languages"  # where the signals compare skeletons: how many languages the stories are filed under, 1 or 2
+LABELS = "labels"  # where the signals compare words: 2 if the stories are filed under two languages, in one script
 # Of the skeletons of two stories of one language.  Stories that share a form or a disclaimer have up to .50.
 DISGUISED_CONTAINMENT = 0.6
 
@@ -81,6 +82,11 @@ def _of_similar_length(longer: int, shorter: int) -> bool:
 def _is_transliterated(signals: Signals, thresholds: Thresholds) -> bool:
     least = DISGUISED_CONTAINMENT if signals.extra[LANGUAGES] == 1 else 0
     return signals.containment >= max(thresholds.containment, least)
+
+
+def _is_passage(signals: Signals, thresholds: Thresholds) -> bool:
+    """Translations of a page into two languages of one script share code and names in another: no copied passage."""
+    return LABELS not in signals.extra and signals.extra.get(COPIED_WORDS, 0) >= thresholds.passage_words
 
 
 TIERS: tuple[Tier, ...] = (
@@ -150,7 +156,7 @@ TIERS: tuple[Tier, ...] = (
         joins_clusters=_of_similar_length,
         own_text_expected=True,
         label="Disguised copy",
-        meaning="the same words in another script, with other spaces, or under another language",
+        meaning="the same words in another script or with other spaces",
         evidence="{containment} of the consonants of one in the other",
         tone="mild",
     ),
@@ -159,7 +165,7 @@ TIERS: tuple[Tier, ...] = (
         severity=500,
         nominated_by=("passages",),
         compares="words",
-        holds=lambda signals, thresholds: signals.extra.get(COPIED_WORDS, 0) >= thresholds.passage_words,
+        holds=_is_passage,
         strength=lambda signals: signals.extra.get(COPIED_WORDS, 0),
         joins_clusters=_never,
         own_text_expected=True,
