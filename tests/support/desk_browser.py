@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
 from tests.support.command import Neardup
 from tests.support.paths import ROOT
@@ -36,6 +36,7 @@ def chromium() -> Iterator[Browser]:
 
     Its event loop occupies this thread while it is open, so no test with an event loop of its own may run meanwhile.
     """
+    expect.set_options(timeout=1000 * TIMEOUT_SECONDS)  # as long as a page may take to load
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
