@@ -104,6 +104,12 @@ class MarkReason(StrEnum):
 
     MISLABELLED = "mislabelled"  # most letters of its text are of a script in which its language is not written
     TRUNCATED = "truncated"  # its page exceeds a limit, and was read up to it
+    HIDDEN = "hidden"  # most of its page's text is not shown
+    LOOK_ALIKES = "look_alikes"  # many letters look like others, or are unseen
+    CONTROLS = "controls"  # many characters of its text are control characters
+    EMPTY = "empty"  # these three were skipped, as `Skip` says
+    NOT_TEXT = "not_text"
+    OVER_BUDGET = "over_budget"
 
 
 class Limit(StrEnum):
@@ -117,7 +123,10 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is unusual about a story, beside its outcome; `detail` is the script or the limit."""
+    """What is unusual about a story, beside its outcome.
+
+    `detail` is the script or the limit, or the share in percent, such as "63 %"; "" for a story that was skipped.
+    """
 
     reason: MarkReason
     detail: str

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.marks import text_marks
 from neardup.core.page import (
     MIN_WORDS,
     Page,
@@ -19,7 +20,7 @@ from neardup.core.page import (
     text_of,
 )
 from neardup.core.text.html import Extraction
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.title import opening
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language, Skip
@@ -40,14 +41,14 @@ def test_page_work_imports_nothing_of_the_world() -> None:
 def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     text = f"{TEXTS[language]} {TEXTS[language]}"
     page = Page(f"<p>{text}</p>".encode(), "text/html; charset=utf-8", '"e"')
-    words = tokens(text)
+    words, marks = tokens(text), text_marks(text, codes_of(text))
     assert fingerprint_page(page, WHOLE) == PageFingerprinted(
-        fingerprint(words), '"e"', len(page.body), None, opening(text), SHIPPED[language].script.upper()
+        fingerprint(words), '"e"', len(page.body), None, opening(text), SHIPPED[language].script.upper(), marks
     )
     shingled = shingle_story(text)
     assert isinstance(shingled, PageShingled)
     assert shingled.text_hash == fingerprint(words).text_hash
-    assert split_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words)
+    assert split_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words, marks)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,11 @@ from tests.support.builders import commit, fingerprinted, ledger_in_memory
 from tests.support.languages import HINDI, TAMIL
 
 IDS = st.integers(1, 3)
-FOUND: st.SearchStrategy[Marks] = st.sampled_from([(), (Mark(MarkReason.MISLABELLED, "Tamil"),)])
-READINGS = st.lists(st.tuples(st.sampled_from(["new text", "same text", "not read", "forgotten"]), IDS, FOUND))
+FOUND: st.SearchStrategy[Marks] = st.sampled_from(
+    [(), (Mark(MarkReason.MISLABELLED, "Tamil"),), (Mark(MarkReason.HIDDEN, "63 %"), Mark(MarkReason.EMPTY, ""))]
+)
+EVENTS = ["new text", "same text", "no text", "not read", "missing", "forgotten"]
+READINGS = st.lists(st.tuples(st.sampled_from(EVENTS), IDS, FOUND))
 
 
 @settings(deadline=None, max_examples=50)
@@ -23,21 +26,23 @@ def test_marks_are_those_of_the_last_reading(readings: list[tuple[str, int, Mark
     expected: dict[int, Marks] = {}
     with closing(ledger_in_memory()) as db:
         for number, (event, story_id, found) in enumerate(readings):
-            gone = story_id not in expected or event == "new text"
+            is_known = bool(stories.known_many(db, [story_id]))
             if event == "forgotten":
                 stories.forget(db, story_id)
                 db.execute("DELETE FROM forgotten")
                 expected.pop(story_id, None)
-            elif event == "not read":
-                commit(db, Skipped(Story(story_id, HINDI), Skip.UNCHANGED))
-            elif gone:
-                commit(db, replace(fingerprinted(story_id, number + 1), marks=found))
-                expected[story_id] = found
+            elif event in {"not read", "missing"}:
+                commit(db, Skipped(Story(story_id, HINDI), Skip.MISSING if event == "missing" else Skip.UNCHANGED))
             else:
-                commit(db, Skipped(Story(story_id, HINDI), Skip.UNCHANGED, marks=found))
                 expected[story_id] = found
-        held = db.execute("SELECT story_id, reason, detail FROM marks ORDER BY story_id").fetchall()
-        assert held == [(n, m.reason, m.detail) for n in sorted(expected) for m in expected[n]], readings
+                if event == "no text":
+                    commit(db, Skipped(Story(story_id, HINDI), Skip.EMPTY, marks=found))
+                elif event == "same text" and is_known:
+                    commit(db, Skipped(Story(story_id, HINDI), Skip.UNCHANGED, marks=found))
+                else:
+                    commit(db, replace(fingerprinted(story_id, number + 1), marks=found))
+        held = db.execute("SELECT story_id, reason, detail FROM marks").fetchall()
+        assert sorted(held) == sorted((n, m.reason, m.detail) for n, some in expected.items() for m in some), readings
         restart(db, "v2", "")
         assert marks.counts(db) == []
 
@@ -50,3 +55,30 @@ def test_marks_are_counted_by_reason_language_and_detail() -> None:
         tally = [(one.language, one.detail, one.stories) for one in found]
         assert tally == [(HINDI, "Latin", 1), (HINDI, "Tamil", 2), (TAMIL, "Latin", 1)]
         assert [one.example for one in found if one.stories == 1] == [3, 4]
+
+
+def test_shares_count_as_one_detail() -> None:
+    with closing(ledger_in_memory()) as db:
+        for n, share in enumerate(("51 %", "63 %", "100 %")):
+            commit(db, replace(fingerprinted(n, n), marks=(Mark(MarkReason.HIDDEN, share),)))
+        [found] = marks.counts(db)
+        assert (found.reason, found.detail, found.stories) == (MarkReason.HIDDEN, "", 3)
+
+
+def test_a_mark_keeps_its_time_until_a_reading_does_not_find_it() -> None:
+    marked = replace(fingerprinted(1, 1), marks=(Mark(MarkReason.HIDDEN, "63 %"),))
+    with closing(ledger_in_memory()) as db:
+        commit(db, marked)
+        db.execute("UPDATE marks SET marked_at = 7")
+        commit(db, replace(marked, fingerprint=fingerprinted(1, 2).fingerprint))
+        assert db.execute("SELECT marked_at FROM marks").fetchall() == [(7,)]
+        commit(db, fingerprinted(1, 3))
+        commit(db, marked)
+        assert db.execute("SELECT marked_at FROM marks WHERE marked_at > 7").fetchall(), "the mark is a new one"
+
+
+def test_a_story_that_was_forgotten_while_its_page_was_read_is_not_marked() -> None:
+    with closing(ledger_in_memory()) as db:
+        stories.forget(db, 1)
+        commit(db, Skipped(Story(1, HINDI), Skip.EMPTY, marks=(Mark(MarkReason.EMPTY, ""),)))
+        assert marks.counts(db) == []

@@ -12,7 +12,19 @@ from neardup.languages import SHIPPED
 from neardup.pages.results import PageResult
 from neardup.pages.store import Pages
 from neardup.pipeline.worker import Worker
-from neardup.records import BadRow, Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, StoredVersion, Story
+from neardup.records import (
+    BadRow,
+    Dead,
+    DeadLettered,
+    Fingerprinted,
+    Mark,
+    MarkReason,
+    Outcome,
+    Skip,
+    Skipped,
+    StoredVersion,
+    Story,
+)
 
 from tests.support.builders import fetch_page, worker_of
 from tests.support.languages import HINDI, MARATHI, TAMIL
@@ -21,6 +33,8 @@ from tests.support.servers import REGION, Aws
 
 STORY = Story(1, HINDI, "page.html", updated_at=1000)
 PROSE = "राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और दीवार पर लिखता था।"
+MARKED = (Skip.EMPTY, Skip.NOT_TEXT)
+HIDDEN = Mark(MarkReason.HIDDEN, "100 %")
 PAGE = f"<html><head><meta charset=utf-8></head><body><p>{PROSE}</p></body></html>"
 
 
@@ -43,16 +57,21 @@ async def outcome(
         (b"<p>word</p>", Skip.TOO_SHORT),
         (b"\x89PNG\r\n\x1a\n" + os.urandom(5000), Skip.NOT_TEXT),
         (b"PK\x03\x04" + os.urandom(5000), Skip.NOT_TEXT),
+        (b"<p hidden>word " * 20, Skip.EMPTY),
     ],
 )
 async def test_a_page_without_a_story_is_skipped_with_a_reason(
     tmp_path: Path, page: bytes | None, reason: Skip
 ) -> None:
-    assert await outcome(tmp_path, page) == Skipped(STORY, reason)
+    made = await outcome(tmp_path, page)
+    assert isinstance(made, Skipped) and made.reason is reason
+    hidden = (HIDDEN,) if page is not None and b"hidden" in page else ()
+    marks = hidden + ((Mark(MarkReason(reason), ""),) if reason in MARKED else ())
+    assert made.marks == (None if page is None else marks), "a page that is gone says nothing, and any other replaces"
 
 
 async def test_a_page_without_the_configured_body_is_skipped(tmp_path: Path) -> None:
-    assert await outcome(tmp_path, PAGE.encode(), body=".story") == Skipped(STORY, Skip.NO_BODY)
+    assert await outcome(tmp_path, PAGE.encode(), body=".story") == Skipped(STORY, Skip.NO_BODY, marks=())
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])

@@ -4,36 +4,63 @@ from collections.abc import Callable
 from pathlib import Path
 
 from neardup.languages import SHIPPED
+from neardup.records import Language
 
 from tests.support.command import Neardup, embedded
-from tests.support.languages import SAMPLED, TEXTS
+from tests.support.languages import SAMPLED
+from tests.support.sample_texts import STORIES
 
 Make = Callable[..., Neardup]
-MAX_BYTES = 10_000
+MAX_BYTES = 30_000
+LABELS = dict(zip(SAMPLED, [*SAMPLED[1:], SAMPLED[0]], strict=True))
+SHORT = {language: " ".join(stories[0].split()[:100]) for language, stories in STORIES.items()}
 
 
-def test_wrong_labels_and_limits_are_counted(make_neardup: Make, tmp_path: Path) -> None:
-    labels = dict(zip(SAMPLED, [*SAMPLED[1:], SAMPLED[0]], strict=True))
-    rows, pages = ["id,language,path"], tmp_path / "pages"
+def page_of(reason: str, language: Language) -> str:
+    """A page that a run marks for this reason, or a plain one."""
+    text = SHORT[language]
+    return {
+        "truncated": f"<p>{text}</p><!--{'x' * MAX_BYTES}",
+        "hidden": f"<p>{text}</p><p style='display:none'>{text} {text}</p>",
+        "look_alikes": f"<p>{text.replace(' ', chr(0x200B) * 4 + ' ')}</p>",
+        "controls": f"<p>{chr(2).join(text)}</p>",
+        "empty": "<p></p>",
+        "not_text": "\x01\x02" * 500,
+    }.get(reason, f"<p>{text}</p>")
+
+
+PAGES = ("plain", "truncated", "hidden", "look_alikes", "controls", "empty", "not_text", "mislabelled")
+
+
+def test_marked_stories_are_counted(make_neardup: Make, tmp_path: Path) -> None:
+    rows, pages = ["id,language,path,author_id,title"], tmp_path / "pages"
     pages.mkdir()
-    for n, (language, label) in enumerate(labels.items()):
-        (pages / f"{n}.html").write_text(f"<p>{TEXTS[language] * 2}</p>", encoding="utf-8")
-        (pages / f"large-{n}.html").write_text(f"<p>{TEXTS[language] * 2}</p><!--{'x' * MAX_BYTES}", encoding="utf-8")
-        rows += [f"{n},{label},{n}.html", f"{100 + n},{language},{n}.html", f"{200 + n},{language},large-{n}.html"]
+    stories = [(reason, language) for reason in PAGES for language in SAMPLED]
+    for n, (reason, language) in enumerate(stories):
+        (pages / f"{n}.html").write_text(page_of(reason, language), encoding="utf-8")
+        label = LABELS[language] if reason == "mislabelled" else language
+        rows.append(f"{n},{label},{n}.html,a{n % 3},{reason} {n}")
     (tmp_path / "manifest.csv").write_text("\n".join(rows), encoding="utf-8")
     config = embedded(tmp_path / "manifest.csv", pages).replace('body = "article .story, div.post-body"', "")
     neardup = make_neardup(config.replace("[content]", f"[content]\nmax_bytes = {MAX_BYTES}"))
     ran = neardup("backfill", "--json")
-    assert ran.facts["fingerprinted"] == 3 * len(SAMPLED), "a mark changed an outcome"
+    assert ran.facts["skipped"] == {"empty": len(SAMPLED), "not_text": len(SAMPLED)}, "a mark changed an outcome"
     marks = {
-        (one["language"], one["detail"], one["example"]): one["stories"]
+        (one["reason"], one["language"], one["detail"], one["example"]): one["stories"]
         for one in neardup("status", "--json").facts["marks"]
     }
+    details = {"truncated": "size"}
     expected = {
-        (label, SHIPPED[language].script, n): 1
-        for n, (language, label) in enumerate(labels.items())
-        if SHIPPED[language].script != SHIPPED[label].script
+        (reason, language, details.get(reason, ""), n): 1
+        for n, (reason, language) in enumerate(stories)
+        if reason not in {"plain", "mislabelled"}
     }
-    expected |= {(language, "size", 200 + n): 1 for n, language in enumerate(SAMPLED)}
+    expected |= {
+        (reason, LABELS[language], SHIPPED[language].script, n): 1
+        for n, (reason, language) in enumerate(stories)
+        if reason == "mislabelled" and SHIPPED[language].script != SHIPPED[LABELS[language]].script
+    }
     assert marks == expected
-    assert "mislabelled: TAMIL Devanagari 1, such as story 3" in neardup("status").out
+    shown = neardup("status").out
+    assert "mislabelled: TAMIL Devanagari 1, such as story 73" in shown
+    assert "hidden: HINDI 1, such as story 20" in shown

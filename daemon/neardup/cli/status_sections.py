@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from neardup.cli.printing import by_reason, index_repairs, out
+from neardup.ledger.marks import MarkCount
 from neardup.ledger.works import Catalogue
 from neardup.ops.cluster_status import ClusterStatus
 from neardup.ops.status import Status
@@ -60,14 +61,7 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     if status.sweep_owed:
         yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
-    yield (
-        "marks",
-        [
-            f"{one.reason}: {one.language} {one.detail} {one.stories:,}, such as story {one.example}"
-            for one in status.marks
-        ]
-        or ["none"],
-    )
+    yield "marks", list(map(_mark_line, status.marks)) or ["none"]
     pages, unsettled, forgotten = asdict(status.submissions).values()
     yield (
         "submitted stories",
@@ -95,6 +89,11 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
         ]
         or ["none"],
     )
+
+
+def _mark_line(one: MarkCount) -> str:
+    detail = f" {one.detail}" if one.detail else ""
+    return f"{one.reason}: {one.language}{detail} {one.stories:,}, such as story {one.example}"
 
 
 def _catalogue_lines(catalogues: Sequence[Catalogue]) -> Iterator[str]:

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Self
 
 from neardup.core.fingerprint.compute import fingerprint_text, text_hash
+from neardup.core.marks import page_marks, text_marks
 from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.html import Extracted, Extraction, extracted, extracted_from_file
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.reading_order import in_reading_order
-from neardup.core.text.scripts import script_of_most
+from neardup.core.text.scripts import script_of_codes
 from neardup.core.text.title import opening, page_title
 from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
 from neardup.core.verify.scores import Shingled, shingled_text
-from neardup.records import Fingerprint, Limit, Mark, MarkReason, Marks, Skip
+from neardup.records import Fingerprint, Limit, Marks, Skip
 
 MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied
 MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces
@@ -77,9 +78,13 @@ class PageText:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The page yields no story, for a named reason: it is missing, too large, not a text, ..."""
+    """The page yields no story, for a named reason: it is missing, too large, not a text, ...
+
+    `marks` are what is unusual about what was read of it.
+    """
 
     reason: Skip
+    marks: Marks = ()
 
 
 def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | Unreadable:
@@ -102,7 +107,7 @@ def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> Story
         found = _extracted(page, extraction) if parsed else Extracted(_unparsed(page), Limit.BUDGET)
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return StoryText(in_reading_order(found.text), _marks(Limit.SIZE if page.is_cut else found.limit))
+    return StoryText(in_reading_order(found.text), page_marks(found, is_cut=page.is_cut))
 
 
 def _extracted(page: Page, extraction: Extraction) -> Extracted:
@@ -116,21 +121,19 @@ def _unparsed(page: Page) -> str:
     return text[:MOST_CHARACTERS] if page.is_text else unparsed_text(text)
 
 
-def _marks(limit: Limit | None) -> Marks:
-    return () if limit is None else (Mark(MarkReason.TRUNCATED, limit),)
-
-
 def fingerprint_story(page: Page, story: StoryText) -> PageFingerprinted | Unreadable:
     """A page and its story -> the story's fingerprint."""
     text = story.text
+    codes = codes_of(text)
+    marks = story.marks + text_marks(text, codes)
     fingerprint = fingerprint_text(text)
     words = 0 if fingerprint is None else fingerprint.words
     if fingerprint is None or is_too_short(words, text):
-        return _too_short(words)
+        return _too_short(words, marks)
     title = None if page.is_text else page_title(page.body, page.content_type)
     first_words = opening(text) if title is None else None
-    script = script_of_most(text)
-    return PageFingerprinted(fingerprint, page.etag, len(page.body), title, first_words, script, story.marks)
+    script = script_of_codes(codes)
+    return PageFingerprinted(fingerprint, page.etag, len(page.body), title, first_words, script, marks)
 
 
 def shingle_story(text: str) -> PageShingled | Unreadable:
@@ -140,9 +143,12 @@ def shingle_story(text: str) -> PageShingled | Unreadable:
 
 
 def split_story(text: str, marks: Marks = ()) -> PageText | Unreadable:
-    """A story's text -> the text and its words; Unreadable if the words are too few for a fingerprint."""
-    words = tokens(text)
-    return _too_short(len(words)) if is_too_short(len(words), text) else PageText(text, words, marks)
+    """A story's text -> the text and its words; Unreadable if the words are too few for a fingerprint.
+
+    `marks` are those of its page, to which those of the text are added.
+    """
+    words, marks = tokens(text), marks + text_marks(text, codes_of(text))
+    return _too_short(len(words), marks) if is_too_short(len(words), text) else PageText(text, words, marks)
 
 
 def split_file(body: bytes, extraction: Extraction) -> PageText | Unreadable:
@@ -151,7 +157,7 @@ def split_file(body: bytes, extraction: Extraction) -> PageText | Unreadable:
         found = extracted_from_file(body, extraction)
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return split_story(in_reading_order(found.text), _marks(found.limit))
+    return split_story(in_reading_order(found.text), page_marks(found))
 
 
 def is_too_short(words: int, text: str) -> bool:
@@ -159,5 +165,5 @@ def is_too_short(words: int, text: str) -> bool:
     return words < MIN_WORDS and sum(map(str.isalpha, text)) < MIN_LETTERS
 
 
-def _too_short(words: int) -> Unreadable:
-    return Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY)
+def _too_short(words: int, marks: Marks = ()) -> Unreadable:
+    return Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY, marks)

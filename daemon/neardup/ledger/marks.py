@@ -2,16 +2,19 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from neardup.ledger import languages, now_ms
-from neardup.records import Fingerprinted, Language, Marks, Outcome, Skipped, Story
+from neardup.ledger import forgotten, languages, now_ms
+from neardup.ledger.compact_columns import packed_id
+from neardup.records import Fingerprinted, Language, Marks, Outcome, Skip, Skipped
+
+Row = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MarkCount:
-    """How many stories of a language have a mark with this detail; `example` is the one marked last."""
+    """How many stories of a language have a mark with this detail, "" for shares; `example` is the one marked last."""
 
     reason: str
     language: Language
@@ -22,23 +25,38 @@ class MarkCount:
 
 def put(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
     """Replace the marks of the stories whose pages were read, within the caller's transaction."""
-    found = [(one.story, one.marks) for one in outcomes if isinstance(one, Fingerprinted | Skipped)]
-    read = [(story, marks) for story, marks in found if marks is not None]
-    remove(db, [story.id for story, _ in read])
-    if any(marks for _, marks in read):
-        _insert(db, read)
+    found = ((one, one.marks) for one in outcomes if isinstance(one, Fingerprinted | Skipped))
+    read = [(one, marks) for one, marks in found if marks is not None]
+    marked = [(one, marks) for one, marks in read if marks]
+    since = _since(db, [one.story.id for one, _ in marked]) if marked else {}
+    remove(db, [one.story.id for one, _ in read])
+    if marked:
+        db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(db, marked, since))
 
 
-def _insert(db: sqlite3.Connection, read: Sequence[tuple[Story, Marks]]) -> None:
-    number_of, at = languages.numbers(db), now_ms()
-    db.executemany(
-        "INSERT INTO marks VALUES (?, ?, ?, ?, ?)",
-        (
-            (story.id, mark.reason, mark.detail, number_of[story.language], at)
-            for story, marks in read
-            for mark in marks
-        ),
+def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], int]:
+    """Since when these stories have their marks, by reason."""
+    rows = db.execute(
+        "SELECT story_id, reason, marked_at FROM marks WHERE story_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(ids),),
     )
+    return {(story_id, reason): at for story_id, reason, at in rows}
+
+
+def _rows(
+    db: sqlite3.Connection, marked: Sequence[tuple[Fingerprinted | Skipped, Marks]], since: dict[tuple[int, str], int]
+) -> Iterator[Row]:
+    """The rows of the stories that were not forgotten while their pages were read."""
+    number_of, now = languages.numbers(db), now_ms()
+    gone = forgotten.among(db, (one.story.id for one, _ in marked))
+    for one, marks in marked:
+        story = one.story
+        is_skipped = isinstance(one, Skipped) and one.reason is not Skip.UNCHANGED
+        names = (story.title or story.path, story.name) if is_skipped else (None, None)
+        for mark in () if story.id in gone else marks:
+            at = since.get((story.id, mark.reason), now)
+            language, author = number_of[story.language], packed_id(story.author_id)
+            yield story.id, mark.reason, mark.detail, language, at, author, *names
 
 
 def remove(db: sqlite3.Connection, ids: Sequence[int]) -> None:
@@ -47,9 +65,9 @@ def remove(db: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 
 def counts(db: sqlite3.Connection) -> list[MarkCount]:
-    """The marks of all stories, by reason, language and detail."""
+    """The marks of all stories, by reason, language and detail; shares, such as "63 %", count as one detail."""
     rows = db.execute(
-        "SELECT reason, name, detail, count(*), story_id, max(marked_at) FROM marks"
-        " JOIN languages ON number = language GROUP BY 1, 2, 3 ORDER BY 1, number, 3"
+        "SELECT reason, l.name, iif(detail GLOB '* %', '', detail), count(*), story_id, max(marked_at) FROM marks"
+        " JOIN languages l ON number = language GROUP BY 1, 2, 3 ORDER BY 1, number, 3"
     )
     return [MarkCount(*row[:-1]) for row in rows]

@@ -35,15 +35,20 @@ CREATE INDEX works_of_catalogue ON works (catalogue);
 -- Since when stories were known that were removed, in case they come back.
 CREATE TABLE known_before (story_id INTEGER PRIMARY KEY, known_since INTEGER NOT NULL);
 
--- What is unusual about stories; see `records.MarkReason`.
+-- What is unusual about stories; see `records.MarkReason`.  `marked_at` is since when the story has the mark.  `title` and
+-- `name` are those of the listing for a story that was skipped, and may have no row in `stories`.
 CREATE TABLE marks (
     story_id INTEGER NOT NULL,
     reason TEXT NOT NULL,
     detail TEXT NOT NULL,
     language INTEGER NOT NULL,
     marked_at INTEGER NOT NULL,
+    author_id,
+    title TEXT,
+    name TEXT,
     PRIMARY KEY (story_id, reason)
 ) WITHOUT ROWID;
+CREATE INDEX marks_author ON marks (author_id) WHERE author_id IS NOT NULL;
 
 -- The outbox: the changes that `stories` does not show, which are removals and replaced versions.
 CREATE TABLE changes (
@@ -158,6 +163,7 @@ CREATE TRIGGER authors AFTER UPDATE OF author_id ON stories WHEN old.author_id I
     UPDATE flags SET author_a = new.author_id WHERE a = new.id;
     UPDATE flags SET author_b = new.author_id WHERE b = new.id;
     UPDATE flags SET same_author = own_text_expected AND (author_a = author_b) IS TRUE WHERE a = new.id OR b = new.id;
+    UPDATE marks SET author_id = new.author_id WHERE story_id = new.id;
 END;
 
 -- What moderators decided.  Verdicts given at once share a `decision`, the id of the first of them.

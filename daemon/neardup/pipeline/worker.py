@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
+from neardup.core.marks import skip_marks
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import NeardupError
 from neardup.languages import Languages
@@ -108,8 +109,10 @@ def outcome_of(story: Story, known: StoredVersion | None, result: PageResult, la
             return Fingerprinted(story, fingerprint, etag, _page_title(story, result), marks)
         case NotModified():
             return Skipped(story, Skip.UNCHANGED)
-        case Unreadable(reason):
-            return Skipped(story, reason)
+        case Unreadable(Skip.MISSING):
+            return Skipped(story, Skip.MISSING)
+        case Unreadable(reason, marks):
+            return Skipped(story, reason, marks=marks + skip_marks(reason))
         case ReadFailed(reason, error):
             return DeadLettered(story, reason, error)
 

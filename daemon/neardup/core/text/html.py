@@ -11,7 +11,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from neardup.core.text.cascade import HINTS, acting
 from neardup.core.text.css import declarations
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
-from neardup.core.text.rendering import BLOCKS, MARKER, rendered
+from neardup.core.text.elements import BLOCKS
+from neardup.core.text.rendering import MARKER, rendered
 from neardup.core.text.unparsed import unparsed_text
 from neardup.records import Limit, Skip
 
@@ -60,10 +61,14 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The text of a story, one line per block, and the limit because of which it is not all that a browser shows."""
+    """The text of a story, one line per block, and the limit because of which it is not all that a browser shows.
+
+    `hidden` is the share of the story's characters that a browser does not show.
+    """
 
     text: str
     limit: Limit | None = None
+    hidden: float = 0.0
 
 
 def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
@@ -108,8 +113,8 @@ def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     if _needs_rendering(root, invisible, others):
         if not _stripped(root, map(root.css, extraction.strip)):
             return Extracted("")
-        text, is_whole = rendered(root, frozenset(node.mem_id for node in _bodies(root, extraction.body)))
-        return Extracted(text, None if is_whole else Limit.NESTING)
+        text, is_whole, hidden = rendered(root, frozenset(node.mem_id for node in _bodies(root, extraction.body)))
+        return Extracted(text, None if is_whole else Limit.NESTING, hidden)
     for node in breaks:
         insert_before(node, b"\n")
         insert_after(node, b"\n")

@@ -12,34 +12,14 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.text.boxes import Values, is_out_of_flow, is_unseen
 from neardup.core.text.cascade import Attributes, Sheets, Style, computed
+from neardup.core.text.elements import BLOCKS, BREAKING, CONTROLS, NOT_SHOWN, NOT_TEXT, REPLACED
 from neardup.core.text.reading_order import as_read
 
-BLOCKS = frozenset((
-    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir",
-    "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6",
-    "header", "hgroup", "hr", "html", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup",
-    "option", "p", "plaintext", "pre", "search", "section", "summary", "table", "td", "th", "tr", "ul", "xmp",
-))  # fmt: skip
-NOT_SHOWN = frozenset((
-    "area", "base", "datalist", "head", "link", "meta", "noembed", "noframes", "noscript", "param", "rp", "rt",
-    "script", "style", "template", "title", "defs", "desc", "metadata", "symbol", "clippath", "annotation",
-    "annotation-xml",
-))  # fmt: skip
-REPLACED = frozenset((
-    "audio", "canvas", "iframe", "img", "noscript", "rp", "rt", "select", "template", "video",
-))  # fmt: skip  # whatever their style
-CONTROLS = frozenset((
-    "button", "textarea",
-))  # fmt: skip
-BREAKING = frozenset((
-    "block", "flex", "grid", "table", "table-row", "table-cell", "table-caption", "list-item", "flow-root",
-    "-webkit-box",
-))  # fmt: skip
 MARKER = re.compile(r"[\W\d_]*\w?[\W\d_]*")  # of a footnote: digits, signs or one letter
 SPACES = re.compile(r"[ \t\n\r\f]+")
 STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)\s*\)")
 ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
-WORD_JOINER = "\u2060"  # it is not part of words, and keeps the spaces before it from those at an edge
+EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
 DEEPEST = 3  # pages within pages
 
 
@@ -58,25 +38,44 @@ class Override(Enum):
 class _Page(NamedTuple):
     """The page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
 
-    `left_out` are the pages that stand within too many.
+    `left_out` are the pages that stand within too many, `hidden` the texts of the story that are not seen.
     """
 
     sheets: Sheets
     bodies: frozenset[int]
     depth: int
     left_out: list[str]
+    hidden: list[str]
+
+
+class Rendered(NamedTuple):
+    """The text of a page, with line breaks between blocks, and the share of its characters that are hidden.
+
+    It `is_whole` unless pages that stand within more than DEEPEST others were left out.
+    """
+
+    text: str
+    is_whole: bool
+    hidden: float
 
 
 Part = tuple[LexborNode, Style, bool] | str | InlineBlock | Override
 
 
-def rendered(root: LexborNode, bodies: frozenset[int]) -> tuple[str, bool]:
-    """The text of a page within the elements whose `mem_id` is in `bodies`, with line breaks between blocks.
+def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
+    """The text of a page within the elements whose `mem_id` is in `bodies`.
 
-    Also whether that is the whole text, because no page stands within more than DEEPEST others.
+    White space does not count as hidden, nor does what no browser shows, such as scripts.
     """
-    left_out: list[str] = []
-    return _rendered(root, _Page(Sheets(root), bodies, 0, left_out)), not left_out
+    page = _Page(Sheets(root), bodies, 0, [], [])
+    text = _rendered(root, page).replace(EDGE, "")
+    hidden = _characters("".join(page.hidden))
+    return Rendered(text, not page.left_out, hidden / (hidden + _characters(text)) if hidden else 0.0)
+
+
+def _characters(text: str) -> int:
+    """The number of characters that are not white space."""
+    return sum(map(len, text.split()))
 
 
 def _rendered(root: LexborNode, page: _Page) -> str:
@@ -91,7 +90,7 @@ def _rendered(root: LexborNode, page: _Page) -> str:
             starts.append(len(out))
         elif part is InlineBlock.END:
             start = starts.pop()
-            out[start:] = ["".join(out[start:]).strip(" "), WORD_JOINER]
+            out[start:] = ["".join(out[start:]).strip(" "), EDGE]
         elif isinstance(part, Override):
             start = starts.pop()
             out[start:] = [as_read("".join(out[start:]), to_the_left=part is Override.RIGHT_TO_LEFT)]
@@ -104,7 +103,10 @@ def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Ite
     """What a node shows, in order: texts, breaks, and the nodes in it."""
     if node.is_text_node:
         if is_inside:
-            yield _shown(node.text_content or "", parent)
+            text = node.text_content or ""
+            if not _is_seen(parent):
+                page.hidden.append(text)
+            yield _shown(text, parent)
     elif node.is_element_node and is_inside:
         yield from _element(node, parent, page)
     elif node.is_element_node and node.mem_id in page.bodies:
@@ -113,8 +115,22 @@ def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Ite
         tag, attributes = node.tag or "", node.attributes
         values = page.sheets.values(node, attributes, parent.custom)
         style = computed(parent, values) if values else parent
-        if tag not in REPLACED and not is_unseen(values, _display(tag, attributes, values), style.size):
+        if is_unseen(values, _display(tag, attributes, values), style.size):
+            page.hidden.extend(_texts(node, page, is_inside=False))
+        elif tag not in REPLACED:
             yield from ((child, style, False) for child in node.iter(include_text=True))
+
+
+def _texts(node: LexborNode, page: _Page, *, is_inside: bool) -> Iterator[str]:
+    """The texts of the story in an element, in no order."""
+    pending = [(node, is_inside)]
+    while pending:
+        one, is_inside = pending.pop()
+        if one.is_text_node and is_inside:
+            yield one.text_content or ""
+        elif one.is_element_node and one.tag not in NOT_TEXT:
+            is_inside = is_inside or one.mem_id in page.bodies
+            pending += [(child, is_inside) for child in one.iter(include_text=True)]
 
 
 def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
@@ -128,6 +144,7 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     if tag == "br":
         yield "\n" if style.visible and display not in ("none", "contents") else ""
     elif is_unseen(values, display, style.size):
+        page.hidden.extend(_texts(node, page, is_inside=True))
         yield "\n" if style.visible and _is_block(display) and not is_out_of_flow(values) else ""
     else:
         start, end = _edges(display, breaks=style.visible and (tag in BLOCKS or not is_out_of_flow(values)))
@@ -171,7 +188,7 @@ def _page_within(markup: str, page: _Page) -> str:
     root = LexborHTMLParser(markup).root if markup else None
     if root is None:
         return ""
-    return _rendered(root, _Page(Sheets(root), frozenset((root.mem_id,)), page.depth + 1, page.left_out))
+    return _rendered(root, page._replace(sheets=Sheets(root), bodies=frozenset((root.mem_id,)), depth=page.depth + 1))
 
 
 def _display(tag: str, attributes: Attributes, values: Values) -> str:
@@ -192,6 +209,10 @@ def _display_without_styles(tag: str, attributes: Attributes) -> str:
 def _is_block(display: str) -> bool:
     words = display.split()
     return "inline" not in words and not BREAKING.isdisjoint(words)
+
+
+def _is_seen(style: Style) -> bool:
+    return style.visible and style.size >= 1 and style.readable
 
 
 def _shown(text: str, style: Style) -> str:

@@ -21,10 +21,15 @@ SYMBOLS = range(0x2000 // BLOCK, 0x2C00 // BLOCK)
 
 def script_of_most(text: str) -> str | None:
     """The script of more than half of a text's letters, as their Unicode names begin: LATIN; None if there is none."""
-    if not text:
+    return script_of_codes(codes_of(text))
+
+
+def script_of_codes(codes: Codes) -> str | None:
+    """As `script_of_most`, of the text with these code points."""
+    if not len(codes):
         return None
-    codes, sample = codes_of(text), sorted(text[:: len(text) // SAMPLE + 1])
-    guess = script_of_block(ord(sample[len(sample) // 2]) // BLOCK)
+    sample = sorted(codes[:: len(codes) // SAMPLE + 1].tolist())
+    guess = script_of_block(sample[len(sample) // 2] // BLOCK)
     return guess if guess is not None and _is_certain(codes, guess) else _majority(codes)
 
 

@@ -7,7 +7,7 @@ that it cannot hide the story.
 import html
 import re
 
-from neardup.core.text.rendering import BLOCKS
+from neardup.core.text.elements import BLOCKS
 
 MOST_CHARACTERS = 1_000_000  # of text: its fingerprint is within every budget
 JUNK = (("<!--", "-->"), (r"<script\b", r"</script\b[^>]*>?"), (r"<style\b", r"</style\b[^>]*>?"))
