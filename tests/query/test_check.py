@@ -61,7 +61,7 @@ async def test_a_story_in_another_script_or_under_another_language_is_found(
     await platform.add(GUJARATI, 3, STORIES[GUJARATI][0].split())
     await platform.index_all()
     found = await platform.check(story.split(), language)
-    assert {match.story_id: match.kind for match in found.matches} == {1: TRANSLITERATED, 2: EXACT}
+    assert {match.story_id: match.kind for match in found.matches} == dict.fromkeys((1, 2), TRANSLITERATED)
     assert found.similarity > 0.9
     assert all(match.spans for match in found.matches), "a match is shown without its copied words"
 

@@ -138,14 +138,15 @@ def assess(
     pair with too little in common to be recorded.
     """
     [bits] = hamming(hash_rows([pair.a.simhash]), hash_rows([pair.b.simhash])).tolist()
+    languages = 1 if pair.is_of_one_language else 2
     if pair.a.text_hash == pair.b.text_hash:
-        signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra={COPIED_WORDS: pair.a.words})
+        extra = {COPIED_WORDS: pair.a.words} | _labels(languages)
+        signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra=extra)
         whole = np.array([[0, pair.a.words]], np.int32)
         return Assessment(kind_of(signals, thresholds), signals, whole, whole)
     if not (a and b):
         signals = estimate(pair, bits)
         return _recorded(Assessment(kind_of(signals, thresholds), signals)) if pair.is_of_one_language else None
-    languages = 1 if pair.is_of_one_language else 2
     if languages == 2 and not _are_in_one_script(a, b):
         return _recorded(_assess_skeletons(a, b, bits, thresholds, languages))
     by_words = _assess_words(a, b, bits, thresholds, common, languages)
@@ -229,4 +230,8 @@ def _longest_run(a: Shingled, b: Shingled, found: Copied) -> int:
 
 def _extra(found: Copied, languages: int) -> Mapping[str, float]:
     common = {COMMON_WORDS: found.common_words} if found.common_words else {}
-    return {COPIED_WORDS: found.words} | common | ({LABELS: languages} if languages > 1 else {})
+    return {COPIED_WORDS: found.words} | common | _labels(languages)
+
+
+def _labels(languages: int) -> dict[str, float]:
+    return {LABELS: languages} if languages > 1 else {}

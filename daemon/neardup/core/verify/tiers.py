@@ -156,8 +156,8 @@ TIERS: tuple[Tier, ...] = (
         joins_clusters=_of_similar_length,
         own_text_expected=True,
         label="Disguised copy",
-        meaning="the same words in another script or with other spaces",
-        evidence="{containment} of the consonants of one in the other",
+        meaning="the same words in another script, with other spaces, or under another language",
+        evidence="{containment} of one in the other",
         tone="mild",
     ),
     Tier(
@@ -198,4 +198,5 @@ def tier_of(kind: str) -> Tier:
 def kind_of(signals: Signals, thresholds: Thresholds) -> Kind | None:
     """The most severe kind that holds for a pair; None where none does."""
     compared = "skeletons" if LANGUAGES in signals.extra else "words"
-    return next((tier.kind for tier in TIERS if tier.compares == compared and tier.holds(signals, thresholds)), None)
+    kind = next((tier.kind for tier in TIERS if tier.compares == compared and tier.holds(signals, thresholds)), None)
+    return TRANSLITERATED if kind is not None and LABELS in signals.extra else kind
