@@ -1,4 +1,4 @@
-"""A run over all languages marks the stories that are not what their listing or their page pretends."""
+"""A run over all languages marks the stories that are not what their listing or their page pretends, and lists them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from neardup.languages import SHIPPED
 from neardup.records import Language
 
-from tests.support.command import Neardup, embedded
+from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
 
@@ -32,7 +32,8 @@ def page_of(reason: str, language: Language) -> str:
 PAGES = ("plain", "truncated", "hidden", "look_alikes", "controls", "empty", "not_text", "mislabelled")
 
 
-def test_marked_stories_are_counted(make_neardup: Make, tmp_path: Path) -> None:
+def marked_run(make_neardup: Make, tmp_path: Path) -> tuple[Neardup, list[tuple[str, Language]]]:
+    """A backfill of a page of each reason in each language, and these by their id."""
     rows, pages = ["id,language,path,author_id,title"], tmp_path / "pages"
     pages.mkdir()
     stories = [(reason, language) for reason in PAGES for language in SAMPLED]
@@ -45,6 +46,11 @@ def test_marked_stories_are_counted(make_neardup: Make, tmp_path: Path) -> None:
     neardup = make_neardup(config.replace("[content]", f"[content]\nmax_bytes = {MAX_BYTES}"))
     ran = neardup("backfill", "--json")
     assert ran.facts["skipped"] == {"empty": len(SAMPLED), "not_text": len(SAMPLED)}, "a mark changed an outcome"
+    return neardup, stories
+
+
+def test_marked_stories_are_counted_and_listed(make_neardup: Make, tmp_path: Path) -> None:
+    neardup, stories = marked_run(make_neardup, tmp_path)
     marks = {
         (one["reason"], one["language"], one["detail"], one["example"]): one["stories"]
         for one in neardup("status", "--json").facts["marks"]
@@ -64,3 +70,24 @@ def test_marked_stories_are_counted(make_neardup: Make, tmp_path: Path) -> None:
     shown = neardup("status").out
     assert "mislabelled: TAMIL Devanagari 1, such as story 73" in shown
     assert "hidden: HINDI 1, such as story 20" in shown
+
+    hidden = neardup("suspects", "--reason", "hidden", "--json").facts
+    assert hidden["by_reason"] == {"hidden": len(SAMPLED)}
+    assert {(one["story_id"], one["language"], one["author_id"], one["title"]) for one in hidden["suspects"]} == {
+        (n, language, f"a{n % 3}", f"hidden {n}") for n, (reason, language) in enumerate(stories) if reason == "hidden"
+    }
+    tamil = neardup("suspects", "--language", "ta", "--author", "a2").out
+    assert tamil.startswith("2  (controls 1, truncated 1)")
+    assert "controls 50 %" in tamil and "truncated size" in tamil
+    total = neardup("suspects", "--json").facts["stories"]
+    authors = neardup("suspects", "--by", "author", "--json").facts["authors"]
+    assert sum(one["stories"] for one in authors) == total == len(expected)
+    assert f"and {total - 3:,} more; --json prints all" in neardup("suspects", "--limit", "3").out
+    assert neardup("suspects", "--reason", "over_budget").out == "No suspects.\n"
+    assert_one_line(neardup("suspects", "--language", "klingon"), 2, "--language", "klingon")
+    for wrong in (("--reason", "old"), ("--by", "title"), ("--limit", "0")):
+        assert_one_line(neardup("suspects", *wrong), 2, "Invalid value", wrong[0])
+
+
+def test_without_a_ledger_nothing_is_listed(neardup: Neardup) -> None:
+    assert_one_line(neardup("suspects"), 1, "no ledger")

@@ -101,7 +101,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         if after is not None and before is not None and after >= before:
             raise Misuse("--since must be before --until")
         selection = Selection(
-            languages=tuple(_language(config.registry, name) for name in languages),
+            languages=tuple(language_of(config.registry, name) for name in languages),
             kinds=kinds,
             statuses=statuses or ("open",),
             score=min_score,
@@ -122,7 +122,8 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
     return with_selection
 
 
-def _language(languages: Languages, name: str) -> Language:
+def language_of(languages: Languages, name: str) -> Language:
+    """The language that --language names.  Raises Misuse."""
     try:
         return languages.find(name)
     except ValueError:

@@ -32,6 +32,7 @@ COMMANDS = {
     "export": ("moderation", "Write the flagged pairs, the most severe first, or the stories that copy"),
     "report": ("insights", "Write an HTML page of plots for operators: flags, scores, buckets, latencies"),
     "review": ("moderation", "Serve the review desk, a web page where moderators decide the flagged cases"),
+    "suspects": ("suspects", "List the marked stories, those marked last first, or count them by author"),
     "dead-letters": ("dead_letters", "List the stories and rows that could not be processed"),
     "retry": ("dead_letters", "Process the stories of dead letters again"),
     "status": ("maintenance", "Show stories, flags, runs, dead letters and the index"),

@@ -1,0 +1,115 @@
+"""The stories with marks: listed, and counted by reason and by author.  Works of the reference are not among them."""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from neardup.ledger import languages
+from neardup.ledger.compact_columns import packed_id
+from neardup.records import Language, Mark, MarkReason, Marks
+
+STORIES = "story_id >= 0"  # the ids of works are negative
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFilter:
+    """A selection of marked stories: by a reason, by languages, by an author, or all."""
+
+    reason: str | None = None
+    languages: Sequence[Language] = ()
+    author: str | None = None
+
+    def condition(self, db: sqlite3.Connection) -> tuple[str, list[object]]:
+        """The selection as an SQL condition on `marks`, with its values."""
+        conditions: list[tuple[str, object]] = []
+        if self.reason is not None:
+            conditions.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", self.reason))
+        if self.languages:
+            number_of = languages.numbers(db)
+            chosen = [number_of[one] for one in self.languages if one in number_of]
+            conditions.append(("language IN (SELECT value FROM json_each(?))", json.dumps(chosen)))
+        if self.author is not None:
+            conditions.append(("author_id = ?", packed_id(self.author)))
+        return " AND ".join([STORIES, *(sql for sql, _ in conditions)]), [value for _, value in conditions]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedStory:
+    """A story with its marks; `marked_at` (milliseconds) is when it got the latest of them."""
+
+    story_id: int
+    name: str | None
+    language: Language
+    author_id: str | None
+    title: str
+    marks: Marks
+    marked_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedAuthor:
+    """An author, None for all who are not known, with the number of marked stories, in all and by reason."""
+
+    author_id: str | None
+    stories: int
+    reasons: dict[str, int]
+
+
+def listed(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) -> list[MarkedStory]:
+    """The selected stories with all their marks, those marked last first."""
+    condition, values = choice.condition(db)
+    rows = db.execute(
+        "SELECT m.story_id, coalesce(d.name, m.name), l.name, CAST(m.author_id AS TEXT),"
+        " coalesce(d.title, m.title, CAST(m.story_id AS TEXT)), m.marks, m.at FROM"
+        " (SELECT story_id, language, author_id, max(title) AS title, max(name) AS name, max(marked_at) AS at,"
+        f" json_group_array(json_array(reason, detail)) AS marks FROM marks WHERE {condition}"
+        " GROUP BY story_id ORDER BY at DESC, story_id DESC LIMIT ?) m"
+        " JOIN languages l ON l.number = m.language LEFT JOIN described d ON d.id = m.story_id"
+        " ORDER BY m.at DESC, m.story_id DESC",
+        (*values, limit),
+    )
+    return [
+        MarkedStory(story_id, name, language, author, title, _marks(found), at)
+        for story_id, name, language, author, title, found, at in rows
+    ]
+
+
+def _marks(found: str) -> Marks:
+    return tuple(Mark(MarkReason(reason), detail) for reason, detail in sorted(json.loads(found)))
+
+
+def counted(db: sqlite3.Connection, choice: MarkFilter) -> tuple[int, dict[str, int]]:
+    """The number of selected stories, and of those with each reason."""
+    condition, values = choice.condition(db)
+    [total] = db.execute(f"SELECT count(DISTINCT story_id) FROM marks WHERE {condition}", values).fetchone()
+    rows = db.execute(f"SELECT reason, count(*) FROM marks WHERE {condition} GROUP BY 1 ORDER BY 1", values)
+    return total, dict(rows)
+
+
+def by_author(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) -> list[MarkedAuthor]:
+    """The authors of the selected stories, those with the most of them first."""
+    condition, values = choice.condition(db)
+    stories = db.execute(
+        f"SELECT CAST(author_id AS TEXT), count(DISTINCT story_id) FROM marks WHERE {condition}"
+        " GROUP BY author_id ORDER BY 2 DESC, author_id LIMIT ?",
+        (*values, limit),
+    ).fetchall()
+    reasons = defaultdict[str | None, dict[str, int]](dict)
+    for author, reason, n in db.execute(
+        f"SELECT CAST(author_id AS TEXT), reason, count(*) FROM marks WHERE {condition} GROUP BY author_id, reason",
+        values,
+    ):
+        reasons[author][reason] = n
+    return [MarkedAuthor(author, n, reasons[author]) for author, n in stories]
+
+
+def of_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Marks]:
+    """The marks of the marked stories among these ids."""
+    rows = db.execute(
+        "SELECT story_id, json_group_array(json_array(reason, detail)) FROM marks"
+        " WHERE story_id IN (SELECT value FROM json_each(?)) GROUP BY story_id",
+        (json.dumps(list(ids)),),
+    )
+    return {story_id: _marks(found) for story_id, found in rows}
