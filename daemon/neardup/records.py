@@ -131,6 +131,9 @@ class Mark:
     reason: MarkReason
     detail: str
 
+    def __str__(self) -> str:
+        return f"{self.reason} {self.detail}".rstrip()
+
 
 Marks = tuple[Mark, ...]  # of distinct reasons
 

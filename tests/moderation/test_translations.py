@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.version import version
 from neardup.languages import SHIPPED
 from neardup.ledger import connect, runs
+from neardup.ledger import marks as mark_table
 from neardup.moderation.catalogue import TRANSLATIONS, messages
 from neardup.moderation.desk.interfaces import interfaces, preferred
 from neardup.moderation.interface import CURRENT
 from neardup.moderation.templating import language_name
 from neardup.pairs import Verdict
+from neardup.records import Mark, MarkReason, Skip, Skipped, Story
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -137,6 +139,9 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         write_copying_story(tmp_path, db, 1003, HINDI, story, sources, title="कहानी")
         write_copying_story(tmp_path, db, 2001, HINDI, TEXTS[2], [CopiedFrom(TEXTS[2], [(0, 0, 200)])])
         give_verdict(db, [(2000, 2001)], Verdict.PLAGIARISM)
+        listed = Story(1003, HINDI, author_id="copier")
+        found = tuple(Mark(reason, "63 %") for reason in MarkReason)
+        mark_table.put(db, [Skipped(listed, Skip.UNCHANGED, marks=found)])
         yield db
 
 

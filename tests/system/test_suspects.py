@@ -76,6 +76,9 @@ def test_marked_stories_are_counted_and_listed(make_neardup: Make, tmp_path: Pat
     assert {(one["story_id"], one["language"], one["author_id"], one["title"]) for one in hidden["suspects"]} == {
         (n, language, f"a{n % 3}", f"hidden {n}") for n, (reason, language) in enumerate(stories) if reason == "hidden"
     }
+    assert "marked as hidden 67 %" in neardup("show", "24").out
+    [mark] = neardup("show", "24", "--json").facts["marks"]
+    assert mark == {"reason": "hidden", "detail": "67 %"} and not neardup("show", "4", "--json").facts["marks"]
     tamil = neardup("suspects", "--language", "ta", "--author", "a2").out
     assert tamil.startswith("2  (controls 1, truncated 1)")
     assert "controls 50 %" in tamil and "truncated size" in tamil

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from neardup.core.verify.tiers import tier_of
 from neardup.languages import Languages
 from neardup.moderation.interface import CURRENT, gettext, ngettext, number
+from neardup.moderation.mark_wording import counted_marked, mark_in_words, mark_name
 from neardup.moderation.publication_wording import dated, dates_of, dates_of_row, row_order, source_order
 from neardup.moderation.wording import (
     counted_cases,
@@ -129,8 +130,11 @@ GLOBALS: dict[str, Any] = {
     "ngettext": ngettext,
     "number": number,
     "counted_cases": counted_cases,
+    "counted_marked": counted_marked,
     "counted_pairs": counted_pairs,
     "counted_stories": counted_stories,
+    "mark_in_words": mark_in_words,
+    "mark_name": mark_name,
     "status_name": status_name,
     "verdict_name": verdict_name,
     "tier_of": tier_of,

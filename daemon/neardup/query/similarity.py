@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from neardup.core.text.normalize import Located
-from neardup.ledger import read, similarities, snapshot, translate_errors
+from neardup.ledger import marked_stories, read, similarities, snapshot, translate_errors
 from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pairs import Kind
 from neardup.query.compare import describe_stories, load_story
 from neardup.query.compared_story import LoadedStory, UnreadableStory
-from neardup.records import Language
+from neardup.records import Language, Marks
 from neardup.timestamps import rfc3339
 
 
@@ -53,7 +53,7 @@ class SourceReport:
 class SimilarityReport:
     """The similarity of a story, and its sources by share, the largest first.
 
-    `no_text` is why the passages have no text, None where they have it.
+    `no_text` is why the passages have no text, None where they have it; `marks` are what is unusual about the story.
     """
 
     story_id: int
@@ -68,6 +68,7 @@ class SimilarityReport:
     no_text: str | None
     sources: tuple[SourceReport, ...]
     name: str | None
+    marks: Marks
 
 
 async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int) -> SimilarityReport | None:
@@ -78,13 +79,14 @@ async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int) 
     with closing(read(ledger)) as db, translate_errors(ledger), snapshot(db):
         found = similarities.of_story(db, story_id)
         known = describe_stories(db, [story_id]).get(story_id)
+        marks = marked_stories.of_stories(db, [story_id]).get(story_id, ())
     if found is None or known is None:
         return None
     if not found.copied_words:
-        return _report(found, None, None)
+        return _report(found, marks, None, None)
     async with aclosing(open_pool()) as pool:
         story = await load_story(pool, known)
-    return _report(found, *_text_of(story, known))
+    return _report(found, marks, *_text_of(story, known))
 
 
 def _text_of(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> tuple[Located | None, str | None]:
@@ -96,7 +98,7 @@ def _text_of(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> 
     return story.located, None
 
 
-def _report(found: Similarity, text: Located | None, no_text: str | None) -> SimilarityReport:
+def _report(found: Similarity, marks: Marks, text: Located | None, no_text: str | None) -> SimilarityReport:
     return SimilarityReport(
         found.story_id,
         found.language,
@@ -110,6 +112,7 @@ def _report(found: Similarity, text: Located | None, no_text: str | None) -> Sim
         similarity=found.similarity,
         no_text=no_text,
         sources=tuple(_source(source, text) for source in found.sources),
+        marks=marks,
     )
 
 

@@ -1,12 +1,14 @@
 """The pages of authors: an author's flagged stories with the other authors of their pairs, and the repeat offenders."""
 
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass
 
 from aiohttp import web
 
-from neardup.ledger import authors
-from neardup.ledger.authors import FlaggedAuthor
+from neardup.ledger import authors, marked_stories
+from neardup.ledger.authors import FlaggedAuthor, History
+from neardup.ledger.marked_stories import MarkedAuthor, MarkFilter
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.desk import desk_of
@@ -22,9 +24,13 @@ SHOWN_OWN_PAIRS = 20
 
 @dataclass(frozen=True, slots=True)
 class AuthorDetails:
-    """An author with rows of `ledger.authors`: a page of the flagged stories, the other authors, the own pairs."""
+    """An author with rows of `ledger.authors`: a page of the flagged stories, the other authors, the own pairs.
+
+    `marked` counts the stories with marks; it is None if there are none.
+    """
 
     about: FlaggedAuthor
+    marked: MarkedAuthor | None
     stories: list[sqlite3.Row]
     others: list[sqlite3.Row]
     own: list[sqlite3.Row]
@@ -61,10 +67,12 @@ async def list_offenders(request: web.Request) -> web.Response:
 
 def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: int) -> AuthorDetails | None:
     about = authors.of_author(db, author_id)
-    if about is None:
+    marked_author = next(iter(marked_stories.by_author(db, MarkFilter(author=author_id))), None)
+    if about is None and marked_author is None:
         return None
     return AuthorDetails(
-        about,
+        about or FlaggedAuthor(author_id, History(), Counter(), None, None, 0),
+        marked_author,
         authors.flagged_stories(db, author_id, other, limit=PAGE_SIZE, offset=first),
         authors.others(db, author_id, SHOWN_OTHERS),
         authors.own_pairs(db, author_id, SHOWN_OWN_PAIRS),

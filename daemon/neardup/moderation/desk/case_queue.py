@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import case_queue, leases
+from neardup.ledger import case_queue, leases, marked_stories
 from neardup.ledger.case_queue import Counts, Order
 from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, Inbox
 from neardup.moderation.desk.access import require_moderator
@@ -92,7 +92,9 @@ async def show(request: web.Request) -> web.Response:
 def _page(db: sqlite3.Connection, queue: CaseQueue, moderator: Moderator, first: int, done: int | None) -> CasesPage:
     rows = [dict(row) for row in case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)]
     held = leases.held(db, [row["case_id"] for row in rows])
+    marks = marked_stories.of_stories(db, [row["lead"] for row in rows])
     for row in rows:
+        row["marks"] = marks.get(row["lead"], ())
         row["lease"] = held.get(row["case_id"])
         row["is_held"] = row["lease"] is not None and row["lease"].moderator != moderator.name
         row["is_offered"] = row["open_flags"] and not row["is_held"] and moderator.may_decide(row["language"])

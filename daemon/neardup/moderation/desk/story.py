@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.fingerprint.word_hashes import hashed
-from neardup.ledger import authors, cases, flags, similarities
+from neardup.ledger import authors, cases, flags, marked_stories, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.selection import Selection
 from neardup.ledger.similarities import Similarity
@@ -24,6 +24,7 @@ from neardup.moderation.interface import marked
 from neardup.moderation.wording import author_history, similarity_findings, similarity_headline
 from neardup.query.compare import describe_stories
 from neardup.query.compared_story import LoadedStory
+from neardup.records import Marks
 from neardup.source.parse import id_of
 
 
@@ -36,6 +37,7 @@ class StoryDetails:
     case_id: int | None
     pairs: int
     history: History | None
+    marks: Marks
 
 
 def story_of(request: web.Request) -> int:
@@ -95,6 +97,7 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
         cases.of_story(db, story_id),
         flags.count(db, Selection(statuses=EVERY, story=story_id, same_author=True)),
         authors.histories(db, [found.author_id]).get(found.author_id or ""),
+        marked_stories.of_stories(db, [story_id]).get(story_id, ()),
     )
 
 

@@ -46,6 +46,7 @@ def _header(report: SimilarityReport) -> list[Text]:
         Text(plain(f"story {report.name or report.story_id}  {report.title}"), "bold"),
         Text(", ".join(facts)),
         Text(f"similarity {percent(report.similarity)}: {stand}"),
+        *([Text(f"marked as {', '.join(map(str, report.marks))}")] if report.marks else []),
     ]
 
 
