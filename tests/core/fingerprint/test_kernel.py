@@ -22,15 +22,15 @@ from neardup.core.fingerprint.compute import (
     fingerprint_text,
     hashed_text,
 )
-from neardup.core.fingerprint.kernel import normalise
 from neardup.core.fingerprint.passage_hashes import WINDOW
 from neardup.core.fingerprint.word_hashes import hashed
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
-from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, TABLE_END, compositions, flagged_table
+from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, TABLE_END, flagged_table, tables
 from neardup.core.text.html import Extraction, visible_text
-from neardup.core.text.look_alikes import disguises
+from neardup.core.text.look_alikes import disguises, foreign
 from neardup.core.text.normalize import codes_of
+from neardup.core.text.normalize_kernel import normalise
 from neardup.records import Fingerprint, Language
 
 from tests.core.text.test_normalize import (
@@ -52,6 +52,16 @@ MDWE = (65, 1, 0, 0, 0)  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN: what systemd's
 stretched = st.tuples(in_one_script, st.integers(1, 300)).map(lambda drawn: drawn[0] * drawn[1])  # often long words
 
 
+look_alikes = st.text(
+    st.one_of(
+        st.sampled_from("aeо0１145278@$ \u200b\u200e\u0336é×कଓ"),
+        st.sampled_from("хοнднеηՀἀꓮᏴꮃ𐐄𝛂ᴀⅼ"),
+        st.sampled_from([*map(chr, foreign())]),
+    ),
+    max_size=16,
+)
+
+
 def plain_fingerprint(text: str) -> Fingerprint | None:
     words = normalised_in_full(text)
     return fingerprint(words) if words else None
@@ -60,10 +70,7 @@ def plain_fingerprint(text: str) -> Fingerprint | None:
 def kernel_supports(text: str) -> bool:
     kernels = compiled_kernels()
     assert kernels is not None, "this system forbids executable memory"
-    return (
-        kernels.fingerprint_story(codes_of(text), flagged_table(), compositions(), WEIGHTS, PERMUTATIONS, WINDOW)[0]
-        >= 0
-    )
+    return kernels.fingerprint_story(codes_of(text), tables(), WEIGHTS, PERMUTATIONS, WINDOW)[0] >= 0
 
 
 @thorough
@@ -73,7 +80,7 @@ def test_both_implementations_give_the_same_fingerprint(text: str) -> None:
 
 
 @thorough
-@given(st.one_of(in_one_script, hostile, stretched))
+@given(st.one_of(in_one_script, hostile, stretched, look_alikes))
 def test_both_implementations_give_the_same_words(text: str) -> None:
     words, found = normalised_in_full(text), hashed_text(text)
     assert (found is None) == (not words)
@@ -87,7 +94,7 @@ def test_the_kernel_supports_every_letter_of_the_language(language: Language) ->
     """Except combining accents, letters that casefold to several code points, and those that look like others."""
     block = [chr(code) for code in BLOCKS[language]]
     beyond_table = {c for c in block if flagged_table()[ord(c)] & BEYOND_TABLE}
-    disguised = set(disguises())
+    disguised = {*disguises(), *foreign()}
     assert all(
         unicodedata.combining(c) or len(c.casefold()) > 1 or disguised.intersection(map(ord, c + c.casefold()))
         for c in beyond_table
@@ -107,7 +114,7 @@ def test_the_kernel_supports_real_stories(page: Path) -> None:
 def normal_form(text: str) -> bytes:
     """The normalised text by the kernel, which must support it."""
     buffer, ends = np.empty(4 * len(text) + 1, np.uint8), np.empty(len(text) // 2 + 1, np.uint64)
-    words = normalise(codes_of(text), flagged_table(), compositions(), buffer, ends)
+    words = normalise(codes_of(text), tables(), buffer, ends)
     assert words > 0, "the kernel does not support the text"
     return buffer[: ends[words - 1]].tobytes()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from neardup.core.text import normalize
 from neardup.core.text.codepoints import FIRST, SECOND, TWO_SIGNS, flagged_table
 from neardup.core.text.html import Extraction, visible_text
-from neardup.core.text.look_alikes import ACCENTS, undisguised
+from neardup.core.text.look_alikes import ACCENTS, forms, undisguised
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language
@@ -51,6 +51,7 @@ BLOCKS = {
     ASSAMESE: range(0x0980, 0x0A00),
     URDU: range(0x0600, 0x0700),
 }
+LATIN_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
 ZWJ = "\u200d"
 JOINERS = "\u200c\u00ad\ufeff\u2060"
 # Separators, a danda, other ignorables, marks, astral letters, signs and a Deseret capital, a lone surrogate, NUL.
@@ -85,6 +86,7 @@ HOSTILE = [
     *CHILLU.values(),
     *NUKTAS,
     *"\u0d4d\u094d\u200d\u200c\u0301\u0345 \u1100\u1161\u11a8가ßﬁİKÅ",
+    *"aоОнднеηὀ0１12@$x\u0336",
 ]
 
 letters = {language: [chr(c) for c in block if chr(c) not in EXCLUDED] for language, block in BLOCKS.items()}
@@ -101,7 +103,7 @@ hostile = st.text(st.one_of(st.sampled_from(HOSTILE), any_code_point))
 
 def slow_tokens(text: str) -> list[bytes]:
     """The definition of tokens, step by step."""
-    text = undisguised(unicodedata.normalize("NFC", text))
+    text = undisguised(slow_signs(unicodedata.normalize("NFC", text)))
     for letter, chillu in CHILLU.items():
         text = text.replace(letter + VIRAMA + ZWJ, chillu)
     text = "".join(c for c in text if ord(c) not in IGNORABLE)
@@ -111,7 +113,38 @@ def slow_tokens(text: str) -> list[bytes]:
     for _ in range(2):  # two signs may make the first of two others
         for signs, vowel in TWO_SIGNS.items():
             text = text.replace(signs, vowel)
-    return "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in text).encode().split()
+    words = "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in text).split()
+    return [slow_digits(word).encode("utf-8") for word in words]
+
+
+def slow_signs(text: str) -> str:
+    """A text with `a` for each @ and `s` for each $ between letters from a to z, whatever shows nothing between."""
+
+    def reads_as_letter(characters: str) -> bool:
+        shown = (c for c in characters if c not in "@$" and not is_dropped(c))
+        first = next(shown, "")
+        return forms().get(ord(first), first).casefold() in LATIN_LETTERS if first else False
+
+    return "".join(
+        {"@": "a", "$": "s"}[c]
+        if c in "@$" and reads_as_letter(text[n + 1 :]) and reads_as_letter(text[:n][::-1])
+        else c
+        for n, c in enumerate(text)
+    )
+
+
+def is_dropped(c: str) -> bool:
+    return ord(c) in IGNORABLE or c in NUKTAS or any(a <= ord(c) < b for a, b in ACCENTS)
+
+
+def slow_digits(word: str) -> str:
+    """A word with letters for the digits that stand for them."""
+    digits = {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t"}
+    kinds = "".join("a" if c in LATIN_LETTERS else "1" if c in digits else "?" for c in word)
+    between = any(c == "1" and "a" in kinds[:n] and "a" in kinds[n:] for n, c in enumerate(kinds))
+    if "?" in kinds or not (between or kinds.startswith(("1aaa", "11aaa"))):
+        return word
+    return "".join(digits.get(c, c) for c in word)
 
 
 def joined(words: list[bytes]) -> str:
@@ -193,7 +226,7 @@ GOLDEN = {
     TAMIL: "கொக்கு கோவிலுக்குப் போனது ௧௨ நாட்கள் கழித்து ஸ்ரீ வந்தான்",
     TELUGU: "రాజు కథ చెప్పాడు క్ష మరియు క్ష ౧౨ రోజులు గడిచాయి",
     GUJARATI: "વાર્તા પૂરી થઈ ફોન વાગ્યો ૧૨ વાગ્યે ક્ષણ આવી",
-    ENGLISH: "the strasse s café isn t far ms o neil walked 25km in the rain to school",
+    ENGLISH: "the strasse s café isn t far ms o neil walked 25km in the rain to school classroom 2",
     ODIA: "ବଡ ଘରେ ପଢା ସରିଲା ୧୨ଟା ବାଜିଛି ମୟୂର ନାଚିଲା",
     PUNJABI: "ਸਹਿਰ ਦੀ ਜਮੀਨ ਖਬਰ ਤੇ ਫਸਲ ੧੨ ਵਜੇ ਪੱਗ ਬੰਨ੍ਹੀ",
     KANNADA: "ಹಳ್ಳಿಯ ಶಾಲೆಯಲ್ಲಿ ೧೨ ಮಕ್ಕಳು ಓದಿದರು ಕ್ಷ ಮತ್ತು ಕ್ಷ ರ್ಯಾಂಕ್ ಫೋನ್ ಜಮೀನ್ ಕೋಳಿ ಕೋಳಿ ಕೋಳಿ ದುಃಖ",
@@ -228,7 +261,7 @@ def test_a_number_is_a_token(language: Language) -> None:
 @every_language
 def test_punctuation_separates_words(language: Language) -> None:
     first, second = tokens(TEXTS[language])[:2]
-    for sign in "।॥.,;:!?'\"’“”()[]-–—_/&@#%…|\t\n\r\v\u00a0\u2028":
+    for sign in "।॥.,;:!?'\"’“”()[]-–—_/&#%…|\t\n\r\v\u00a0\u2028" + "@" * (language != ENGLISH):
         assert tokens(f"{first.decode()}{sign}{second.decode()}") == [first, second], unicodedata.name(sign, repr(sign))
 
 

@@ -19,7 +19,7 @@ from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
 from neardup.core.fingerprint.simhash import simhash, weights
 from neardup.core.fingerprint.skeleton import GRAM, skeleton_hashes, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, Words, hashed
-from neardup.core.text.codepoints import compositions, flagged_table, unchanged
+from neardup.core.text.codepoints import tables, tables_of_normalised
 from neardup.core.text.consonants import Classes, consonants
 from neardup.core.text.normalize import codes_of, tokens
 from neardup.records import Fingerprint
@@ -68,10 +68,10 @@ def hashed_text(text: str) -> tuple[bytes, Hashes] | None:
 
 def _by_kernel(kernel: Callable[..., Any], text: str, *constants: object) -> Any:
     """What a kernel returns for a text, which is normalised first if the kernel cannot do it."""
-    made = kernel(codes_of(text), flagged_table(), compositions(), *constants)
+    made = kernel(codes_of(text), tables(), *constants)
     if made[0] < 0:
         normalised = b" ".join(tokens(text)).decode()
-        made = kernel(codes_of(normalised), unchanged(), compositions(), *constants)
+        made = kernel(codes_of(normalised), tables_of_normalised(), *constants)
     return made
 
 

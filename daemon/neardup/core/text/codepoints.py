@@ -9,16 +9,19 @@ BEYOND_TABLE are about 3,600 code points: letters that look like others (see `lo
 than viramas and nuktas (Arabic harakat such as fatha, Devanagari stress signs, Telugu length marks, Latin
 combining accents); letters that casefold to several code points (ß, İ, և); Hangul vowels and finals written as
 jamo; and code points that NFC replaces (Tibetan compounds, Greek letters with oxia, compatibility ideographs). The
-words with one of them take the slow path; see `neardup.core.fingerprint.kernel` for the cost.
+words with one of them take the slow path; see `neardup.core.fingerprint.kernel` for the cost.  The compiled
+normaliser reads the look-alike letters itself.
 """
 
 import unicodedata
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.text.look_alikes import disguises, forms
+from neardup.core.text.leetspeak import DIGITS, SIGNS
+from neardup.core.text.look_alikes import ALIKE, ALL_ALIKE, KIND, Readings, disguises, foreign, forms, readings
 
 LETTERS_END = 0x40000  # planes 0 to 3 hold every letter
 TABLE_END = 0xE1001  # after tags and variation selectors; the last entry serves all code points above
@@ -27,6 +30,7 @@ DROPPED = 0
 EXPANDS = 1  # reads as several code points (ß, ﬁ): the whole text is read by `undisguised` and str.casefold first
 
 CODE = (1 << 21) - 1  # the bits of an entry with the code point's normal form; the flags are above them
+LOOK_ALIKE = 1 << 28  # may be read as another letter, which the word decides; in a kernel even if BEYOND_TABLE
 FIRST = 1 << 29  # composes with a SECOND after it, if `compositions()` lists the two
 SECOND = 1 << 30
 BEYOND_TABLE = 1 << 31  # the table alone does not normalise a text with this code point
@@ -104,11 +108,11 @@ def table() -> Codes:
 
 @cache
 def flagged_table() -> Codes:
-    """(TABLE_END,) uint32: `table()` with the flags FIRST, SECOND and BEYOND_TABLE.
+    """(TABLE_END,) uint32: `table()` with the flags LOOK_ALIKE, FIRST, SECOND and BEYOND_TABLE.
 
     The table alone normalises a text, chillu sequences apart, if the text has no code point BEYOND_TABLE
-    and, without its DROPPED code points, no FIRST directly before a SECOND.  NFC would change such a text
-    only at nukta signs, which are dropped.
+    and, without its DROPPED code points, no FIRST directly before a SECOND and no LOOK_ALIKE before a letter from
+    a to z.  NFC would change such a text only at nukta signs, which are dropped.
     """
     normal_forms = table()
     flags = np.zeros(TABLE_END, np.uint32)
@@ -127,14 +131,33 @@ def flagged_table() -> Codes:
     flags[list(disguises())] |= BEYOND_TABLE
     flags |= flags[normal_forms]
     flags[normal_forms == EXPANDS] = BEYOND_TABLE
+    alike = np.flatnonzero((readings()[KIND] == ALIKE) | (readings()[ALL_ALIKE] != 0))
+    flags[alike[flags[alike] & BEYOND_TABLE == 0]] |= LOOK_ALIKE
+    flags[[*alike.tolist(), *foreign()]] |= BEYOND_TABLE
+    flags[np.isin(normal_forms, [*map(ord, DIGITS)])] |= LOOK_ALIKE
+    flags[[*map(ord, SIGNS)]] |= LOOK_ALIKE
     flags[[*map(ord, NUKTAS), *_composed_with_nukta()]] = 0
     return normal_forms | flags
 
 
+class Tables(NamedTuple):
+    """What a compiled normaliser needs: a table of normal forms with flags, `compositions()` and `readings()`."""
+
+    normal_forms: Codes
+    compositions: Codes
+    readings: Readings
+
+
 @cache
-def unchanged() -> Codes:
-    """(n,) uint32: the table for a text that is normalised already: each code point is its own normal form."""
-    return np.arange(LETTERS_END, dtype=np.uint32)
+def tables() -> Tables:
+    """The tables for a text."""
+    return Tables(flagged_table(), compositions(), readings())
+
+
+@cache
+def tables_of_normalised() -> Tables:
+    """The tables for a text that is normalised already: each code point is its own normal form."""
+    return Tables(np.arange(LETTERS_END, dtype=np.uint32), compositions(), readings())
 
 
 @cache

@@ -9,11 +9,22 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.text.leetspeak import DIGITS, SIGNS
 from neardup.core.text.look_alikes_data import LOOK_ALIKES
 
 LETTERS_END = 0x20000
 ACCENTS = ((0x0300, 0x0370), (0x0483, 0x048A), (0x1AB0, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0xFE20, 0xFE30))
 LATIN = "a-zA-Z0-9\u00c0-\u024f\u1e00-\u1eff"
+OTHER = "\u0370-\u058f\u13a0-\u13ff\u1f00-\u1fff\u2c80-\u2cff\uab70-\uabbf\ua4d0-\ua4ff\U00010400-\U000104ff"
+BETWEEN = "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in ACCENTS) + "\u00ad\u200b-\u200d\u2060\ufeff"
+
+KIND, BESIDE_LATIN, ALL_ALIKE, AS_IT_IS = range(4)  # the rows of `readings`
+OUTSIDE, NO_LETTER, LATIN_LETTER, OTHER_LETTER, ALIKE = range(5)  # kinds: outside a word that may be Latin, or in one
+
+Readings = npt.NDArray[np.uint16]
 
 
 @cache
@@ -47,9 +58,8 @@ def foreign() -> dict[int, str]:
 
 
 def disguises() -> Iterator[int]:
-    """The code points for which a text must be read by `undisguised`."""
+    """The code points, those of `foreign` apart, for which a text must be read by `undisguised`."""
     yield from (code for code, plain in forms().items() if len(plain) > 1)
-    yield from foreign()
     for first, end in ACCENTS:
         yield from range(first, end)
 
@@ -81,10 +91,38 @@ def _in_latin(word: str) -> str:
 def _foreign_words() -> re.Pattern[str]:
     """Matches words of Latin and other letters with at least one that looks like a Latin letter."""
     looks = "".join(map(chr, foreign()))
-    other = "\u0370-\u058f\u13a0-\u13ff\u2c80-\u2cff\uab70-\uabbf\ua4d0-\ua4ff\U00010400-\U000104ff"
-    between = "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in ACCENTS) + "\u00ad\u200b-\u200d\u2060\ufeff"
-    inside = f"[{LATIN}{other}{between}]*"
+    inside = f"[{LATIN}{OTHER}{BETWEEN}{looks}]*"
     return re.compile(f"{inside}[{looks}]{inside}")
+
+
+@cache
+def readings() -> Readings:
+    """(4, LETTERS_END) uint16: what decides how a word is read, for each code point.
+
+    The rows are its KIND, the letter that it is read as BESIDE_LATIN letters (for digits and signs: in leetspeak), the
+    one in a word whose letters are ALL_ALIKE, and the one in a word that is read AS_IT_IS: 0 for none.  A code point
+    that is read as several letters is OUTSIDE.
+    """
+    inside = re.compile(f"[{LATIN}{OTHER}{BETWEEN}{''.join(map(chr, foreign()))}]")
+    plain = {ord(character): character for character in inside.findall("".join(map(chr, range(LETTERS_END))))}
+    plain |= {code: form for code, form in forms().items() if inside.fullmatch(form)}
+    out = np.zeros((4, LETTERS_END), np.uint16)
+    for code, character in plain.items():
+        folded = character.casefold()
+        looks = [foreign().get(ord(letter), "\0") for letter in (character, folded[0])]
+        if max(map(len, (folded, *looks))) == 1:
+            out[:AS_IT_IS, code] = _kind(character), *map(ord, looks)
+    for sign, letter in (SIGNS | DIGITS).items():
+        out[BESIDE_LATIN, ord(sign)] = ord(letter)
+    return out
+
+
+def _kind(character: str) -> int:
+    if ord(character) in foreign():
+        return ALIKE
+    if character not in "0123456789" and re.fullmatch(f"[{LATIN}]", character):
+        return LATIN_LETTER
+    return OTHER_LETTER if character.casefold().isalpha() else NO_LETTER
 
 
 def _is_foreign(letter: str) -> bool:

@@ -1,9 +1,9 @@
 """Normalisation and tokenisation that are safe for Indic scripts.
 
 Two pages hold the same story whatever their Unicode form, joiners, nukta signs or case, so fingerprints are
-computed from the normalised text: NFC; letters that look like others read as those; Malayalam chillu
-sequences to their atomic letters; default-ignorable code points (ZWJ, ZWNJ, BOM, soft hyphen, ...) removed;
-nukta signs dropped; casefolded; NFC again. A token is a maximal run of letters, marks and numbers (Unicode
+computed from the normalised text: NFC; signs between letters, and letters that look like others, read as those;
+Malayalam chillu sequences to their atomic letters; default-ignorable code points (ZWJ, ZWNJ, BOM, soft hyphen,
+...) removed; nukta signs dropped; casefolded; NFC again; digits that stand for letters read as those. A token is a maximal run of letters, marks and numbers (Unicode
 L*, M*, N*). The `\\w` of `re` does not match combining marks, so it would split nearly every Indic word.
 
 The normal form of each code point is in `codepoints`.
@@ -23,7 +23,7 @@ from neardup.core.text.codepoints import (
     CODE,
     DROPPED,
     EXPANDS,
-    FIRST,
+    LOOK_ALIKE,
     SECOND,
     SEPARATOR,
     TABLE_END,
@@ -33,6 +33,7 @@ from neardup.core.text.codepoints import (
     flagged_table,
     table,
 )
+from neardup.core.text.leetspeak import SIGN_CODES, SIGNS, letter_digits_read, letter_signs
 from neardup.core.text.look_alikes import ACCENTS, undisguised, without_accents
 
 LOOKS_LIKE_ONE = re.compile("|".join(TWO_SIGNS))
@@ -103,13 +104,37 @@ def tokens(text: str) -> list[bytes]:
 
 def _normalised(text: str) -> str:
     """Text -> its normal form by all steps, with its separators."""
-    text = _chillus_composed(undisguised(nfc(text)))
+    text = _chillus_composed(undisguised(_letter_signs_read(nfc(text))))
     if (_looked_up(text) == EXPANDS).any():
         text = text.casefold()
     normal_forms = _looked_up(text)
     codes = np.where(normal_forms == SEPARATOR, codes_of(text), normal_forms)
     folded: str = codes[codes != DROPPED].tobytes().decode("utf-32-le", "surrogatepass")
-    return _composed(without_accents(nfc(folded)))
+    return letter_digits_read(_composed(without_accents(nfc(folded))))
+
+
+def _letter_signs_read(text: str) -> str:
+    """A text in NFC -> the text with letters for the signs that stand for them."""
+    codes = codes_of(text)
+    for place in _letter_signs(codes, _without_accents(codes)).tolist():
+        codes[place] = ord(SIGNS[chr(codes[place])])
+    return codes.tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def _letter_signs(codes: Codes, normal_forms: Codes) -> Offsets:
+    """The offsets of the signs that stand for letters."""
+    if not np.isin(codes, SIGN_CODES).any():
+        return np.empty(0, np.intp)
+    kept = np.flatnonzero(normal_forms != DROPPED)
+    return kept[letter_signs(codes[kept], normal_forms[kept])]
+
+
+def _without_accents(codes: Codes) -> Codes:
+    """(n,) code points -> (n,) their normal forms, DROPPED for accents."""
+    normal_forms = table().take(codes, mode="clip")
+    for first, end in ACCENTS:
+        normal_forms[(codes >= first) & (codes < end)] = DROPPED
+    return normal_forms
 
 
 def _chillus_composed(text: str) -> str:
@@ -120,10 +145,9 @@ def located(text: str) -> Located:
     """Text -> the offsets of `tokens(text)`, in order; the tokens of `text[start:end]` are that token alone."""
     text = nfc(text)
     codes = codes_of(text)
-    normal_forms = table().take(codes, mode="clip")
+    normal_forms = _without_accents(codes)  # a run of accents only is not a word
     is_separator = normal_forms == SEPARATOR
-    for first, end in ACCENTS:  # a run of accents only is not a word
-        normal_forms[(codes >= first) & (codes < end)] = DROPPED
+    is_separator[_letter_signs(codes, normal_forms)] = False
     edges = np.flatnonzero(np.diff(is_separator, prepend=True, append=True)).reshape(-1, 2)
     kept_before = np.concatenate(([0], np.cumsum(~is_separator & (normal_forms != DROPPED))))
     is_word = kept_before[edges[:, 1]] > kept_before[edges[:, 0]]  # a run of ignorables only is not a word
@@ -174,12 +198,16 @@ def _in_canonical_order(marks: str) -> str:
 def _beyond_table(codes: Codes) -> Offsets:
     """The offsets of code points that the table alone does not normalise."""
     looked_up = flagged_table().take(codes, mode="clip")
-    if looked_up.max(initial=0) < FIRST:
+    if looked_up.max(initial=0) < LOOK_ALIKE:
         return np.empty(0, np.intp)
     beyond = looked_up & BEYOND_TABLE != 0
     kept = np.flatnonzero(looked_up & CODE != DROPPED)
     composing = looked_up[kept[:-1]] << 1 & looked_up[kept[1:]] & SECOND  # FIRST << 1 is SECOND
     beyond[kept[1:][composing != 0]] = True
+    may_be_letter = looked_up[kept] & LOOK_ALIKE != 0
+    if may_be_letter.any():
+        is_letter = (looked_up[kept] & CODE) - np.uint32(ord("a")) < 26
+        beyond[kept[:-1]] |= may_be_letter[:-1] & is_letter[1:]
     return np.flatnonzero(beyond)
 
 
