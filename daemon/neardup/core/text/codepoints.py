@@ -15,7 +15,6 @@ normaliser reads the look-alike letters itself.
 
 import unicodedata
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +79,9 @@ JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))  # Hangul vowels and fin
 VIRAMA_CLASS = 9
 
 Codes = npt.NDArray[np.uint32]
+# What a compiled normaliser needs: a table of normal forms with flags, `compositions()` and `readings()`.  A plain
+# tuple, because an older version could not load cached machine code that names a class which it lacks.
+Tables = tuple[Codes, Codes, Readings]
 
 
 @cache
@@ -140,24 +142,16 @@ def flagged_table() -> Codes:
     return normal_forms | flags
 
 
-class Tables(NamedTuple):
-    """What a compiled normaliser needs: a table of normal forms with flags, `compositions()` and `readings()`."""
-
-    normal_forms: Codes
-    compositions: Codes
-    readings: Readings
-
-
 @cache
 def tables() -> Tables:
     """The tables for a text."""
-    return Tables(flagged_table(), compositions(), readings())
+    return flagged_table(), compositions(), readings()
 
 
 @cache
 def tables_of_normalised() -> Tables:
     """The tables for a text that is normalised already: each code point is its own normal form."""
-    return Tables(np.arange(LETTERS_END, dtype=np.uint32), compositions(), readings())
+    return np.arange(LETTERS_END, dtype=np.uint32), compositions(), readings()
 
 
 @cache

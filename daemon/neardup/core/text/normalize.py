@@ -3,8 +3,9 @@
 Two pages hold the same story whatever their Unicode form, joiners, nukta signs or case, so fingerprints are
 computed from the normalised text: NFC; signs between letters, and letters that look like others, read as those;
 Malayalam chillu sequences to their atomic letters; default-ignorable code points (ZWJ, ZWNJ, BOM, soft hyphen,
-...) removed; nukta signs dropped; casefolded; NFC again; digits that stand for letters read as those. A token is a maximal run of letters, marks and numbers (Unicode
-L*, M*, N*). The `\\w` of `re` does not match combining marks, so it would split nearly every Indic word.
+...) removed; nukta signs dropped; casefolded; NFC again; digits that stand for letters read as those. A token is
+a maximal run of letters, marks and numbers (Unicode L*, M*, N*). The `\\w` of `re` does not
+match combining marks, so it would split nearly every Indic word.
 
 The normal form of each code point is in `codepoints`.
 """

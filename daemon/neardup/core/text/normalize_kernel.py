@@ -54,7 +54,7 @@ def normalise(  # noqa: C901, PLR0912 - calls in this loop would take longer tha
     `codes` (n,) are the text's code points.  The results are written to `text` (at least 4 n bytes) and `ends` (at
     least n // 2 + 1).
     """
-    table, compositions, readings = tables.normal_forms, tables.compositions, tables.readings
+    table, compositions, readings = tables
     words, size, before = 0, U64(0), table[SEPARATOR]
     row, end, has_look_alikes = AS_IT_IS, 0, False
     for place in range(len(codes)):
