@@ -27,7 +27,7 @@ PINNED = {
     "TAMIL": "1ddfb177305f1d41",
     "TELUGU": "29d7969f2a33e615",
     "GUJARATI": "0b1eac54d6dd7975",
-    "ENGLISH": "e84ab1d0f9501302",
+    "ENGLISH": "f7bfbc76f511e9bb",
     "ODIA": "b1a5503800262c45",
     "PUNJABI": "eccd3bd191c90dd9",
     "KANNADA": "604781d5bf44e54d",
