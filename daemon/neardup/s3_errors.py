@@ -19,8 +19,8 @@ FATAL_CODES = {
     "NoSuchBucket": "no such bucket",
     "InvalidAccessKeyId": "the AWS access key is not valid",
     "InvalidToken": "the AWS session token is not valid",
-    "PermanentRedirect": "the bucket is in another region than content.region",
-    "AuthorizationHeaderMalformed": "the bucket is in another region than content.region",
+    "PermanentRedirect": "the bucket is in another region than the configuration says",
+    "AuthorizationHeaderMalformed": "the bucket is in another region than the configuration says",
     "RequestTimeTooSkewed": "the clock differs too much from the store's",
 }
 OBJECT_ERRORS: dict[int, type[NeardupError]] = {401: Forbidden, 403: Forbidden, 404: Gone}

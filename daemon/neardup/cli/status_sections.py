@@ -68,7 +68,8 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
         [f"{pages:,} pages kept, {unsettled:,} to look up once more, {forgotten:,} forgotten"],
     )
     if status.reference:
-        yield "reference", list(_catalogue_lines(status.reference))
+        warning = [f"warning: {status.reference_warning}"] if status.reference_warning else []
+        yield "reference", [*_catalogue_lines(status.reference), *warning]
     yield "watermark", [readable(status.watermark) or "none yet"]
     index = asdict(status.index)
     largest_buckets = index.pop("hottest_buckets", {})

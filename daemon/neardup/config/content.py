@@ -1,6 +1,6 @@
 """[content]: the object store or folder that holds the pages."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -9,8 +9,9 @@ from neardup.config.section import Section
 
 
 class Content(Section):
-    """[content]: the object store or folder that holds the pages."""
+    """[content]: the object store or folder that holds the pages.  Messages call it `section`."""
 
+    section: ClassVar[str] = "content"
     url: str = Field(
         description="Where the pages are: `file:PATH` or `s3://BUCKET/PREFIX`; `texts:FILE` after a scan of tables."
     )

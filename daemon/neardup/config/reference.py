@@ -1,7 +1,7 @@
 """[reference]: the works to protect, which are earlier than every story of the platform."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,12 @@ from neardup.config.extract import Extract
 from neardup.config.section import Section, refuse_missing
 
 NEEDED = {"manifest": ("manifest",), "athena": ("database", "output", "sql")}
+
+
+class WorksContent(Content):
+    """[reference.content]: the object store or folder that holds the pages of works."""
+
+    section: ClassVar[str] = "reference.content"
 
 
 class Reference(Section):
@@ -33,7 +39,7 @@ class Reference(Section):
         description="Query that lists every work. It must return `id`, `language` and `catalogue`, and may return "
         "`licence` and the other columns of `source.backfill_sql`. Required for `athena`.",
     )
-    content: Content = Field(description="The store of the works' pages.")
+    content: WorksContent = Field(description="The store of the works' pages.")
     extract: Extract = Field(default=Extract(), description="Which part of a work's page is its text.")
 
     @model_validator(mode="after")

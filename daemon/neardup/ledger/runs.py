@@ -134,6 +134,14 @@ def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
     return [{**dict(zip(names, row, strict=False)), "counts": json.loads(row[-1])} for row in rows]
 
 
+def last_of(db: sqlite3.Connection, command: str) -> dict[str, Any] | None:
+    """When the last run of a command started, in milliseconds, its status and its error; None if there is none."""
+    rows = db.execute(
+        "SELECT started_at, status, error FROM runs WHERE command = ? ORDER BY run_id DESC LIMIT 1", (command,)
+    )
+    return next((dict(zip(("started_at", "status", "error"), row, strict=True)) for row in rows), None)
+
+
 def last_success(db: sqlite3.Connection) -> dict[str, int]:
     """Command -> the end of its last successful run, in milliseconds."""
     latest = "SELECT max(run_id) FROM runs WHERE status = 'done' GROUP BY command"

@@ -237,3 +237,8 @@ def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Ro
         "SELECT * FROM described WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
     return {row["id"]: row for row in rows}
+
+
+def first(db: sqlite3.Connection, *, of_reference: bool) -> list[int]:
+    """The id of one story of the platform, or of one work; none if there is none on record."""
+    return [row[0] for row in db.execute(f"SELECT id FROM stories WHERE id {'<' if of_reference else '>='} 0 LIMIT 1")]

@@ -5,16 +5,15 @@ The check of the index writes a probe, a story that does not exist, and looks it
 
 import unicodedata
 from collections.abc import AsyncIterator
-from contextlib import aclosing, closing
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import xxhash
 
-from neardup.app import open_index, open_readers
+from neardup.app import open_index
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import Fatal, IndexDamaged, NeardupError
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index, LookupResult
@@ -25,23 +24,18 @@ from neardup.ledger import (
     connect,
     damage,
     files,
-    fingerprint_arrays,
     now_ms,
     runs,
-    stories,
     titles,
     transaction,
     translate_errors,
 )
-from neardup.ops import index_contents, passage_contents, submission_contents
+from neardup.ops import index_contents, listing_checks, passage_contents, submission_contents
 from neardup.ops.check_result import CheckResult, Level, NeedsRepair
-from neardup.pages.results import NotModified, ReadFailed
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.query.title_search import open_titles
-from neardup.records import BandedFingerprint, Change, Checkpoint, Language, Skip, Story
-from neardup.source.configured import open_source
-from neardup.source.rows import REQUIRED
+from neardup.records import BandedFingerprint, Change
 from neardup.timestamps import rfc3339
 
 PROBE_ID = -1  # no story has this id
@@ -51,15 +45,16 @@ UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few sh
 
 
 async def examine(config: Config) -> AsyncIterator[CheckResult]:
-    """Check config, ledger, index, passages, titles, submitted pages, source, object store, clock and fingerprints."""
+    """Check the configuration, what is stored, the listings with their object stores, clock and fingerprints."""
     checks = {
         "ledger": _ledger,
         "index": _index,
         "passages": _passages,
         "titles": _titles,
         "submitted pages": _submitted_pages,
-        "source": _source,
-        "object store": _store,
+        "source": listing_checks.check_source,
+        "object store": listing_checks.check_store,
+        "reference": listing_checks.check_reference,
         "clock": _clock,
         "fingerprints": _fingerprints,
     }
@@ -170,61 +165,6 @@ async def _submitted_pages(config: Config) -> str:
         return submission_contents.summary(db, config.ledger.path)
 
 
-async def _source(config: Config) -> str:
-    source = open_source(config, _ignore_checkpoint)
-    if config.source.kind == "athena":
-        from neardup.source.athena import Athena  # noqa: PLC0415 - loads aioboto3, which is optional
-
-        assert isinstance(source, Athena)
-        columns = await source.columns()
-        missing = [column for column in REQUIRED if column not in columns]
-        if missing:
-            raise Fatal(f"backfill_sql lists no column {' and no column '.join(missing)}")
-        return f"Athena lists the columns {', '.join(columns)}"
-    story = await _first_listed(config)
-    return f"{config.source.manifest}, with stories such as {story.name or story.id}" if story else "lists no story"
-
-
-async def _store(config: Config) -> str:
-    known_story = await _first_listed(config) if config.source.kind == "manifest" else _first_on_record(config)
-    story = known_story or Story(0, LANGUAGES[0])
-    async with aclosing(open_readers(config)) as pool:
-        path = pool.location_of(story)
-        result = await pool.read(story, None)
-    match result:
-        case PageFingerprinted(fingerprint, _, size):
-            return f"{path}, {size} bytes, a story of {fingerprint.words} words"
-        case Unreadable(Skip.MISSING) if known_story is None:
-            return "the store answers; no story is known yet, so no page was read"
-        case Unreadable(Skip.MISSING):
-            raise Fatal(f"the store answers, but has no object {path}")
-        case Unreadable(reason):
-            raise Fatal(f"{path}: {reason}; is extract.body right?")
-        case ReadFailed(error=error):
-            raise Fatal(error)
-        case NotModified():
-            raise AssertionError("without an ETag a page is always read")
-
-
-async def _first_listed(config: Config) -> Story | None:
-    async with aclosing(open_source(config, _ignore_checkpoint).stories(since=None, resume=None)) as listing:  # type: ignore[type-var]
-        async for story in listing:
-            if isinstance(story, Story):
-                return story
-    return None
-
-
-def _first_on_record(config: Config) -> Story | None:
-    db = connect(config.ledger.path)
-    try:
-        for story_id in fingerprint_arrays.after(db, 0, 1).ids.tolist():
-            row = stories.describe(db, [story_id])[story_id]
-            return Story(row["id"], Language(row["language"]), row["path"])
-        return None
-    finally:
-        db.close()
-
-
 async def _clock(config: Config) -> str:
     db = connect(config.ledger.path)
     try:
@@ -244,7 +184,3 @@ async def _fingerprints(config: Config) -> str:
             f"xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): install the versions of the lock file"
         )
     return f"version {fingerprint_version.algorithm()}, {len(SHIPPED)} golden texts have their pinned fingerprints"
-
-
-async def _ignore_checkpoint(_: Checkpoint) -> None:
-    """Ignore the checkpoint: the doctor never resumes a listing."""

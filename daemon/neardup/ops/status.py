@@ -27,7 +27,7 @@ from neardup.ledger import (
 )
 from neardup.ledger.marks import MarkCount
 from neardup.ledger.works import Catalogue
-from neardup.ops import passage_contents, submission_contents
+from neardup.ops import passage_contents, reference_contents, submission_contents
 from neardup.ops.cluster_status import ClusterCounts, cluster_counts
 from neardup.ops.passage_contents import PassageStatus
 from neardup.ops.submission_contents import SubmissionStatus
@@ -94,6 +94,7 @@ class Status:
     near_misses: int
     dead_letters: dict[str, int]
     reference: list[Catalogue]
+    reference_warning: str | None
     marks: list[MarkCount]
     submissions: SubmissionStatus
     sweep_owed: bool
@@ -119,6 +120,7 @@ async def status(config: Config) -> Status:
             near_misses=near_misses.count(db),
             dead_letters=runs.dead_letters(db),
             reference=works.catalogues(db),
+            reference_warning=None if config.reference else reference_contents.without_section(works.count(db)),
             marks=marks.counts(db),
             submissions=submission_contents.status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),

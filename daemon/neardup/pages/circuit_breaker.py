@@ -8,7 +8,7 @@ from typing import Literal
 
 from neardup.errors import Fatal, StoreDown
 from neardup.pages.results import PageResult, ReadFailed, ReadPage
-from neardup.records import Dead, Story
+from neardup.records import Dead, Story, is_work
 
 Answer = Literal["fine", "failed", "refused"]
 ANSWERS: dict[Dead, Answer] = {Dead.FORBIDDEN: "refused", Dead.STORE_ERROR: "failed"}
@@ -58,15 +58,17 @@ class CircuitBreaker:
         answer = "fine" if failure is None else ANSWERS.get(failure.reason, "fine")  # others are the page's fault
         self._tally = with_answer(self._tally, answer, self._after)
         if failure is not None and answer != "fine":
-            self._stop_if_failing(failure.error)
+            self._stop_if_failing(
+                "the object store of the works" if is_work(story.id) else "the object store", failure.error
+            )
         return result
 
-    def _stop_if_failing(self, error: str) -> None:
+    def _stop_if_failing(self, store: str, error: str) -> None:
         """Raise StoreDown or Fatal if the store has failed too often; `error` is its latest."""
         failed, asked = self._tally.failed, self._tally.asked
         pages = f"all of {asked:,} pages" if failed == asked else f"{failed:,} of the last {asked:,} pages"
         match stop_reason(self._tally, self._share, self._after):
             case "refusing":
-                raise Fatal(f"the object store refused {pages}, the last time: {error}")
+                raise Fatal(f"{store} refused {pages}, the last time: {error}")
             case "failing":
-                raise StoreDown(f"the object store failed at {pages} (run.breaker_share), the last time: {error}")
+                raise StoreDown(f"{store} failed at {pages} (run.breaker_share), the last time: {error}")

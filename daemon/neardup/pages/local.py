@@ -9,6 +9,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neardup.config import Content
 from neardup.errors import Fatal, Forbidden, Gone, NeardupError, Transient
 
 if TYPE_CHECKING:
@@ -18,13 +19,16 @@ MISSING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 
 
 class Folder:
-    """The counterpart of `neardup.pages.s3.Bucket` for files.  Raises Fatal where the folder does not exist."""
+    """The counterpart of `neardup.pages.s3.Bucket` for files, with the `max_bytes` of `content`.
 
-    def __init__(self, root: Path, max_bytes: int) -> None:
+    Raises Fatal where the folder does not exist.
+    """
+
+    def __init__(self, root: Path, content: Content) -> None:
         if not root.is_dir():
-            raise Fatal(f"content.url: no folder {root}")
+            raise Fatal(f"{content.section}.url: no folder {root}")
         self._root = _Root(root)
-        self._max_bytes = max_bytes
+        self._max_bytes = content.max_bytes
 
     def begin(self, path: str, etag: str | None) -> "File":
         """A file, read when its result is taken; `etag` is its last known ETag."""
@@ -69,7 +73,7 @@ class File:
         try:
             with open(self.url, "rb", opener=_open_nonblocking) as file:
                 if not self._root.contains(file.fileno()):
-                    raise Gone(f"{file.name}: a symbolic link leads out of content.url")
+                    raise Gone(f"{file.name}: a symbolic link leads out of {self._root.path}")
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise Gone(f"{file.name}: not a regular file")

@@ -39,17 +39,17 @@ class WorkPages(NamedTuple):
 
 
 def open_store(content: Content) -> "Bucket | Folder | TextFile":
-    """Open the store of content.url.
+    """Open the store of `content`.
 
     Raises Fatal for a missing folder or file and for missing AWS credentials, Misuse if the libraries of S3 are not
     installed.
     """
     url = content.url
     if url.startswith("texts:"):
-        return TextFile(Path(url.removeprefix("texts:")), content.max_bytes)
+        return TextFile(Path(url.removeprefix("texts:")), content)
     if url.startswith("file:"):
-        return Folder(Path(url.removeprefix("file://").removeprefix("file:")), content.max_bytes)
-    with needs("aws", f"content.url = {url!r}"):
+        return Folder(Path(url.removeprefix("file://").removeprefix("file:")), content)
+    with needs("aws", f"{content.section}.url = {url!r}"):
         from neardup.pages.s3 import Bucket  # noqa: PLC0415 - loads pycurl
 
     return Bucket(url, content)
@@ -91,7 +91,7 @@ class Pages:
         self._store = open_store(content)
         self._submitted = submitted
         self._works = None if works is None else open_store(works.content)
-        self._max_bytes = content.max_bytes
+        self._content = content
 
     def begin(self, path: str, etag: str | None = None) -> "Get | File":
         """A GET of a page, conditional if its last known ETag is given.
@@ -111,12 +111,12 @@ class Pages:
     def _begin_submitted(self, name: str, etag: str | None) -> File:
         if self._submitted is None or not self._submitted.is_dir():
             raise Gone(f"no submitted page {name}")
-        file = Folder(self._submitted, self._max_bytes).begin(name, etag)
+        file = Folder(self._submitted, self._content).begin(name, etag)
         file.is_text = name.endswith(TEXT_ENDING)
         return file
 
     def page_of(self, get: "Get | File | Given") -> Page | None:
-        """The page that a finished GET returned, at most content.max_bytes of it; None where it still has the ETag.
+        """The page that a finished GET returned, at most `max_bytes` of its store; None where it still has the ETag.
 
         Raises Gone, Forbidden, StoreDown, Fatal, Transient.
         """

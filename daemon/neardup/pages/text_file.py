@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from neardup.config import Content
 from neardup.errors import Fatal, Gone, Transient
 from neardup.pages.local import File
 
@@ -15,15 +16,15 @@ class TextFile:
     Raises Fatal where the file does not exist.
     """
 
-    def __init__(self, path: Path, max_bytes: int) -> None:
+    def __init__(self, path: Path, content: Content) -> None:
         if not path.is_file():
-            raise Fatal(f"content.url: no file {path}")
-        self._path, self._max_bytes = path, max_bytes
+            raise Fatal(f"{content.section}.url: no file {path}")
+        self._path, self._max_bytes = path, content.max_bytes
 
     def begin(self, path: str, _: str | None) -> "Part":
         """A part of the file, read when its result is taken.  Raises Gone for a path that is not a range."""
         if not (found := RANGE.fullmatch(path)):
-            raise Gone(f"content.url has nothing at {path!r}")
+            raise Gone(f"{self._path} has nothing at {path!r}")
         return Part(self._path, int(found[1]), int(found[2]), self._max_bytes)
 
 

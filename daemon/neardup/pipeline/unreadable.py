@@ -12,21 +12,21 @@ from neardup.records import BadRow, Dead, DeadLettered, Outcome, Skip, Skipped, 
 LEAST_SHARE = 0.01  # of the stories that had to be read; with less, a setting is wrong
 FEW = 10  # stories of a partial listing, such as one quiet day: their pages may all be gone
 
-# Reason -> the settings to look at.
+# Reason -> the settings to look at, which are those of the platform's stories or `of` the reference.
 SETTINGS: dict[str, str] = {
-    Skip.MISSING: "content.url, content.key and the paths that the listing names",
-    Skip.EMPTY: "content.url, extract.body and extract.strip",
-    Skip.NOT_TEXT: "content.url and the paths that the listing names",
-    Skip.NO_BODY: "extract.body",
-    Skip.TOO_SHORT: "extract.body and extract.strip",
+    Skip.MISSING: "{of}content.url, {of}content.key and the paths that the listing names",
+    Skip.EMPTY: "{of}content.url, {of}extract.body and {of}extract.strip",
+    Skip.NOT_TEXT: "{of}content.url and the paths that the listing names",
+    Skip.NO_BODY: "{of}extract.body",
+    Skip.TOO_SHORT: "{of}extract.body and {of}extract.strip",
     Skip.OVER_BUDGET: "the log lines before this one",
-    Dead.BAD_ROW: "the listing that [source] names",
+    Dead.BAD_ROW: "the listing that [{listing}] names",
     Dead.BAD_ID: "the column id of the listing",
     Dead.BAD_LANGUAGE: "the column language of the listing, and [languages]",
     Dead.BAD_TIME: "the time columns of the listing",
     Dead.BAD_PATH: "the column path of the listing",
-    Dead.STORE_ERROR: "content.url and content.endpoint",
-    Dead.FORBIDDEN: "content.url and the credentials",
+    Dead.STORE_ERROR: "{of}content.url and {of}content.endpoint",
+    Dead.FORBIDDEN: "{of}content.url and the credentials",
     Dead.CRASHED: "the log lines before this one",
     Dead.QUARANTINED: "the log lines before this one, and `neardup retry KEY`",
 }
@@ -46,7 +46,7 @@ def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:
         raise Fatal(EMPTY_LISTING)
     if not nearly_nothing_read(counts):
         return
-    why = complaint(counts) + (", in [reference]" if summary.command == "reference" else "")
+    why = complaint(counts, of_reference=summary.command == "reference")
     fewest = max(FEW, LEAST_SHARE * counts.listed) if whole_listing else FEW
     if counts.attempted >= fewest or (whole_listing and counts.attempted == counts.listed):
         raise Fatal(why)
@@ -59,15 +59,18 @@ def nearly_nothing_read(counts: Counts) -> bool:
     return counts.readable < LEAST_SHARE * counts.attempted
 
 
-def complaint(counts: Counts) -> str:
+def complaint(counts: Counts, *, of_reference: bool = False) -> str:
     """One line that says what could not be read, of how many, why, with an example and the setting to look at."""
     reasons = Counter({reason: n for reason, n in counts.unread().items() if n})
     [(worst, _), *_] = reasons.most_common(1)
+    settings = SETTINGS[worst].format(
+        of="reference." if of_reference else "", listing="reference" if of_reference else "source"
+    )
     share = f"only {counts.readable:,}" if counts.readable else "none"
     return (
-        f"{share} of {counts.attempted:,} stories could be read:"
+        f"{share} of {counts.attempted:,} {'works' if of_reference else 'stories'} could be read:"
         f" {', '.join(f'{reason} {n:,}' for reason, n in reasons.most_common())}; for example"
-        f" {counts.examples[worst]}; look at {SETTINGS[worst]}"
+        f" {counts.examples[worst]}; look at {settings}"
     )
 
 

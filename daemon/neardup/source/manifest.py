@@ -51,7 +51,7 @@ class Manifest:
         self._languages = languages
         self._key = key
         self._of_reference = of_reference
-        called = f"the manifest {path}"
+        called = f"the {'list of works' if of_reference else 'manifest'} {path}"
         self._read = FileReader(path, called)
         self._parquet = open_parquet(path, called) if path.suffix == ".parquet" else None
         self.size = self._parquet.metadata.num_rows if self._parquet else self._read.size

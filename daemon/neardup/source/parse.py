@@ -149,9 +149,9 @@ def _path(value: str | None) -> str | None:
 
 
 def path_of(value: str) -> str:
-    """A path below content.url, as it is.  Raises ValueError for one that leads elsewhere."""
+    """A path below the URL of a store, as it is.  Raises ValueError for one that leads elsewhere."""
     if set(value.split("/")) & {"", ".", ".."} or CONTROL.search(value):
-        raise ValueError(f"the path {value!r} is not a path below content.url")
+        raise ValueError(f"the path {value!r} is not a path below the URL of the pages")
     return value
 
 
