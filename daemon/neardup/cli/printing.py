@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neardup.query.check_result import CheckResult
 
 SHOWN_FLAGS = 25
+OF_WORKS = ("catalogue", "licence")  # the columns of a check that matches works
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
@@ -122,20 +123,21 @@ def show_check(result: "CheckResult") -> None:
         out.print("No match.")
         return
     out.print(f"verdict [bold]{result.verdict}[/]: {result.similarity:.0%} of {result.words:,} words are copied")
+    has_works = any(match.catalogue for match in result.matches)
     table = Table(header_style="bold")
-    for column in ("kind", "bits", "alike", "story", "title", "author", "published"):
+    for column in ("kind", "bits", "alike", "story", "title", "author", "published", *OF_WORKS * has_works):
         table.add_column(column, overflow="fold")
     for match in result.matches:
-        containment = larger_containment(match.as_dict())
-        published = match.catalogue or readable(rfc3339(match.published_at)) or "not known"
+        published = readable(rfc3339(match.published_at)) or ("" if match.catalogue else "not known")
         cells = (
             match.kind,
             match.hamming,
-            containment,
+            larger_containment(match.as_dict()),
             match.name or match.story_id,
             match.title,
             match.author_id,
             published,
+            *(match.catalogue, match.licence) * has_works,
         )
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
     out.print(table)
