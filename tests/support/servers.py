@@ -5,7 +5,7 @@ import socket
 import socketserver
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +108,11 @@ class Aws:
         headers = {"Content-Type": "application/json"}
         with urlopen(Request(f"{self.endpoint}/moto-api/{path}", data, headers, method="POST")):
             pass
+
+    def queue_result(self, rows: Iterable[Iterable[str]]) -> None:
+        """Set the result of the next Athena query; the first row is the header, since moto adds none."""
+        listed = [{"Data": [{"VarCharValue": value} for value in row]} for row in rows]
+        self.post("static/athena/query-results", {"results": [{"rows": listed, "column_info": []}], "region": REGION})
 
     def bucket(self, name: str) -> None:
         self.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})

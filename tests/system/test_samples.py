@@ -118,12 +118,8 @@ def fill(aws: Aws) -> None:
 
 
 def queue(aws: Aws) -> None:
-    """Set moto's answer to the next query; moto adds no header row."""
-    rows = [
-        {"Data": [{"VarCharValue": value} for value in row]} for row in [list(ROWS[0]), *(r.values() for r in ROWS)]
-    ]
-    body = {"results": [{"rows": rows, "column_info": []}], "region": REGION}
-    aws.post("static/athena/query-results", body)
+    """Set moto's answer to the next query."""
+    aws.queue_result([list(ROWS[0]), *(list(row.values()) for row in ROWS)])
 
 
 def assert_keys_agree(neardup: Neardup, url: str, tag: str) -> None:
