@@ -30,8 +30,8 @@ def without_section(count: int) -> str | None:
         return None
     return (
         f"{count:,} works are on record, but the configuration has no [reference]: their pages cannot be read, so new"
-        " copies of them are only estimated, and copied passages are not found; put [reference] back, or run"
-        " `neardup reference remove NAME`"
+        " copies that changed a word are only estimated, and copied passages are not found; put [reference] back, or"
+        " run `neardup reference remove NAME`"
     )
 
 
