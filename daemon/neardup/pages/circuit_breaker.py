@@ -58,17 +58,15 @@ class CircuitBreaker:
         answer = "fine" if failure is None else ANSWERS.get(failure.reason, "fine")  # others are the page's fault
         self._tally = with_answer(self._tally, answer, self._after)
         if failure is not None and answer != "fine":
-            self._stop_if_failing(
-                "the object store of the works" if is_work(story.id) else "the object store", failure.error
-            )
+            self._stop_if_failing("pages of works" if is_work(story.id) else "pages", failure.error)
         return result
 
-    def _stop_if_failing(self, store: str, error: str) -> None:
+    def _stop_if_failing(self, what: str, error: str) -> None:
         """Raise StoreDown or Fatal if the store has failed too often; `error` is its latest."""
         failed, asked = self._tally.failed, self._tally.asked
-        pages = f"all of {asked:,} pages" if failed == asked else f"{failed:,} of the last {asked:,} pages"
+        pages = f"all of {asked:,} {what}" if failed == asked else f"{failed:,} of the last {asked:,} {what}"
         match stop_reason(self._tally, self._share, self._after):
             case "refusing":
-                raise Fatal(f"{store} refused {pages}, the last time: {error}")
+                raise Fatal(f"the object store refused {pages}, the last time: {error}")
             case "failing":
-                raise StoreDown(f"{store} failed at {pages} (run.breaker_share), the last time: {error}")
+                raise StoreDown(f"the object store failed at {pages} (run.breaker_share), the last time: {error}")
