@@ -7,6 +7,9 @@ BIN     := $(VENV)/bin
 WORKERS := $(shell expr $$(nproc) + 1)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
+# Without bytecode each of the many processes of a test would compile the program again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv run test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools
 

@@ -4,9 +4,9 @@ import asyncio
 import shutil
 import sqlite3
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from neardup.errors import NeardupError
-from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import Ledger, active_verdicts, candidates, changes, missing_passages, runs, verdicts, works
@@ -32,13 +32,16 @@ from neardup.telemetry.metrics import (
     WORKS,
 )
 
+if TYPE_CHECKING:
+    from neardup.index.passages.index import PassageIndex  # loads numba
+
 # A sample of n stories misses a bucket that holds a share p of all stories with probability (1 - p)^n, so it finds the
 # large buckets.
 SAMPLE = 500
 EVERY_SECONDS = 60.0
 
 
-async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
+async def refresh_gauges(ledger: Ledger, index: Index, passages: "PassageIndex") -> None:
     """Set all gauges.  Raises Transient if the index does not answer."""
     disk = shutil.disk_usage(ledger.path.parent)
     DISK_FREE.set(disk.free)
@@ -67,7 +70,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
         LAST_SUCCESS.labels(command).set(at / 1000)
 
 
-async def _refresh_passage_gauges(ledger: Ledger, passages: PassageIndex) -> None:
+async def _refresh_passage_gauges(ledger: Ledger, passages: "PassageIndex") -> None:
     segments, size, held = await asyncio.to_thread(lambda: (len(passages.files()), passages.size(), passages.held))
     PASSAGE_SEGMENTS.set(segments)
     PASSAGE_BYTES.set(size)
@@ -87,7 +90,7 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
         IN_CONTEXT.labels(*labels).set(n)
 
 
-async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
+async def keep_gauges(ledger: Ledger, index: Index, passages: "PassageIndex") -> None:
     """Set all gauges every EVERY_SECONDS until cancelled; while the index does not answer they keep their values."""
     while True:
         with suppress(NeardupError):

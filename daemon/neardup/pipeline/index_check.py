@@ -8,7 +8,6 @@ that no pair is lost.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import structlog
 
@@ -19,6 +18,7 @@ from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics
 from neardup.ledger import Ledger, inserts, lookup_proof, runs
 from neardup.ledger.candidates import Matches, nominate_all
+from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.second_lookup import nominees_of
 from neardup.records import Change
@@ -30,22 +30,6 @@ ROUNDS = 3  # of samples; where the third still finds a loss, there is more than
 STORIES_PER_LOOKUP = 256
 
 log = structlog.get_logger()
-
-
-@dataclass(slots=True)
-class IndexFaults:
-    """What the comparisons of a run found and did.
-
-    Of `sampled` stories `incomplete` lacked `missing` entries.  `restored` stories were written again, or the index
-    was rebuilt, `rebuilds` times; `looked_up_again` stories had been looked up while the index may have been damaged.
-    """
-
-    sampled: int = 0
-    incomplete: int = 0
-    missing: int = 0
-    restored: int = 0
-    rebuilds: int = 0
-    looked_up_again: int = 0
 
 
 class IndexCheck:

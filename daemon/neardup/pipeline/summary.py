@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 from neardup.pairs import Kind
-from neardup.pipeline.index_check import IndexFaults
+from neardup.pipeline.index_faults import IndexFaults
 from neardup.records import DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped
 
 READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not

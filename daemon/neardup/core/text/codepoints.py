@@ -23,6 +23,8 @@ from neardup.core.text.leetspeak import DIGITS, SIGNS
 from neardup.core.text.look_alikes import ALIKE, ALL_ALIKE, KIND, Readings, disguises, foreign, forms, readings
 
 LETTERS_END = 0x40000  # planes 0 to 3 hold every letter
+# Within them, ideographs, Hangul syllables and private use: they have no case, no decomposition and no combining class.
+UNCASED = (range(0x3400, 0xA000), range(0xAC00, 0xF900), range(0x20000, 0x2F800), range(0x2FA20, LETTERS_END))
 TABLE_END = 0xE1001  # after tags and variation selectors; the last entry serves all code points above
 SEPARATOR = 0x20
 DROPPED = 0
@@ -87,17 +89,16 @@ Tables = tuple[Codes, Codes, Readings]
 @cache
 def table() -> Codes:
     """(TABLE_END,) uint32: the normal form of each code point, or SEPARATOR, DROPPED or EXPANDS."""
-    characters = list(map(chr, range(LETTERS_END)))
-    categories = map(unicodedata.category, characters)
-    word = np.fromiter((c[0] in "LMN" for c in categories), bool, LETTERS_END)
+    categories = "".join(map(unicodedata.category, map(chr, range(LETTERS_END)))).encode()
+    word = np.isin(np.frombuffer(categories, "S1")[::2], [b"L", b"M", b"N"])
     out = np.full(TABLE_END, SEPARATOR, np.uint32)
     out[:LETTERS_END][word] = np.flatnonzero(word)
-    for code in np.flatnonzero(word).tolist():
-        folded = characters[code].casefold()
-        if folded != characters[code]:
+    for code in _cased():
+        folded = chr(code).casefold()
+        if word[code] and folded != chr(code):
             out[code] = ord(folded) if len(folded) == 1 else EXPANDS
     for code in _composed_with_nukta():
-        out[code] = ord(_without_nukta(characters[code]))
+        out[code] = ord(_without_nukta(chr(code)))
     for code, plain in forms().items():
         out[code] = out[ord(plain)] if len(plain) == 1 else EXPANDS
     for nukta in NUKTAS:
@@ -118,7 +119,8 @@ def flagged_table() -> Codes:
     """
     normal_forms = table()
     flags = np.zeros(TABLE_END, np.uint32)
-    classes = np.fromiter(map(unicodedata.combining, map(chr, range(LETTERS_END))), np.uint8, LETTERS_END)
+    classes = np.zeros(LETTERS_END, np.uint8)
+    classes[_cased()] = np.fromiter(map(unicodedata.combining, map(chr, _cased())), np.uint8)
     flags[:LETTERS_END][(classes != 0) & (classes != VIRAMA_CLASS)] = BEYOND_TABLE
     flags[list(JAMO)] = BEYOND_TABLE
     for parts, code in _decompositions():
@@ -170,12 +172,20 @@ def compositions() -> Codes:
 @cache
 def _decompositions() -> list[tuple[tuple[int, ...], int]]:
     """Canonical decompositions: one or two code points, and the code point equivalent to them; without Hangul."""
-    decompositions = [(unicodedata.decomposition(chr(code)), code) for code in range(LETTERS_END)]
+    decompositions = [(unicodedata.decomposition(chr(code)), code) for code in _cased()]
     return [
         (tuple(int(part, 16) for part in parts.split()), code)
         for parts, code in decompositions
         if parts and parts[0] != "<"
     ]
+
+
+def _cased() -> list[int]:
+    """The code points that are not UNCASED."""
+    cased = np.ones(LETTERS_END, np.bool_)
+    for uncased in UNCASED:
+        cased[uncased.start : uncased.stop] = False
+    return np.flatnonzero(cased).tolist()
 
 
 def _composed_with_nukta() -> list[int]:
