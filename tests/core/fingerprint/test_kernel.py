@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import (
     PERMUTATIONS,
@@ -81,6 +81,7 @@ def test_both_implementations_give_the_same_fingerprint(text: str) -> None:
 
 @thorough
 @given(st.one_of(in_one_script, hostile, stretched, look_alikes))
+@example("k\u03bd0")
 def test_both_implementations_give_the_same_words(text: str) -> None:
     words, found = normalised_in_full(text), hashed_text(text)
     assert (found is None) == (not words)

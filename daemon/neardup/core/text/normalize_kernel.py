@@ -65,7 +65,7 @@ def normalise(  # noqa: C901, PLR0912 - calls in this loop would take longer tha
             if place >= end:
                 row, end = _reading(codes, table, readings, place)
             has_look_alikes = True
-            if readings[row, codes[place]]:
+            if readings[row, codes[place]] and not ZERO <= codes[place] <= NINE:  # digits wait for the word's end
                 entry = table[readings[row, codes[place]]]
         code = entry & CODE
         if entry & SECOND and before & FIRST:
