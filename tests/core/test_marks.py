@@ -1,5 +1,6 @@
 """Laws: a page is marked as hidden if more than half of its story is not shown, whatever hides it, in all languages."""
 
+import re
 from itertools import cycle
 
 import pytest
@@ -13,7 +14,8 @@ from tests.support.disguises import DISGUISES, Disguise
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
 
-WORDS = {language: stories[0].split()[:120] for language, stories in STORIES.items()}
+# Without the joiners and zero-width spaces of the Telugu sample, of which some words would have too many.
+WORDS = {language: re.sub("[\u200b-\u200d]", "", stories[0]).split()[:120] for language, stories in STORIES.items()}
 HIDING = (
     'style="display:none"',
     'style="visibility:hidden"',
