@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from neardup.config import Config, Content, Ledger, Reference, Source
+from neardup.config.reference import WorksContent
 from neardup.core.fingerprint.version import version
 from neardup.core.page import PageText, split_file
 from neardup.core.text.html import Extraction
@@ -218,7 +219,7 @@ async def test_desk_offers_the_file_for_download(folder: Path) -> None:
 
 
 def test_links_of_works_hold_the_id_in_their_catalogue(folder: Path) -> None:
-    content = Content(url="file:w", link="https://library.example/{language}/{id}")
+    content = WorksContent(url="file:w", link="https://library.example/{language}/{id}")
     reference = Reference(manifest=Path("w.csv"), content=content)
     config = config_of(folder).model_copy(update={"reference": reference})
     assert live_link(config, "TAMIL", -5, "reference:A/7/b") == "https://library.example/TAMIL/7%2Fb"

@@ -152,8 +152,8 @@ async def test_a_forgotten_story_comes_back_only_on_request(platform: CheckedLed
         (None, None, "needs an id"),
         (-5, None, "not an integer from 0"),
         (2**63, None, "not an integer from 0"),
-        (1, "../1.html", "not a path below content.url"),
-        (1, "submitted://1.html", "not a path below content.url"),
+        (1, "../1.html", "not a path below the URL of the pages"),
+        (1, "submitted://1.html", "not a path below the URL of the pages"),
     ],
 )
 async def test_a_story_that_no_listing_could_name_is_refused(
