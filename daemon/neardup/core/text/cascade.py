@@ -15,11 +15,11 @@ from neardup.core.text.css import (
     TINY,
     Declaration,
     Rule,
-    applies,
     declarations,
     rules,
     substituted,
 )
+from neardup.core.text.css_media import applies
 from neardup.core.text.css_values import FONT_SIZES, GLOBAL, Colour, colour, expanded, pixels
 
 Key = tuple[bool, bool, tuple[int, int, int], int]  # important, of a style attribute, specificity, order

@@ -12,14 +12,12 @@ from typing import Any
 import cssselect2
 import tinycss2
 
+from neardup.core.text.css_media import applies
 from neardup.core.text.css_values import LONGHANDS, colour, expanded, is_light, pixels
 
 Longhands = tuple[tuple[str, str], ...]  # names and values
 NODES = {"skip_comments": True, "skip_whitespace": True}
 CONDITIONAL = {"supports", "layer", "container", "scope", "starting-style"}
-VIEWPORT_WIDTH = 1280
-PRINTED = re.compile(r"\bprint\b|\bspeech\b|\bnot\s+(all|screen)\b")
-WIDTH = re.compile(r"(min|max)-(?:device-)?width\s*:\s*([\d.]+)(px|em|rem)")
 BRACKETS = re.compile(r"[][(){}]")
 MOST_NESTED = 32
 MOST_RULES = 2_000  # of a page; matching one takes as long as walking the page
@@ -68,7 +66,7 @@ def declarations(style: str) -> Declarations:
 
 @lru_cache(256)
 def rules(sheet: str) -> tuple[Rule, ...]:
-    """A style sheet -> its rules that matter here, for a screen of VIEWPORT_WIDTH."""
+    """A style sheet -> its rules that matter here, for the screen of `css_media`."""
     found: list[Rule] = []
     if _is_deep(sheet):
         return ()
@@ -86,14 +84,6 @@ def _is_deep(text: str) -> bool:
         depth += 1 if bracket in "([{" else -1
         deepest = max(deepest, depth)
     return deepest > MOST_NESTED
-
-
-def applies(media: str) -> bool:
-    """Whether a media query holds for a screen of VIEWPORT_WIDTH."""
-    if PRINTED.search(media.lower()):
-        return False
-    widths = ((side, float(n) * (1 if unit == "px" else 16)) for side, n, unit in WIDTH.findall(media.lower()))
-    return all(n <= VIEWPORT_WIDTH if side == "min" else n >= VIEWPORT_WIDTH for side, n in widths)
 
 
 def substituted(value: str, custom: Mapping[str, str], depth: int = 0) -> str | None:

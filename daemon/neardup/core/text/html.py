@@ -12,7 +12,7 @@ from neardup.core.text.cascade import HINTS, acting
 from neardup.core.text.css import declarations
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
 from neardup.core.text.elements import BLOCKS
-from neardup.core.text.rendering import MARKER, rendered
+from neardup.core.text.rendering import MARKER, characters, rendered
 from neardup.core.text.unparsed import unparsed_text
 from neardup.records import Limit, Skip
 
@@ -39,6 +39,8 @@ OTHERS = SUPERSCRIPT | PECULIAR
 # Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
 insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
+# Characters that a page shows at most and hides at least if its story is looked for in what it hides.
+MOST_SHOWN, LEAST_HIDDEN = 200, 400
 MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a kilobyte of memory
 
 
@@ -105,23 +107,32 @@ def visible_text(html: str | bytes, extraction: Extraction) -> str:
 
 
 def shown(html: str | bytes, extraction: Extraction) -> Extracted:
-    """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText."""
+    """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText.
+
+    A page that shows next to nothing, and hides a text, is read as if it hid nothing: a browser may show the text by
+    an animation, a script, or in a way that is not known here.
+    """
     root = LexborHTMLParser(html).root
     if root is None:
         raise NoStoryText(Skip.EMPTY)
     breaks, invisible, others = _elements(root)
+    hidden = 0.0
     if _needs_rendering(root, invisible, others):
         if not _stripped(root, map(root.css, extraction.strip)):
             return Extracted("")
-        text, is_whole, hidden = rendered(root, frozenset(node.mem_id for node in _bodies(root, extraction.body)))
-        return Extracted(text, None if is_whole else Limit.NESTING, hidden)
+        text, is_whole, unseen = rendered(root, frozenset(node.mem_id for node in _bodies(root, extraction.body)))
+        seen = characters(text)
+        hidden = unseen / (seen + unseen) if unseen else 0.0
+        if seen > MOST_SHOWN or unseen < LEAST_HIDDEN:
+            return Extracted(text, None if is_whole else Limit.NESTING, hidden)
+        breaks, invisible, others = _elements(root)  # again, because elements were removed
     for node in breaks:
         insert_before(node, b"\n")
         insert_after(node, b"\n")
     invisible += [node for node in others if node.tag_id in SUPERSCRIPT and MARKER.fullmatch(node.text_lexbor())]
     if not _stripped(root, chain([invisible], map(root.css, extraction.strip))):
         return Extracted("")
-    return Extracted("\n".join(node.text_lexbor() for node in _bodies(root, extraction.body)))
+    return Extracted("\n".join(node.text_lexbor() for node in _bodies(root, extraction.body)), hidden=hidden)
 
 
 def _elements(root: LexborNode) -> tuple[list[LexborNode], list[LexborNode], list[LexborNode]]:

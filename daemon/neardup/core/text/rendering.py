@@ -49,14 +49,14 @@ class _Page(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """The text of a page, with line breaks between blocks, and the share of its characters that are hidden.
+    """The text of a page, with line breaks between blocks, and how many characters are hidden.
 
     It `is_whole` unless pages that stand within more than DEEPEST others were left out.
     """
 
     text: str
     is_whole: bool
-    hidden: float
+    hidden: int
 
 
 Part = tuple[LexborNode, Style, bool] | str | InlineBlock | Override
@@ -69,11 +69,10 @@ def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
     """
     page = _Page(Sheets(root), bodies, 0, [], [])
     text = _rendered(root, page).replace(EDGE, "")
-    hidden = _characters("".join(page.hidden))
-    return Rendered(text, not page.left_out, hidden / (hidden + _characters(text)) if hidden else 0.0)
+    return Rendered(text, not page.left_out, characters("".join(page.hidden)))
 
 
-def _characters(text: str) -> int:
+def characters(text: str) -> int:
     """The number of characters that are not white space."""
     return sum(map(len, text.split()))
 

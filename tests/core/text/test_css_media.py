@@ -1,0 +1,41 @@
+"""Laws: a media query holds for a screen of 1,280 by 720 pixels as it does in Chromium; any text is a query."""
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.core.text.css_media import HEIGHT, WIDTH, applies
+
+from tests.support.desk_browser import chromium
+
+FEATURES = [
+    "(min-width: 1px)", "(max-width:9999px)", "(min-width:99em)", "(width >= 300px)", "(width<300px)",
+    "(300px <= width <= 2000px)", "(300px <= width <= 900px)", "(min-height:1px)", "(max-height:10px)",
+    "(orientation:landscape)", "(orientation: portrait)", "(hover:none)", "(monochrome)", "(prefers-color-scheme:dark)",
+    "(min-resolution:9dppx)", "(forced-colors:active)", "(prefers-reduced-motion: reduce)",
+]  # fmt: skip
+KINDS = ["screen", "ALL", "only screen", "print", "speech", "not all", "not screen", "not print", "tv"]
+PAIRS = list(product(FEATURES, FEATURES[::4]))
+QUERIES = [
+    "",
+    *KINDS,
+    *FEATURES,
+    *(f"not {feature}" for feature in FEATURES),
+    *(f"{kind} and {feature}" for kind, feature in product(KINDS, FEATURES)),
+    *(f"{one} and {other}" for one, other in PAIRS),
+    *(f"{one} or {other}" for one, other in PAIRS),
+    *(f"{kind}, {feature}" for kind, feature in product(KINDS, FEATURES)),
+]
+
+
+def test_a_query_holds_as_in_a_browser() -> None:
+    with chromium() as browser:
+        tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        found = tab.evaluate("queries => queries.map(query => matchMedia(query).matches)", QUERIES)
+    differ = [query for query, holds in zip(QUERIES, found, strict=True) if applies(query) is not holds]
+    assert not differ, f"{len(differ)} of {len(QUERIES)} queries differ: {differ[:20]}"
+
+
+@given(st.text("notaligscrewidthm-x(<>=:,0.9) ") | st.lists(st.sampled_from(FEATURES + KINDS)).map(" ".join))
+def test_any_text_is_a_query(query: str) -> None:
+    applies(query)

@@ -1,0 +1,60 @@
+"""Laws: a page that shows next to nothing is read as if it hid nothing, because a browser may show its story in a way
+that is not known here; what a page hides beside a story, or a few words that it hides alone, are not read.
+"""
+
+import pytest
+from neardup.core.marks import page_marks
+from neardup.core.text.html import Extraction, shown
+from neardup.core.text.normalize import tokens
+from neardup.languages import LANGUAGES
+from neardup.records import Language, MarkReason
+
+from tests.support.languages import TEXTS
+
+WHOLE = Extraction()
+# Each of these shows the story in a browser; %s is the story.
+SHOWN = [
+    "<style>@keyframes a {to {opacity: 1}} p {opacity: 0; animation: a 1s forwards}</style><p>%s</p>",
+    "<style>.js p {visibility: hidden}</style><div class=js><p>%s</p></div><script>show()</script>",
+    "<style>p {display: none} @layer own {p {display: block !important}}</style><p>%s</p>",
+]
+every_language = pytest.mark.parametrize("language", LANGUAGES)
+
+
+def story(language: Language) -> str:
+    """A text of at least 600 letters."""
+    return " ".join([TEXTS[language]] * (600 // len(TEXTS[language].replace(" ", "")) + 1))
+
+
+def words(html: str) -> list[bytes]:
+    return tokens(shown(html, WHOLE).text)
+
+
+@every_language
+@pytest.mark.parametrize("page", SHOWN, ids=["animation", "script", "layer"])
+def test_a_story_shown_in_an_unknown_way_is_read(language: Language, page: str) -> None:
+    text = story(language)
+    assert words(page % text) == tokens(text), "the story is not read"
+
+
+@every_language
+def test_the_page_is_marked_as_hidden(language: Language) -> None:
+    found = shown(f"<p>{TEXTS[language][:20]}</p><p style='display: none'>{story(language)}</p>", WHOLE)
+    assert [mark.reason for mark in page_marks(found)] == [MarkReason.HIDDEN]
+
+
+@every_language
+def test_what_is_hidden_beside_a_story_is_not_read(language: Language) -> None:
+    text = story(language)
+    assert words(f"<p>{text}</p><p style='display: none'>{text} {text}</p>") == tokens(text)
+
+
+@every_language
+def test_a_few_hidden_words_are_not_read(language: Language) -> None:
+    assert words(f"<p style='display: none'>{TEXTS[language][:100]}</p>") == []
+
+
+def test_scripts_and_styles_are_never_read() -> None:
+    text = story(LANGUAGES[0])
+    page = f"<style>p {{opacity: 0}}</style><script>{text}</script><template>{text}</template><p>{text}</p>"
+    assert words(page) == tokens(text)
