@@ -46,6 +46,7 @@ HASHES = 59  # passage hashes of a story of 1,000 words
 STORE_SECONDS = 0.02
 NOVEL_EVERY_SECONDS = 10.0
 SECONDS_BETWEEN = 4.0  # two requests of one user of tests.bench.serve_load
+MOMENTS = (0, 0.25, 0.5, 0.75, 1)  # shares of the time, at which the memory is printed
 RNG = random.Random(1)
 VOCABULARY = {language: list(dict.fromkeys(" ".join(STORIES[language]).split())) for language in SAMPLED}
 
@@ -115,31 +116,10 @@ def check_novels(url: str, stop: threading.Event, seconds: list[float]) -> None:
 def load(url: str, folder: Path, rate: float, seconds: int) -> dict[str, str]:
     """Let locust send requests; returns its figures of all of them."""
     users = str(round(rate * SECONDS_BETWEEN))
-    arguments = [
-        "-u",
-        users,
-        "--headless",
-        "--only-summary",
-        "--reset-stats",
-        "-r",
-        str(rate),
-        "-t",
-        f"{seconds}s",
-        "--csv",
-        "load",
-    ]
+    task = ["-f", str(Path(__file__).with_name("serve_load.py")), "-H", url, "-t", f"{seconds}s"]
+    style = ["--headless", "--only-summary", "--reset-stats", "--csv=load"]
     subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "locust",
-            "-f",
-            str(Path(__file__).with_name("serve_load.py")),
-            "-H",
-            url,
-            *arguments,
-            "--csv=load",
-        ],
+        [sys.executable, "-m", "locust", *task, *style, "-u", users, "-r", str(rate)],
         cwd=folder,
         env=os.environ | {"BODIES": str(folder / "bodies.jsonl")},
         check=False,  # it exits with 1 if a request failed, which the table shows
@@ -148,8 +128,16 @@ def load(url: str, folder: Path, rate: float, seconds: int) -> dict[str, str]:
         return next(row for row in csv.DictReader(file) if row["Name"] == "Aggregated")
 
 
-def resident_mb(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+def sample_memory(pid: int, stop: threading.Event, samples: list[float]) -> None:
+    """Append the megabytes that a process holds, file pages apart, every second."""
+    while not stop.wait(1):
+        samples.append(anonymous_mb(pid))
+
+
+def anonymous_mb(pid: int) -> float:
+    """What a process holds in memory that is not a page of a file."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.split("RssAnon:")[1].split()[0]) / 1024
 
 
 def main() -> None:
@@ -178,13 +166,24 @@ def main() -> None:
                 systemd.wait_for("STATUS=serving")
                 stop, novels = threading.Event(), list[float]()
                 author = threading.Thread(target=check_novels, args=(f"http://{listen}", stop, novels))
+                memory = [anonymous_mb(process.pid)]
+                sampler = threading.Thread(target=sample_memory, args=(process.pid, stop, memory))
                 author.start()
-                before = resident_mb(process.pid)
+                sampler.start()
                 figures = load(f"http://{listen}", folder, options.rate, options.seconds)
-                after = resident_mb(process.pid)
                 stop.set()
                 author.join()
-    table = table_of("requests", "failed", "a second", "p50 ms", "p99 ms", "slowest ms", "novel s", "memory MB")
+                sampler.join()
+    table = table_of(
+        "requests",
+        "failed",
+        "a second",
+        "p50 ms",
+        "p99 ms",
+        "slowest ms",
+        "novel s",
+        "memory MB at 0, 25, 50, 75, 100 %",
+    )
     table.add_row(
         figures["Request Count"],
         figures["Failure Count"],
@@ -193,7 +192,7 @@ def main() -> None:
         figures["99%"],
         figures["100%"],
         f"{statistics.median(novels):.2f}, slowest {max(novels):.2f}" if novels else "none",
-        f"{before:.0f} to {after:.0f}",
+        " ".join(f"{memory[round(share * (len(memory) - 1))]:.0f}" for share in MOMENTS),
     )
     out.print(table)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from neardup.garbage_collection import collect_seldom
+from neardup.malloc import use_one_arena
 
 T = TypeVar("T")
 
@@ -24,5 +25,6 @@ def run_async(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]], *, finish
         return await task
 
     collect_seldom()
+    use_one_arena()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(with_signals())
