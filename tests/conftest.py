@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,24 +12,47 @@ from hypothesis import settings
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.fault_table import FAULT, Row, table
-from tests.support.servers import Aws, moto_server, redis_cluster, redis_server
+from tests.support.servers import PROGRAMS, Aws, moto_server, redis_cluster, redis_server
 
 settings.register_profile("untimed", deadline=None)  # a slow machine must not fail a test
 settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
-def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with redis_server(tmp_path_factory.mktemp("redis")) as url:
-        yield url
+def shared_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """The URL of the server of one of the PROGRAMS, which starts when it is first asked for."""
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(redis_server(tmp_path_factory.mktemp(name), program=name)))
 
 
 @pytest.fixture
-def redis_url(shared_redis: str) -> str:
+def empty_server(shared_servers: Callable[[str], str]) -> Callable[[str], str]:
+    """The URL of an empty server of one of the PROGRAMS."""
+
+    def emptied(program: str) -> str:
+        with redis.Redis.from_url(shared_servers(program)) as client:
+            client.flushall()
+        return shared_servers(program)
+
+    return emptied
+
+
+@pytest.fixture(params=PROGRAMS)
+def redis_program(request: pytest.FixtureRequest) -> str:
+    """A test that uses this runs with Redis and with Valkey."""
+    return str(request.param)
+
+
+@pytest.fixture
+def redis_url(empty_server: Callable[[str], str]) -> str:
     """An empty Redis."""
-    with redis.Redis.from_url(shared_redis) as client:
-        client.flushall()
-    return shared_redis
+    return empty_server("redis")
+
+
+@pytest.fixture
+def redis_or_valkey_url(empty_server: Callable[[str], str], redis_program: str) -> str:
+    """An empty Redis, and an empty Valkey."""
+    return empty_server(redis_program)
 
 
 @pytest.fixture(scope="session")

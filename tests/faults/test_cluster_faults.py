@@ -120,6 +120,24 @@ def test_a_replica_takes_over_from_a_killed_master(
     record_row(Row("Redis cluster: a master killed, its replica takes over", 1, 0, 0, 0, ()))
 
 
+@pytest.mark.parametrize("cluster", [True], indirect=True)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_replica_that_lags_takes_over_from_a_killed_master(
+    layout: str, cluster: Cluster, tmp_path: Path, record_row: Callable[[Row], None]
+) -> None:
+    victim = next(node for node in cluster.nodes[1:MASTERS])
+    replica = cluster.replica_of(victim)
+    replica.stop_replicating()
+
+    def kill() -> None:
+        assert replica.execute("DBSIZE") < victim.execute("DBSIZE"), "the replica does not lag"
+        victim.kill()
+
+    assert backfill(tmp_path / "run", cluster.url, layout, once_midway(kill)).status == "done"
+    assert_undisturbed(tmp_path)
+    record_row(Row("Redis cluster: a master killed, a replica that lags takes over", 1, 0, 0, 0, ()))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("replaced", [True, False], ids=["by a new node", "by itself, empty"])
 def test_a_killed_master_is_replaced_without_its_data(

@@ -74,8 +74,8 @@ class Loss:
 
 
 @pytest.fixture(params=[True, False], ids=["everything", "back to an older state"])
-def loss(request: pytest.FixtureRequest, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loss]:
-    loss = Loss(redis_url, everything=request.param)
+def loss(request: pytest.FixtureRequest, redis_or_valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loss]:
+    loss = Loss(redis_or_valkey_url, everything=request.param)
     send, clear = AbstractConnection.send_packed_command, RedisIndex.clear
 
     async def cleared(self: RedisIndex, *about: Any) -> None:
@@ -198,7 +198,7 @@ def test_any_loss_is_noticed_and_repaired(
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])
 def test_a_cut_connection_applies_changes_wholly_or_not(
-    layout: Layout, redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    layout: Layout, redis_or_valkey_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     send, left = AbstractConnection.send_packed_command, -1
 
@@ -211,7 +211,7 @@ def test_a_cut_connection_applies_changes_wholly_or_not(
 
     async def scenario() -> None:
         nonlocal left
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_or_valkey_url, BANDINGS, CODES, layout)
         try:
             await rebuild(index, ledger, VERSION)
             for nth in range(1, MESSAGES):
@@ -219,7 +219,7 @@ def test_a_cut_connection_applies_changes_wholly_or_not(
                 left = nth
                 await until_it_works(replay, ledger, index)
                 left = -1
-                assert index_faults(ledger.path, layout, redis_url) == [], f"cut before message {nth}"
+                assert index_faults(ledger.path, layout, redis_or_valkey_url) == [], f"cut before message {nth}"
         finally:
             await index.close()
             ledger.close()

@@ -1,6 +1,6 @@
 """Every index finds all pairs within its distance, applies edits and removals, and records its position.
 
-One suite for all backends: SQLite, a real Redis, a real Redis cluster, and fakeredis.
+One suite for all backends: SQLite, a real Redis, a real Valkey, a real Redis cluster, and fakeredis.
 """
 
 from collections import Counter

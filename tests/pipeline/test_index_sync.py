@@ -30,10 +30,10 @@ BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]
 
 
-async def opened(kind: str, folder: Path, redis_url: str) -> Index:
+async def opened(kind: str, folder: Path, redis_or_valkey_url: str) -> Index:
     if kind == "sqlite":
         return SqliteIndex(folder / "l.db", BANDINGS)
-    return await open_redis(redis_url, BANDINGS, CODES, "compact" if kind == "compact" else "documented")
+    return await open_redis(redis_or_valkey_url, BANDINGS, CODES, "compact" if kind == "compact" else "documented")
 
 
 async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
@@ -72,10 +72,10 @@ async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
 @pytest.mark.parametrize("scene", [behind, emptied, ahead, older_than_the_outbox])
-def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: str) -> None:
+def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_or_valkey_url: str) -> None:
     async def play() -> None:
         ledger = Ledger(tmp_path / "l.db")
-        index = await opened(kind, tmp_path, redis_url)
+        index = await opened(kind, tmp_path, redis_or_valkey_url)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
@@ -92,10 +92,12 @@ def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_url: 
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
-def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(kind: str, tmp_path: Path, redis_url: str) -> None:
+def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(
+    kind: str, tmp_path: Path, redis_or_valkey_url: str
+) -> None:
     async def play() -> None:
         ledger = Ledger(tmp_path / "l.db")
-        index = await opened(kind, tmp_path, redis_url)
+        index = await opened(kind, tmp_path, redis_or_valkey_url)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2), (3, 3))
         await catch_up(index, ledger, "v")
@@ -118,13 +120,13 @@ def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(kind: str, tm
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
 def test_stories_written_during_a_rebuild_are_entered_once(
-    kind: str, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, redis_or_valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_sync, "REBUILD_STORIES", 2)
 
     async def play() -> None:
         ledger = Ledger(tmp_path / "l.db")
-        index = await opened(kind, tmp_path, redis_url)
+        index = await opened(kind, tmp_path, redis_or_valkey_url)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2), (3, 3))
         build = index.build
@@ -142,16 +144,16 @@ def test_stories_written_during_a_rebuild_are_entered_once(
         ledger.close()
 
     asyncio.run(play())
-    assert index_faults(tmp_path / "l.db", kind, redis_url) == [], "a story is in a bucket twice, or in none"
+    assert index_faults(tmp_path / "l.db", kind, redis_or_valkey_url) == [], "a story is in a bucket twice, or in none"
 
 
-def test_a_redis_restored_from_an_older_snapshot_is_replayed(tmp_path: Path, redis_url: str) -> None:
+def test_a_redis_restored_from_an_older_snapshot_is_replayed(tmp_path: Path, redis_or_valkey_url: str) -> None:
     async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES)
+        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_or_valkey_url, BANDINGS, CODES)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
-        with redis.Redis.from_url(redis_url) as client:
+        with redis.Redis.from_url(redis_or_valkey_url) as client:
             dumped = {key: client.dump(key) for key in client.scan_iter()}
             await commit(ledger, (2, 77), (3, 3))
             await catch_up(index, ledger, "v")

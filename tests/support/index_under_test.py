@@ -24,7 +24,7 @@ from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.languages import CODES, HINDI, NAMES, NUMBER_OF
 
-SERVERS = ("redis", "cluster", "fakeredis")
+SERVERS = ("redis", "valkey", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))
 
 

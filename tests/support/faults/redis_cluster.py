@@ -41,6 +41,12 @@ class Node:
         with redis.Redis(port=self.port) as client:
             return client.execute_command(*command)
 
+    def stop_replicating(self) -> None:
+        """Let a replica keep what it has: its master refuses the login that it needs from now on."""
+        self.execute("CONFIG", "SET", "masterauth", "refused")
+        self.execute("CONFIG", "SET", "cluster-replica-validity-factor", 0)  # it may take over however old its data are
+        self.execute("CLIENT", "KILL", "TYPE", "master")
+
     @property
     def id(self) -> str:
         return str(self.execute("CLUSTER", "MYID").decode())
@@ -94,6 +100,10 @@ class Cluster:
     def _migrate(self, source: Node, target: Node, slot: int, count: int) -> None:
         keys = source.execute("CLUSTER", "GETKEYSINSLOT", slot, count)
         source.execute("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
+
+    def replica_of(self, master: Node) -> Node:
+        """The replica of a master."""
+        return next(node for node in self.nodes[MASTERS:] if node.execute("ROLE")[2] == master.port)
 
     def replace(self, dead: Node) -> None:
         """Give the slots of a dead master without a replica to a new node; their data are lost."""

@@ -126,15 +126,10 @@ async def translate_errors(
     try:
         async with asyncio.timeout(seconds):
             yield
-    except exceptions.AuthenticationError as error:
-        raise login(
-            f"Redis refuses the login: {error} (the password in index.url is read only when neardup starts)"
-        ) from error
     except exceptions.NoPermissionError as error:
         raise Fatal(f"Redis refuses: {_message(error)}") from error
     except SILENT as error:
-        why = str(error) or f"nothing within {seconds} seconds"
-        raise Transient(f"Redis does not answer: {_one_line(why)}", "redis_unreachable") from error
+        raise _unanswered(error, seconds, login) from error
     except exceptions.RedisClusterException as error:  # the nodes, or the slots they have, are not known
         raise Transient(f"Redis does not answer: {_one_line(str(error))}", "redis_unreachable") from error
     except exceptions.WatchError as error:  # a watched key has changed
@@ -169,6 +164,14 @@ def refuse_other_types(commands: Sequence[Command], replies: Sequence[object]) -
             assert isinstance(reply, list)
             if len(reply) != len(command) - 1 or not all(value is None or type(value) is bytes for value in reply):
                 raise TypeError("MGET returned other values than strings")
+
+
+def _unanswered(error: Exception, seconds: float | None, login: Callable[[str], NeardupError]) -> NeardupError:
+    # Valkey refuses already the client's name, and redis-py makes another error of that
+    if any(isinstance(one, exceptions.AuthenticationError) for one in (error, error.__cause__)):
+        return login(f"Redis refuses the login: {error} (the password in index.url is read only when neardup starts)")
+    why = str(error) or f"nothing within {seconds} seconds"
+    return Transient(f"Redis does not answer: {_one_line(why)}", "redis_unreachable")
 
 
 def _one_line(message: str) -> str:
