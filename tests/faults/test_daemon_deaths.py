@@ -1,4 +1,4 @@
-"""A story is suspected of the daemon's death only while a running reader process computes its page, at a high cost."""
+"""A death of the daemon is blamed on a story only while a running reader process computes its page, at a high cost."""
 
 import signal
 import sqlite3
@@ -29,7 +29,7 @@ from tests.support.languages import TAMIL
 
 Make = Callable[..., Neardup]
 STORIES = len(PATHS)
-WITHHELD_SECONDS = 1.5  # longer than a page may be computed without being suspected
+WITHHELD_SECONDS = 1.5  # longer than a page may be computed without being blamed
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def test_a_story_in_flight_at_one_death_is_read(
     assert ended.facts["dead_lettered"] == {}, ended.err
     assert sum(neardup("status", "--json").facts["stories"].values()) == STORIES
     with closing(sqlite3.connect(neardup.ledger)) as db:
-        assert dead_letters.suspects(db) == {}, "a story with an outcome is still suspected"
+        assert dead_letters.interrupted(db) == {}, "a story with an outcome is still interrupted"
     assert not (neardup.folder / "neardup.db.reading").exists()
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0
@@ -92,7 +92,7 @@ def test_a_story_in_flight_at_one_death_is_read(
     )
 
 
-def test_a_story_whose_page_the_store_withholds_is_not_suspected(
+def test_a_story_whose_page_the_store_withholds_is_not_blamed(
     served: Neardup, proxy: Proxy, assert_same_state: AssertSameState, make_neardup: Make
 ) -> None:
     proxy.plan({path: [Fault.SILENT, Fault.SILENT] for path in PATHS})
@@ -115,9 +115,9 @@ def test_a_story_whose_page_the_store_withholds_is_not_suspected(
     assert_same_state("SIGKILL while the store is silent", 2, 2, Bed(served.folder).state(), Bed(whole.folder).state())
 
 
-async def test_a_suspect_is_read_alone(tmp_path: Path) -> None:
+async def test_an_interrupted_story_is_read_alone(tmp_path: Path) -> None:
     ledger, alone = Ledger(tmp_path / "neardup.db"), dict[int, bool]()
-    await ledger.do(dead_letters.suspect, [1])
+    await ledger.do(dead_letters.add_interrupted, [1])
     await ledger.do(commit, DeadLettered(Story(2, TAMIL), Dead.QUARANTINED, "why"))
 
     async def read(story: Story, _: str | None, **options: Any) -> PageResult:
@@ -150,5 +150,5 @@ def test_the_record_of_a_killed_daemon_is_read_once(
         killed.close()
         assert not file.exists()
         file.write_bytes(held)
-        assert set(InFlight(ledger, most).suspects) == set(recorded[-1] if recorded else []) - set(ended)
-        assert InFlight(ledger, most).suspects == [], "one death counted twice"
+        assert set(InFlight(ledger, most).interrupted) == set(recorded[-1] if recorded else []) - set(ended)
+        assert InFlight(ledger, most).interrupted == [], "one death counted twice"

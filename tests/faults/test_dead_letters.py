@@ -84,15 +84,15 @@ def test_several_pages_of_dead_letters_are_all_retried() -> None:
     assert found[0].title == "ଶୀର୍ଷକ" and found[0].language == ODIA
 
 
-def test_an_outcome_clears_the_suspicion() -> None:
+def test_a_story_with_an_outcome_is_no_longer_interrupted() -> None:
     db = ledger_in_memory()
-    dead_letters.suspect(db, [1, 2, 3, 4])
-    dead_letters.suspect(db, [2, 3])
-    assert dead_letters.suspects(db) == {1: 1, 2: 2, 3: 2, 4: 1}
+    dead_letters.add_interrupted(db, [1, 2, 3, 4])
+    dead_letters.add_interrupted(db, [2, 3])
+    assert dead_letters.interrupted(db) == {1: 1, 2: 2, 3: 2, 4: 1}
     commit(
         db,
         fingerprinted(1, 1),
         Skipped(Story(2, HINDI), Skip.EMPTY),
         DeadLettered(Story(3, HINDI), Dead.QUARANTINED, "why"),
     )
-    assert dead_letters.suspects(db) == {4: 1}
+    assert dead_letters.interrupted(db) == {4: 1}

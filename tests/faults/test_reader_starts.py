@@ -37,7 +37,7 @@ def compiling_anew(neardup: Neardup, cache: Path) -> Iterator[subprocess.Popen[b
             kill_with_readers(process)
 
 
-def test_a_kill_at_any_time_of_a_start_suspects_no_story(
+def test_a_kill_at_any_time_of_a_start_is_blamed_on_no_story(
     neardup: Neardup,
     tmp_path: Path,
     make_neardup: Callable[[str, str], Neardup],
@@ -49,8 +49,8 @@ def test_a_kill_at_any_time_of_a_start_suspects_no_story(
             process.wait(seconds)
         if record.exists():
             shutil.copy(record, copy)
-            suspects = InFlight(tmp_path / "copy", 1000).suspects
-            assert suspects == [], f"killed after {seconds:.3f} s, which is no fault of {len(suspects)} stories"
+            found = InFlight(tmp_path / "copy", 1000).interrupted
+            assert found == [], f"killed after {seconds:.3f} s, which is no fault of {len(found)} stories"
     ended = neardup("backfill", "--json")
     assert (ended.facts["fingerprinted"], ended.facts["dead_lettered"]) == (len(PATHS), {}), ended.err
     assert listed_letters(neardup)["dead_letters"] == []

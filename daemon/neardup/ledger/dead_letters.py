@@ -1,6 +1,6 @@
 """Dead letters: the stories and rows that could not be processed, and the stories whose page was missing.
 
-Also the suspects: stories that were in flight when the daemon died, and have had no outcome since.
+Also the interrupted stories: those that were in flight when the daemon died, and have had no outcome since.
 """
 
 import json
@@ -38,7 +38,7 @@ class DeadLetterFilter:
 
 
 def settle(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
-    """Record the dead letters among outcomes, remove those of stories that recovered, and clear all from suspicion.
+    """Record the dead letters among outcomes, remove those of stories that recovered; none is interrupted any more.
 
     A missing page counts as skipped, but may appear later, so its story becomes a dead letter too.
     """
@@ -49,9 +49,9 @@ def settle(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
         " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
         dead_letters,
     )
-    held = suspects(db)
+    held = interrupted(db)
     if cleared := held.keys() & {outcome.story.id for outcome in outcomes if isinstance(outcome.story, Story)}:
-        _put_suspects(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
+        _put_interrupted(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
 
 
 def _dead_letter(outcome: Outcome) -> tuple[str, str, str | None, int] | None:
@@ -140,16 +140,16 @@ def quarantined(db: sqlite3.Connection) -> dict[int, Story]:
     return {story.id: story for row in rows for story in [_story(row[0])]}
 
 
-def suspect(db: sqlite3.Connection, ids: Iterable[int]) -> None:
+def add_interrupted(db: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Record that these stories were in flight when the daemon died."""
     with transaction(db):
-        _put_suspects(db, suspects(db) + Counter(ids))
+        _put_interrupted(db, interrupted(db) + Counter(ids))
 
 
-def suspects(db: sqlite3.Connection) -> Counter[int]:
+def interrupted(db: sqlite3.Connection) -> Counter[int]:
     """Story ids -> how often each was in flight when the daemon died."""
-    return Counter({int(story_id): n for story_id, n in json.loads(get(db, "suspects") or "{}").items()})
+    return Counter({int(story_id): n for story_id, n in json.loads(get(db, "interrupted") or "{}").items()})
 
 
-def _put_suspects(db: sqlite3.Connection, held: Counter[int]) -> None:
-    put(db, "suspects", json.dumps(held))
+def _put_interrupted(db: sqlite3.Connection, held: Counter[int]) -> None:
+    put(db, "interrupted", json.dumps(held))

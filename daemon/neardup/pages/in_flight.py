@@ -18,7 +18,7 @@ WORD_BYTES = 8
 class InFlight:
     """A record of at most `most` stories at a time.
 
-    `suspects` are the stories that were on record when the previous daemon died.  The file no longer contains them,
+    `interrupted` are the stories that were on record when the previous daemon died.  The file no longer contains them,
     so that each death counts once: the caller must save them.
     """
 
@@ -28,7 +28,7 @@ class InFlight:
         size = most * WORD_BYTES
         try:
             with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o640), "r+b") as file:
-                self.suspects = _suspects(file.read())
+                self.interrupted = _on_record(file.read())
                 file.truncate(0)
                 os.posix_fallocate(file.fileno(), 0, size)  # without it, a full disk would be a SIGBUS later
                 self._map = mmap.mmap(file.fileno(), size)
@@ -54,6 +54,6 @@ class InFlight:
         self._path.unlink(missing_ok=True)
 
 
-def _suspects(record: bytes) -> list[int]:
+def _on_record(record: bytes) -> list[int]:
     words = memoryview(record[: len(record) // WORD_BYTES * WORD_BYTES]).cast("Q")
     return [word - 1 for word in words if word]

@@ -43,9 +43,9 @@ class Quarantine:
     async def __aenter__(self) -> Self:
         """Record which stories were in flight if the last run died.  Raises Fatal."""
         self._in_flight = InFlight(self._ledger.path, PROCESSES)
-        if self._in_flight.suspects:
-            await self._ledger.do(dead_letters.suspect, self._in_flight.suspects)
-        self._deaths = await self._ledger.do(dead_letters.suspects)
+        if self._in_flight.interrupted:
+            await self._ledger.do(dead_letters.add_interrupted, self._in_flight.interrupted)
+        self._deaths = await self._ledger.do(dead_letters.interrupted)
         self._quarantined = await self._ledger.do(dead_letters.quarantined)
         self._recording = asyncio.create_task(self._keep_record(), name="in flight")
         return self
@@ -66,9 +66,9 @@ class Quarantine:
             return _refusal(f"it was in flight at {deaths} deaths of the daemon, at the last one alone")
         if quarantined is not None and quarantined.updated_at == story.updated_at and not self._retry:
             return _refusal("it stays in quarantine until it is edited, or `neardup retry` names it")
-        suspected = deaths > 0 or quarantined is not None
+        alone = deaths > 0 or quarantined is not None
         try:
-            return await self._read(story, etag, alone=suspected)
+            return await self._read(story, etag, alone=alone)
         finally:
             self._in_flight.remove(story.id)
 

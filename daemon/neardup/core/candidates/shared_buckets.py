@@ -28,34 +28,34 @@ def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) ->
     lookup i are found[ends[i]:ends[i + 1]], ascending, for the returned `found` and `ends` (n + 1,).
     """
     found, ends = np.empty(1024, np.uint32), np.zeros(len(lookups) + 1, np.int64)
-    suspects = np.empty(1024, np.uint32)
+    gathered = np.empty(1024, np.uint32)
     for lookup in range(len(lookups)):
         total = 0
         for bucket in lookups[lookup]:
             total += edges[bucket + 1] - edges[bucket]
-        if len(suspects) < total:
-            suspects = np.empty(2 * total, np.uint32)
+        if len(gathered) < total:
+            gathered = np.empty(2 * total, np.uint32)
         begin = ends[lookup]
         if len(found) < begin + total:
             grown = np.empty(2 * (begin + total), np.uint32)
             grown[:begin] = found[:begin]
             found = grown
-        count = _gather_suspects(members, edges, lookups[lookup], least, suspects[:total])
-        end = begin + _count(suspects[:count], least, found[begin:])
+        count = _gather(members, edges, lookups[lookup], least, gathered[:total])
+        end = begin + _count(gathered[:count], least, found[begin:])
         found[begin:end].sort()
         ends[lookup + 1] = end
     return found[: ends[-1]].copy(), ends
 
 
 @compiled
-def _gather_suspects(members: Numbers, edges: Indices, buckets: Indices, least: int, suspects: Numbers) -> int:
-    """Fill `suspects` with the occurrences of numbers that may occur in two buckets; returns how many there are.
+def _gather(members: Numbers, edges: Indices, buckets: Indices, least: int, gathered: Numbers) -> int:
+    """Fill `gathered` with the occurrences of numbers that may occur in two buckets; returns how many there are.
 
     No number that occurs twice is missing; a few others are there because their hashes collide.  If `least` is 1, all
-    occurrences are gathered.  `suspects` has room for all members of the buckets.
+    occurrences are gathered.  `gathered` has room for all members of the buckets.
     """
     width = MIN_WIDTH
-    while 1 << width < BITS_PER_NUMBER * len(suspects):
+    while 1 << width < BITS_PER_NUMBER * len(gathered):
         width += 1
     shift = np.uint32(32 - width)
     seen_once, seen_twice = np.zeros(1 << width - 6, np.uint64), np.zeros(1 << width - 6, np.uint64)
@@ -65,26 +65,26 @@ def _gather_suspects(members: Numbers, edges: Indices, buckets: Indices, least: 
             word, bit = np.uint64(slot >> WORD_SHIFT), ONE << np.uint64(slot & BIT_MASK)
             seen_twice[word] |= seen_once[word] & bit
             seen_once[word] |= bit
-    is_suspect = seen_once if least == 1 else seen_twice
+    is_gathered = seen_once if least == 1 else seen_twice
     count = np.uint64(0)
     for bucket in buckets:
         for number in members[edges[bucket] : edges[bucket + 1]]:
             slot = np.uint32(number * MULTIPLIER) >> shift
-            suspects[count] = number  # overwritten unless it is a suspect: a branch would often be mispredicted
-            count += is_suspect[np.uint64(slot >> WORD_SHIFT)] >> np.uint64(slot & BIT_MASK) & ONE
+            gathered[count] = number  # overwritten unless it is gathered: a branch would often be mispredicted
+            count += is_gathered[np.uint64(slot >> WORD_SHIFT)] >> np.uint64(slot & BIT_MASK) & ONE
     return int(count)
 
 
 @compiled
-def _count(suspects: Numbers, least: int, found: Numbers) -> int:
+def _count(gathered: Numbers, least: int, found: Numbers) -> int:
     """Fill `found` with the numbers that occur at least `least` times, in any order; returns how many there are."""
     width = 4
-    while 1 << width < 2 * len(suspects):
+    while 1 << width < 2 * len(gathered):
         width += 1
     shift, mask = np.uint32(32 - width), np.uint64((1 << width) - 1)
     numbers, counts = np.zeros(1 << width, np.uint32), np.zeros(1 << width, np.uint32)
     end = 0
-    for number in suspects:
+    for number in gathered:
         slot = np.uint64(np.uint32(number * MULTIPLIER) >> shift)
         while counts[slot] and numbers[slot] != number:
             slot = slot + ONE & mask
