@@ -20,9 +20,8 @@ from neardup.index.passages.tail import Run, TailView
 
 MIN_SHARED = 2
 THREADS = 8
-HASHES_A_ROUND = 256  # of one thread, before it releases what it has read in
-# A round may map 64 KiB for each hash, what Linux maps around a page that is read.
-MAX_MAPPED_BYTES = 96 << 20  # segments of less stay mapped
+HASHES_A_THREAD = 128  # at least; the lookups of fewer hashes cost less than a thread
+MOST_CACHED_BYTES = 96 << 20  # of segments that the system keeps in memory once they were read
 
 
 class Found(NamedTuple):
@@ -69,11 +68,10 @@ def look_up(
     keys = hashes.astype(np.uint64) << HASH_SHIFT | np.arange(len(hashes), dtype=np.uint64)
     order = np.sort(keys).astype(np.uint32)  # takes half the time of argsort
     owners = np.repeat(np.arange(len(probes)), [len(probe) for probe in probes])
-    parts = [part for part in np.array_split(order, THREADS if _is_large(segments) else 1) if len(part)]
+    threads = min(THREADS, -(-len(order) // HASHES_A_THREAD)) if _is_large(segments) else 1
+    parts = [part for part in np.array_split(order, max(threads, 1)) if len(part)]
     found = list(
-        (executor.map if len(parts) > 1 else map)(
-            lambda part: _found_in_rounds(hashes[part], common, segments, tail), parts
-        )
+        (executor.map if len(parts) > 1 else map)(lambda part: _found(hashes[part], common, segments, tail), parts)
     )
     holders, keys_found = np.empty(len(hashes), np.int64), [np.empty(0, np.uint64)]
     for part, postings in zip(parts, found, strict=True):
@@ -84,24 +82,12 @@ def look_up(
 
 def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView) -> Numbers:
     """The stories that have any of some hashes, leaving out hashes that more than `most` have.  Raises as `look_up`."""
-    return np.unique(_found_in_rounds(hashes, most, segments, tail).numbers)
-
-
-def _found_in_rounds(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail: TailView) -> _Postings:
-    if not _is_large(segments):
-        return _found(hashes, common, segments, tail)
-    rounds = []
-    for start in range(0, len(hashes), HASHES_A_ROUND):
-        found = _found(hashes[start : start + HASHES_A_ROUND], common, segments, tail)
-        rounds.append(found._replace(positions=found.positions + start))
-        for segment in segments:
-            segment.release()
-    return _Postings(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
+    return np.unique(_found(hashes, most, segments, tail).numbers)
 
 
 def _is_large(segments: Sequence[Segment]) -> bool:
-    """Whether the segments do not stay mapped, so that lookups wait for the disk."""
-    return sum(segment.header.file_bytes for segment in segments) > MAX_MAPPED_BYTES
+    """Whether the segments do not all stay in memory, so that lookups wait for the disk."""
+    return sum(segment.header.file_bytes for segment in segments) > MOST_CACHED_BYTES
 
 
 def _found(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail: TailView) -> _Postings:
@@ -128,7 +114,7 @@ def _hits(positions: Counts, places: Counts, counts: Counts) -> _Hits:
 
 def _find(segment: Segment, hashes: PassageHashes) -> tuple[Counts, Counts]:
     places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
-    if not segment.is_whole or not find(segment.mapped, hashes, places, counts):
+    if not find(segment.blocks, hashes, places, counts):
         raise segment.damaged()
     return places, counts
 
@@ -137,7 +123,7 @@ def _numbers(source: Segment | Run, places: Counts, counts: Counts) -> Numbers:
     if isinstance(source, Run):
         return source.numbers(places, counts)
     numbers = np.empty(counts.sum(), np.uint32)
-    if not read_numbers(source.mapped, places, counts, numbers):
+    if not read_numbers(source.blocks, places, counts, numbers):
         raise source.damaged()
     return numbers
 

@@ -1,6 +1,5 @@
 """An open segment: its parts are verified before they are used, by checksum."""
 
-import mmap
 import os
 import weakref
 from functools import cached_property
@@ -17,7 +16,7 @@ from neardup.index.passages.layout import (
     read_header,
 )
 from neardup.index.passages.postings import PREFIX_BITS, PREFIXES, Coding, Keys, Offsets, decode
-from neardup.index.passages.segment_lookup import MappedSegment
+from neardup.index.passages.segment_lookup import SegmentBlocks
 
 READ_BYTES = 1 << 24  # at a time, by `verify`
 
@@ -34,8 +33,9 @@ class Segment:
         weakref.finalize(self, os.close, self._descriptor)
         self._name = path.name
         self.header = read_header(os.pread(self._descriptor, BLOCK, 0))
-        if not self.is_whole:
-            raise HeaderDamaged(f"it has {os.fstat(self._descriptor).st_size} of {self.header.file_bytes} bytes")
+        size = os.fstat(self._descriptor).st_size
+        if size != self.header.file_bytes:
+            raise HeaderDamaged(f"it has {size} of {self.header.file_bytes} bytes")
         os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
         self._coding = Coding(
             self.header.bucket_bits, self.header.low_bytes, self.header.number_bytes, self.header.first
@@ -50,11 +50,6 @@ class Segment:
         """How many postings it has."""
         return self.header.postings
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the file has its size; to read a mapping beyond the end of the file would end the process."""
-        return os.fstat(self._descriptor).st_size == self.header.file_bytes
-
     @cached_property
     def _checksums(self) -> Checksums:
         start, stop = self.header.checksums_start, self.header.file_bytes
@@ -64,27 +59,16 @@ class Segment:
         return content.view("<u8")[: start // BLOCK - 1]
 
     @cached_property
-    def _mapping(self) -> mmap.mmap:
-        mapping = mmap.mmap(self._descriptor, 0, prot=mmap.PROT_READ)
-        mapping.madvise(mmap.MADV_RANDOM)
-        return mapping
-
-    @cached_property
-    def mapped(self) -> MappedSegment:
+    def blocks(self) -> SegmentBlocks:
         """The segment as a lookup reads it.  Raises PassagesDamaged if the checksums are damaged."""
-        return MappedSegment(
+        return SegmentBlocks(
             self._descriptor,
-            np.frombuffer(self._mapping, np.uint8),
             self._coding,
             self.header.postings,
             self.header.postings_start,
             self._checksums,
             np.zeros(len(self._checksums), np.bool_),
         )
-
-    def release(self) -> None:
-        """Take the pages of the mapping from the process; they stay in the page cache."""
-        self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def prefix_offsets(self) -> Offsets:
         """How many postings precede each prefix, and at last their number: (PREFIXES + 1,)."""
