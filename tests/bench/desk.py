@@ -24,6 +24,7 @@ from neardup.app import open_readers
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify import tiers
+from neardup.garbage_collection import collect_seldom
 from neardup.languages import LANGUAGES
 from neardup.ledger import cases, connect, flags, similarities, stories, transaction
 from neardup.ledger.spans import packed
@@ -172,6 +173,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=10_000)
     parser.add_argument("--cluster", type=int, default=10_000)
     options = parser.parse_args()
+    collect_seldom()  # as `neardup review` does
     rng = random.Random(1)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -29,8 +29,8 @@ def around(db: sqlite3.Connection, story_id: int) -> tuple[Cluster, list[Edge]] 
 
 def of_case(db: sqlite3.Connection, case_id: int) -> tuple[Cluster, list[Edge]] | None:
     """The cluster of a case, as `around` returns it for its lead; the cases must be up to date."""
-    joining = flags.edges_of_case(db, case_id)
-    return (_of(db, joining)[0], joining) if joining else None
+    joining, published = flags.edges_of_case(db, case_id)
+    return (core.clusters(joining, published)[0], joining) if joining else None
 
 
 def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:

@@ -209,12 +209,15 @@ def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
     ).fetchall()
 
 
-def edges_of_case(db: sqlite3.Connection, case_id: int) -> list[Edge]:
-    """The edges within the cluster of a case, as `clusters.edges` returns them."""
-    return db.execute(
-        f"SELECT a, b, score FROM flags WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
+def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dict[int, int | None]]:
+    """The edges within the cluster of a case, as `clusters.edges` returns them, and when each story was published."""
+    rows = db.execute(
+        "SELECT a, b, score, published_a, published_b FROM flags"
+        f" WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
         (case_id,),
     ).fetchall()
+    published = {row[0]: row[3] for row in rows} | {row[1]: row[4] for row in rows}
+    return [row[:3] for row in rows], published
 
 
 def _joining(story_id: int) -> Selection:

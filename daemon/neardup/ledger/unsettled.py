@@ -60,4 +60,5 @@ def settle(db: sqlite3.Connection, some: Sequence[Unsettled], matches: Sequence[
 
 def count(db: sqlite3.Connection) -> int:
     """The number of submitted stories that are still to be looked up once more."""
-    return int(db.execute("SELECT count(*) FROM unsettled JOIN stories USING (number)").fetchone()[0])
+    # CROSS JOIN, because SQLite would search all stories where it knows nothing of the sizes
+    return int(db.execute("SELECT count(*) FROM unsettled CROSS JOIN stories USING (number)").fetchone()[0])

@@ -104,13 +104,13 @@ def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
 
     It starts with the number of verdicts and undos, by which a Conflict tells moderators' changes from the program's.
     """
-    rows = db.execute(
-        "SELECT flag_id, status, max(verdict_id), count(decided_at) + count(undone_at) FROM flags f"
-        f" LEFT JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG} GROUP BY flag_id",
+    count, listed = db.execute(
+        "SELECT count(decided_at) + count(undone_at),"
+        " group_concat(flag_id || status || ':' || ifnull(verdict_id, '') || (undone_at IS NULL)) FROM flags f"
+        f" LEFT JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG}",
         (_json(flag_ids),),
-    ).fetchall()
-    digest = hashlib.blake2b(repr(rows).encode(), digest_size=8).hexdigest()
-    return f"{sum(row[3] for row in rows)}-{digest}"
+    ).fetchone()
+    return f"{count}-{hashlib.blake2b((listed or '').encode(), digest_size=8).hexdigest()}"
 
 
 def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:

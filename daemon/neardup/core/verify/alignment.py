@@ -84,8 +84,10 @@ def paired(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
 def partners(at_a: Places, at_b: Places, spans_a: Spans, spans_b: Spans) -> PairedSpans:
     """Places (n,) and (n,) of words that are copies of each other -> the spans that they are in, in the order of a."""
     in_a, in_b = _span_of(at_a, spans_a), _span_of(at_b, spans_b)
-    found = np.unique(np.stack((in_a, in_b), axis=1)[(in_a >= 0) & (in_b >= 0)], axis=0)
-    return np.concatenate((spans_a[found[:, 0]], spans_b[found[:, 1]]), axis=1)
+    both = (in_a >= 0) & (in_b >= 0)
+    found = np.unique(in_a[both] * len(spans_b) + in_b[both])
+    nth_a, nth_b = np.divmod(found, max(len(spans_b), 1))
+    return np.concatenate((spans_a[nth_a], spans_b[nth_b]), axis=1)
 
 
 def _span_of(places: Places, spans: Spans) -> Places:
