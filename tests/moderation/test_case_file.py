@@ -20,13 +20,13 @@ from neardup.core.page import PageText, split_file
 from neardup.core.text.html import Extraction
 from neardup.errors import Misuse
 from neardup.languages import SHIPPED
-from neardup.ledger import connect, runs, verdicts
+from neardup.ledger import connect, marks, runs, verdicts
 from neardup.moderation.case_file.content import CaseFile, case_file, case_record, live_link
 from neardup.moderation.case_file.render import digest_of, notice_languages, render_html, render_notice, render_pdf
 from neardup.moderation.wording import percent
 from neardup.pairs import Verdict
 from neardup.query.compared_story import LoadedStory
-from neardup.records import Language
+from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story
 from weasyprint import HTML  # type: ignore[import-untyped]
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -190,6 +190,18 @@ async def test_notice_is_in_the_language_of_the_story(folder: Path, language: La
     letters = [one for one in notice.replace(TITLE, "") if one.isalpha() and not one.isascii()]
     assert (len(letters) > 150) == (SHIPPED[language].code != "en"), "it is in another script"
     assert not re.search(r"[{}]|\n\n\n", notice), notice
+
+
+async def test_file_names_the_marks_of_the_story(folder: Path) -> None:
+    assert "Marks of the page" not in render_html(await filed(folder, 1009), SHIPPED)
+    found = (Mark(MarkReason.HIDDEN, "63 %"), Mark(MarkReason.TRUNCATED, "size"))
+    with closing(connect(folder / "neardup.db")) as db:
+        for given in (found, ()):
+            marks.put(db, [Skipped(Story(1019, LANGUAGES[1]), Skip.UNCHANGED, marks=given)])
+            shown = unescape(render_html(await filed(folder, 1019), SHIPPED))
+            assert ("Marks of the page: hidden text 63\N{NO-BREAK SPACE}%, read in part." in shown) == bool(given), (
+                given
+            )
 
 
 async def test_story_without_sources_has_a_file_but_no_notice(folder: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from neardup.core.verify.tiers import EXACT
-from neardup.ledger import connect
+from neardup.ledger import connect, marks
 from neardup.moderation.desk.moderators import Moderator, Right, new_token
+from neardup.records import Mark, MarkReason, Skip, Skipped, Story
 
 from tests.support.builders import flag_pair
 from tests.support.desk_client import Client, desk, named_client
@@ -89,6 +90,18 @@ async def test_case_is_read_decided_and_undone(callers: dict[str, Caller], ledge
     assert (await asha.post(path, {"seen": decision["seen"]}))[1]["is_undone"]
     assert statuses(ledger) == ["open"] * 4
     assert problem(await asha.post(path, {"seen": decision["seen"]})) == (409, "conflict")
+
+
+async def test_cases_have_the_marks_of_their_lead(callers: dict[str, Caller], ledger: sqlite3.Connection) -> None:
+    asha = callers["Asha"]
+    _, before = await asha.get("/api/cases/11")
+    assert before["lead"]["marks"] == []
+    found = (Mark(MarkReason.HIDDEN, "63 %"), Mark(MarkReason.TRUNCATED, "size"))
+    marks.put(ledger, [Skipped(Story(before["lead"]["story_id"], TAMIL), Skip.UNCHANGED, marks=found)])
+    wanted = [{"reason": "hidden", "detail": "63 %"}, {"reason": "truncated", "detail": "size"}]
+    assert (await asha.get("/api/cases/11"))[1]["lead"]["marks"] == wanted
+    listed = (await asha.get("/api/cases"))[1]["cases"]
+    assert {case["case_id"]: case["lead"]["marks"] for case in listed} == {1: [], 4: [], 11: wanted}
 
 
 async def test_decided_case_is_reopened_for_a_reason(callers: dict[str, Caller], ledger: sqlite3.Connection) -> None:

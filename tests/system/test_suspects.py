@@ -79,6 +79,8 @@ def test_marked_stories_are_counted_and_listed(make_neardup: Make, tmp_path: Pat
     assert "marked as hidden 67 %" in neardup("show", "24").out
     [mark] = neardup("show", "24", "--json").facts["marks"]
     assert mark == {"reason": "hidden", "detail": "67 %"} and not neardup("show", "4", "--json").facts["marks"]
+    for command in (("show", "50"), ("case", "50"), ("compare", "50", "4")):
+        assert_one_line(neardup(*command), 1, "story 50 has no fingerprint: it is marked as empty")
     tamil = neardup("suspects", "--language", "ta", "--author", "a2").out
     assert tamil.startswith("2  (controls 1, truncated 1)")
     assert "controls 50 %" in tamil and "truncated size" in tamil

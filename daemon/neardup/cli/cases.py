@@ -13,8 +13,7 @@ from neardup.cli.event_loop import run_async
 from neardup.cli.flag_options import output_target, story_id
 from neardup.config import Config
 from neardup.config.export import Target
-from neardup.errors import Fatal
-from neardup.ledger import read, snapshot, translate_errors, verdict_log
+from neardup.ledger import marked_stories, read, snapshot, translate_errors, verdict_log
 from neardup.moderation.case_file.content import CaseFile, case_file, case_record
 from neardup.moderation.case_file.render import check_pdf, render_html, render_notice, render_pdf
 from neardup.moderation.export.destination import write_to_target
@@ -48,9 +47,10 @@ def case(config: Config, story: str, form: Form | None, output: str) -> None:
 
 async def _write_case(config: Config, story: str, form: Form, target: Target | None) -> None:
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
-        record = case_record(db, story_id(story))
-    if record is None:
-        raise Fatal(f"story {story} is not in the ledger")
+        number = story_id(story)
+        record = case_record(db, number)
+        if record is None:
+            raise marked_stories.without_fingerprint(db, number, story)
     async with aclosing(open_readers(config)) as pool:
 
         async def load(known: Mapping[str, Any]) -> LoadedStory | UnreadableStory:

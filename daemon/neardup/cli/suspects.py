@@ -75,7 +75,7 @@ def _record(story: MarkedStory) -> dict[str, object]:
 def _stories_table(stories: Sequence[MarkedStory]) -> Table:
     table = _table("story", "language", "author", "title", "reasons", "marked at")
     for one in stories:
-        reasons = ", ".join(map(str, one.marks))
+        reasons = marked_stories.in_words(one.marks)
         marked_at = readable(rfc3339(one.marked_at))
         cells = (one.name or one.story_id, one.language, one.author_id or "", one.title, reasons, marked_at)
         table.add_row(*(Text(plain(str(cell))) for cell in cells))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from neardup.errors import Fatal
 from neardup.ledger import languages
 from neardup.ledger.compact_columns import packed_id
 from neardup.records import Language, Mark, MarkReason, Marks
@@ -113,3 +114,15 @@ def of_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Marks]:
         (json.dumps(list(ids)),),
     )
     return {story_id: _marks(found) for story_id, found in rows}
+
+
+def without_fingerprint(db: sqlite3.Connection, story_id: int, argument: str) -> Fatal:
+    """The error about a story, named by this argument, that has no fingerprint; it names the marks of a marked one."""
+    if found := of_stories(db, [story_id]):
+        return Fatal(f"story {argument} has no fingerprint: it is marked as {in_words(found[story_id])}")
+    return Fatal(f"story {argument} is not in the ledger")
+
+
+def in_words(marks: Marks) -> str:
+    """Marks as the commands print them."""
+    return ", ".join(map(str, marks))

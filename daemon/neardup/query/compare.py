@@ -14,7 +14,7 @@ from neardup.core.page import PageText, Unreadable, split_file
 from neardup.core.text.html import Extraction
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Fatal, Misuse, Transient
-from neardup.ledger import common_passages, read, runs, stories, translate_errors
+from neardup.ledger import common_passages, marked_stories, read, runs, stories, translate_errors
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.compared_story import LoadedStory, UnreadableStory
@@ -92,14 +92,14 @@ def _id_or_path(comparer: Comparer, argument: str) -> int | Path:
 
 
 def _ledger_rows(ledger: Path, ids: Mapping[int, str]) -> dict[int, dict[str, Any]]:
-    """The rows of these stories, whose ids were given as the texts.  Raises Fatal for one that the ledger lacks."""
+    """The rows of these stories, whose ids were given as the texts.  Raises Fatal for one without a fingerprint."""
     with closing(read(ledger)) as db, translate_errors(ledger):
         known = describe_stories(db, ids)
-    for story_id, argument in ids.items():
-        if story_id not in known:
-            if name_of(argument) is not None:
-                raise Misuse(f"{argument} is neither a file nor a story in the ledger")
-            raise Fatal(f"story {argument} is not in the ledger")
+        for story_id, argument in ids.items():
+            if story_id not in known:
+                if name_of(argument) is not None and not marked_stories.of_stories(db, [story_id]):
+                    raise Misuse(f"{argument} is neither a file nor a story in the ledger")
+                raise marked_stories.without_fingerprint(db, story_id, argument)
     return known
 
 

@@ -71,17 +71,17 @@ class SimilarityReport:
     marks: Marks
 
 
-async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int) -> SimilarityReport | None:
-    """The similarity of a story by the ledger, with passages from its current text; None if the ledger lacks the story.
+async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int, argument: str) -> SimilarityReport:
+    """The similarity of a story by the ledger, with passages from its current text.
 
-    Raises Transient for a store that does not answer.
+    Raises Fatal, which names the story by `argument`, if it has no fingerprint; Transient if the store does not answer.
     """
     with closing(read(ledger)) as db, translate_errors(ledger), snapshot(db):
         found = similarities.of_story(db, story_id)
         known = describe_stories(db, [story_id]).get(story_id)
         marks = marked_stories.of_stories(db, [story_id]).get(story_id, ())
-    if found is None or known is None:
-        return None
+        if found is None or known is None:
+            raise marked_stories.without_fingerprint(db, story_id, argument)
     if not found.copied_words:
         return _report(found, marks, None, None)
     async with aclosing(open_pool()) as pool:

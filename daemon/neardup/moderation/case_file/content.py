@@ -10,7 +10,7 @@ from urllib.parse import quote
 from neardup.config import Config
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.publication_order import Dates
-from neardup.ledger import common_passages, flags, similarities, verdict_log
+from neardup.ledger import common_passages, flags, marked_stories, similarities, verdict_log
 from neardup.ledger.selection import Selection
 from neardup.ledger.similarities import Similarity, Source
 from neardup.ledger.verdict_log import Event
@@ -21,7 +21,7 @@ from neardup.pairs import DECIDING, Kind
 from neardup.query.compare import describe_stories
 from neardup.query.compared_story import LoadedStory, UnreadableStory
 from neardup.query.evidence import evidence, thresholds_of
-from neardup.records import is_work
+from neardup.records import Marks, is_work
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20
@@ -43,6 +43,7 @@ class CaseRecord:
     others: list[dict[str, Any]]
     events: list[Event]
     common: PassageHashes
+    marks: Marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class FiledPassage:
 class CaseFile:
     """A story with its sources, the longest `passages`, the `further` ones for the appendix, and what was decided.
 
-    `more` counts the passages that are not shown, `more_others` the matches.
+    `more` counts the passages that are not shown, `more_others` the matches; `marks` are those of the story.
     """
 
     found: Similarity
@@ -97,6 +98,7 @@ class CaseFile:
     others: tuple[OtherMatch, ...]
     more_others: int
     events: tuple[Event, ...]
+    marks: Marks
 
     @property
     def verdicts(self) -> list[Event]:
@@ -126,6 +128,7 @@ def case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None:
         [dict(row) for row in every if row["flag_id"] not in counted],
         verdict_log.of_story(db, story_id),
         common_passages.of_language(db, found.language),
+        marked_stories.of_stories(db, [story_id]).get(story_id, ()),
     )
 
 
@@ -172,6 +175,7 @@ def _composed(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStor
         tuple(_other(row, found, config) for row in record.others[:LISTED_OTHERS]),
         len(record.others[LISTED_OTHERS:]),
         tuple(record.events),
+        record.marks,
     )
 
 

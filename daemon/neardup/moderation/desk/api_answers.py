@@ -2,14 +2,16 @@
 
 import json
 import sqlite3
+from dataclasses import asdict
 from typing import Any
 
-from neardup.ledger import case_flags, case_queue, leases, verdicts
+from neardup.ledger import case_flags, case_queue, leases, marked_stories, verdicts
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.leases import Lease
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.case_query import CaseQueue
 from neardup.moderation.desk.decision import decision
+from neardup.records import Marks
 from neardup.timestamps import rfc3339
 
 SHOWN_PAIRS = 1_000
@@ -34,9 +36,10 @@ def queue_object(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: in
     """A part of a queue of cases, from position `first`, with how many cases there are."""
     rows = case_queue.select(db, queue.selection, queue.order, limit=limit, offset=first)
     held = leases.held(db, [row["case_id"] for row in rows])
+    marks = marked_stories.of_stories(db, [row["lead"] for row in rows])
     return {
         "counts": _counts(case_queue.counts(db, queue.selection)),
-        "cases": [_case(row, held.get(row["case_id"])) for row in rows],
+        "cases": [_case(row, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows],
     }
 
 
@@ -47,7 +50,8 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
         return None
     is_open, decided = deciding.open_and_decided(db, case_id)
     pairs = case_flags.described(db, [*is_open, *decided][:SHOWN_PAIRS])
-    return _case(row, leases.held(db, [case_id]).get(case_id)) | {
+    marks = marked_stories.of_stories(db, [row["lead"]]).get(row["lead"], ())
+    return _case(row, leases.held(db, [case_id]).get(case_id), marks) | {
         "seen": verdicts.state(db, is_open),
         "decided_seen": verdicts.state(db, decided),
         "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in pairs],
@@ -76,7 +80,7 @@ def lease_object(lease: Lease) -> Json:
     return {"moderator": lease.moderator, "until": rfc3339(lease.until)}
 
 
-def _case(row: sqlite3.Row, lease: Lease | None) -> Json:
+def _case(row: sqlite3.Row, lease: Lease | None, marks: Marks) -> Json:
     return {
         "case_id": row["case_id"],
         "language": row["language"],
@@ -87,6 +91,7 @@ def _case(row: sqlite3.Row, lease: Lease | None) -> Json:
             "author_id": row["author"],
             "published_at": None if row["published_at"] is None else rfc3339(row["published_at"]),
             "words": row["words"],
+            "marks": list(map(asdict, marks)),
         },
         "similarity": row["similarity"],
         "score": row["score"],

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from neardup.ledger.marked_stories import in_words
 from neardup.moderation.evidence.side_by_side import COPIED, abridged, plain
 from neardup.moderation.publication_wording import stories_by_others
 from neardup.moderation.wording import percent
@@ -46,7 +47,7 @@ def _header(report: SimilarityReport) -> list[Text]:
         Text(plain(f"story {report.name or report.story_id}  {report.title}"), "bold"),
         Text(", ".join(facts)),
         Text(f"similarity {percent(report.similarity)}: {stand}"),
-        *([Text(f"marked as {', '.join(map(str, report.marks))}")] if report.marks else []),
+        *([Text(f"marked as {in_words(report.marks)}")] if report.marks else []),
     ]
 
 
