@@ -229,8 +229,10 @@ def test_a_story_from_the_future_does_not_move_the_watermark(
     assert neardup("status", "--json").facts["watermark"] == newest
 
 
-def test_many_runs_over_redis_end_by_themselves(make_neardup: Callable[[str], Neardup], redis_url: str) -> None:
-    neardup = make_neardup(embedded(index=redis_url))
+def test_many_runs_over_redis_end_by_themselves(
+    make_neardup: Callable[[str], Neardup], redis_or_valkey_url: str
+) -> None:
+    neardup = make_neardup(embedded(index=redis_or_valkey_url))
     for _ in range(12):
         assert neardup("backfill").code == 0
 

@@ -22,20 +22,20 @@ def name_of(story: object) -> str:
 
 
 @pytest.fixture
-def named(make_neardup: Callable[..., Neardup], tmp_path: Path, redis_url: str) -> Neardup:
+def named(make_neardup: Callable[..., Neardup], tmp_path: Path, redis_or_valkey_url: str) -> Neardup:
     """The samples by names, semicolon-separated, after a backfill into Redis."""
     with (tmp_path / "list.csv").open("w", encoding="utf-8", newline="") as out:
         rows = csv.DictWriter(out, [*ROWS[0], "path"], delimiter=";")
         rows.writeheader()
         rows.writerows(row | {"id": name_of(row["id"]), "path": FOLDER[row["id"]]} for row in ROWS)
-    neardup = make_neardup(embedded(manifest=tmp_path / "list.csv", index=redis_url))
+    neardup = make_neardup(embedded(manifest=tmp_path / "list.csv", index=redis_or_valkey_url))
     done = neardup("backfill")
     assert done.code == 0, done.err
     assert "कथा" in done.out, done.out
     return neardup
 
 
-def test_names_work_wherever_ids_do(named: Neardup, redis_url: str) -> None:
+def test_names_work_wherever_ids_do(named: Neardup, redis_or_valkey_url: str) -> None:
     rows = [json.loads(line) for line in named("export", "--format", "jsonl").out.splitlines()]
     found = {(*sorted((row["story_name"], row["matched_name"])), row["kind"]) for row in rows}
     assert found == {(*sorted((name_of(a), name_of(b))), kind) for a, b, kind in PLANTED}
@@ -51,7 +51,7 @@ def test_names_work_wherever_ids_do(named: Neardup, redis_url: str) -> None:
     by_story = named("export", "--by", "story", "--format", "csv")
     assert name_of(b) in by_story.out or name_of(a) in by_story.out
 
-    with redis.Redis.from_url(redis_url) as client:
+    with redis.Redis.from_url(redis_or_valkey_url) as client:
         sets = [key for key in client.scan_iter(count=1000) if client.type(key) == b"set"]
         assert sets and {client.object("encoding", key) for key in sets} == {b"intset"}
 
