@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 import click
+from click.core import ParameterSource
 
 from neardup.app import comparer, extraction, open_readers
 from neardup.checking import open_checker
@@ -96,9 +97,7 @@ def show(config: Config, story: str, as_json: bool) -> None:
     The similarity is the share of its words that stand in earlier stories by other authors.
     """
     number = story_id(story)
-    report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number))
-    if report is None:
-        raise Fatal(f"story {story} is not in the ledger")
+    report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number, story))
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
@@ -117,6 +116,12 @@ def show(config: Config, story: str, as_json: bool) -> None:
     default="pair",
     help="A row a pair, or a row a story that copies by a selected pair, the most similar first.  [pair]",
 )
+@click.option(
+    "--fingerprints",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write the fingerprints of all stories to this Parquet file instead; no other option goes with it.",
+)
 @takes_flag_selection
 def export(
     config: Config,
@@ -126,11 +131,15 @@ def export(
     selection: Selection,
     *,
     bom: bool,
+    fingerprints: Path | None,
 ) -> None:
     """Write the flagged pairs, the most severe first, or the stories that copy.
 
     Only an export of pairs counts for --new.
     """
+    if fingerprints is not None:
+        _write_fingerprints(config, fingerprints)
+        return
     target = output_target(output)
     if target and not file_format and (problem := unknown_ending(target)):
         raise Misuse(f"--output: {problem}, or name it with --format")
@@ -145,6 +154,18 @@ def export(
         return
     with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
         flags.mark_exported(db, written)
+
+
+def _write_fingerprints(config: Config, path: Path) -> None:
+    from neardup.ops.fingerprint_export import export_fingerprints  # noqa: PLC0415 - loads numba
+
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if given - {"fingerprints", "config_path"}:
+        raise Misuse("--fingerprints: no other option goes with it")
+    refuse_missing_folder("--fingerprints", path)
+    written = run_async(lambda _: export_fingerprints(config, path))
+    click.echo(f"{written:,} stories: {path}", err=True)
 
 
 @command

@@ -17,6 +17,7 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import DEAD, LanguageOf
 from neardup.durability import sync_folder
 from neardup.errors import PassagesDamaged
+from neardup.index.passages.by_story import HashesByStory, hashes_by_story
 from neardup.index.passages.folder import (
     SegmentFile,
     listed,
@@ -161,13 +162,22 @@ class PassageIndex:
         `language_of` maps each number to a language, or to DEAD; numbers beyond its end are dead, too.
         Raises PassagesDamaged, and OSError if `scratch` cannot be written.
         """
-        self._refresh()
-        with self._state:
-            sources: list[Source] = [*(one.usable() for one in self._segments), *self._tail.runs]
-            last = max([0, *(one.last for one in self._segments), self._tail.last])
+        sources, last = self._sources()
         missing = max(last + 1 - len(language_of), 0)
         padded = np.concatenate([language_of, np.full(missing, DEAD, np.uint8)]) if missing else language_of
         return join_passages(stripes(sources), padded, common, scratch, after)
+
+    def by_story(self, scratch: Path) -> Iterator[HashesByStory]:
+        """The hashes of each story, a range of numbers at a time, ascending.  Raises PassagesDamaged and OSError."""
+        sources, last = self._sources()
+        return hashes_by_story(stripes(sources), last, scratch)
+
+    def _sources(self) -> tuple[list[Source], int]:
+        """All that has postings, and the last number."""
+        self._refresh()
+        with self._state:
+            sources: list[Source] = [*(one.usable() for one in self._segments), *self._tail.runs]
+            return sources, max([0, *(one.last for one in self._segments), self._tail.last])
 
     def check(self) -> Iterator[Damage]:
         """Read every segment, and yield those that are damaged."""
