@@ -19,8 +19,9 @@ UNITS = (
     "neardup-review.service",
     "neardup-serve.service",
     "neardup-backup.service",
+    "neardup-embed.service",
 )
-TIMER = "neardup-backup.timer"
+TIMERS = ("neardup-backup.timer", "neardup-embed.timer")
 CONFIG_PATH = "/etc/neardup/config.toml"
 # The lines below "# Hardening" in each unit, without comments.
 HARDENING = """\
@@ -72,8 +73,9 @@ def test_systemd_accepts_a_unit(unit: str, tmp_path: Path) -> None:
     assert_accepted([unit], unit, tmp_path)
 
 
-def test_systemd_accepts_the_timer(tmp_path: Path) -> None:
-    assert_accepted([TIMER, TIMER.replace(".timer", ".service")], TIMER, tmp_path)
+@pytest.mark.parametrize("timer", TIMERS)
+def test_systemd_accepts_a_timer(timer: str, tmp_path: Path) -> None:
+    assert_accepted([timer, timer.replace(".timer", ".service")], timer, tmp_path)
 
 
 def assert_accepted(units: list[str], verified: str, folder: Path) -> None:
@@ -111,12 +113,13 @@ def test_a_unit_may_bind_only_its_configured_port(production: Config) -> None:
         "neardup-review.service": production.review.listen,
         "neardup-serve.service": production.serve.listen or DEFAULT_LISTEN,
         "neardup-backup.service": None,
+        "neardup-embed.service": None,
     }
     for unit in UNITS:
         listen = addresses.get(unit, production.metrics.listen)
         allowed = settings(unit).get("SocketBindAllow")
         assert allowed == (f"ipv4:tcp:{listen.rpartition(':')[2]}" if listen else None), unit
-        assert ("PrivateNetwork" in settings(unit)) == (listen is None), unit
+        assert ("PrivateNetwork" in settings(unit)) == (unit == "neardup-backup.service"), unit
 
 
 def test_a_backfills_memory_limit_allows_its_sweep() -> None:

@@ -40,6 +40,7 @@ COMMANDS = {
     "backup": ("maintenance", "Write a checked copy of the ledger to PATH"),
     "reindex": ("maintenance", "Rebuild the index from the ledger, and repair the passage index"),
     "reference": ("reference", "List the works to protect, show their catalogues, or remove one"),
+    "embed": ("embedding", "Make the vectors of works and new stories"),
     "forget": ("maintenance", "Remove a story from ledger, index, flags and dead letters"),
 }
 

@@ -7,6 +7,7 @@ from neardup.config.extract import Extract
 from neardup.config.index import Index
 from neardup.config.ledger import Ledger
 from neardup.config.loading import Config, load
+from neardup.config.meaning import Meaning
 from neardup.config.metrics import Metrics
 from neardup.config.reference import Reference
 from neardup.config.review import Review
@@ -22,6 +23,7 @@ __all__ = [
     "Extract",
     "Index",
     "Ledger",
+    "Meaning",
     "Metrics",
     "Reference",
     "Review",

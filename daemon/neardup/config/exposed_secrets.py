@@ -17,6 +17,7 @@ SECRET: dict[tuple[str, str], Callable[[str], bool]] = {
     ("review", "token"): bool,
     ("export", "webhook"): bool,  # anyone who knows its path can post to it
     ("review", "webhook"): bool,  # likewise
+    ("meaning", "key"): bool,
 }
 
 

@@ -16,6 +16,7 @@ from neardup.config.extract import Extract
 from neardup.config.index import Index
 from neardup.config.languages import LanguageTable, Name, by_name, registry
 from neardup.config.ledger import Ledger
+from neardup.config.meaning import Meaning
 from neardup.config.metrics import Metrics
 from neardup.config.reference import Reference
 from neardup.config.review import Review
@@ -47,6 +48,7 @@ class Config(BaseSettings):
     )
     detection: Detection = Detection()
     run: Run = Run()
+    meaning: Meaning | None = None
     metrics: Metrics = Metrics()
     review: Review = Review()
     serve: Serve = Serve()
@@ -135,15 +137,18 @@ def _anchored(config: Config, folder: Path) -> Config:
             return content
         return content.model_copy(update={"url": f"{scheme}:{folder / rest.removeprefix('//')}"})
 
-    target, reference = config.export.path, config.reference
+    target, reference, meaning = config.export.path, config.reference, config.meaning
     if reference is not None:
         anchored = {"manifest": at(reference.manifest), "content": content_at(reference.content)}
         reference = reference.model_copy(update=anchored)
+    if meaning is not None:
+        meaning = meaning.model_copy(update={"folder": at(meaning.folder)})
     return config.model_copy(
         update={
             "source": config.source.model_copy(update={"manifest": at(config.source.manifest)}),
             "content": content_at(config.content),
             "reference": reference,
+            "meaning": meaning,
             "ledger": config.ledger.model_copy(update={"path": at(config.ledger.path)}),
             "serve": config.serve.model_copy(update={"tokens": at(config.serve.tokens)}),
             "export": config.export.model_copy(update={"path": at(target) if isinstance(target, Path) else target}),

@@ -56,6 +56,11 @@ def titles_file(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.titles")
 
 
+def vectors_file(ledger: Path) -> Path:
+    """The vectors of the stories of a ledger."""
+    return ledger.with_name(f"{ledger.name}.vectors")
+
+
 def submitted_folder(ledger: Path) -> Path:
     """The folder of the submitted pages of a ledger."""
     return ledger.with_name(f"{ledger.name}.submitted")

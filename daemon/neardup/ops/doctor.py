@@ -14,6 +14,7 @@ import xxhash
 from neardup.app import open_index
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.embedding.parts import open_parts
 from neardup.errors import Fatal, IndexDamaged, NeardupError
 from neardup.index.health import ServerHealth
 from neardup.index.protocol import Index, LookupResult
@@ -30,6 +31,8 @@ from neardup.ledger import (
     transaction,
     translate_errors,
 )
+from neardup.meaning import queue, vectors
+from neardup.meaning.embedders import probe
 from neardup.ops import index_contents, listing_checks, passage_contents, submission_contents
 from neardup.ops.check_result import CheckResult, Level, NeedsRepair
 from neardup.pipeline.index_sync import refuse_index_mismatch
@@ -55,6 +58,7 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
         "source": listing_checks.check_source,
         "object store": listing_checks.check_store,
         "reference": listing_checks.check_reference,
+        "meaning": _meaning,
         "clock": _clock,
         "fingerprints": _fingerprints,
     }
@@ -163,6 +167,16 @@ async def _titles(config: Config) -> str:
 async def _submitted_pages(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
         return submission_contents.summary(db, config.ledger.path)
+
+
+async def _meaning(config: Config) -> str:
+    if config.meaning is None:
+        return "off: no [meaning]"
+    async with open_parts(config) as parts:
+        held = sum((await parts.vectors.do(vectors.counts)).values())
+        waiting = await parts.vectors.do(queue.size)
+        size = len(await probe(parts.embedder))
+    return f"{parts.embedder.model}, {size} dimensions; {held:,} stories have vectors, {waiting:,} wait"
 
 
 async def _clock(config: Config) -> str:

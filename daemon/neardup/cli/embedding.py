@@ -1,0 +1,62 @@
+"""The command `embed`."""
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from neardup.cli import console
+from neardup.cli.base import command, json_option, parse_time_option
+from neardup.cli.event_loop import run_async
+from neardup.cli.printing import by_reason
+from neardup.config import Config
+from neardup.embedding.importing import ImportSummary, import_vectors
+from neardup.embedding.run import EmbeddingSummary
+from neardup.embedding.run import embed as embed_waiting
+from neardup.errors import Misuse
+from neardup.ledger import files
+from neardup.ledger.lock import only_one
+
+
+@command
+@click.option("--since", metavar="TIME", help="Also the stories known since this RFC 3339 time.")
+@click.option(
+    "--import",
+    "imported",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Instead, import the vectors of a Parquet file, with the columns id and vectors.",
+)
+@json_option
+def embed(config: Config, *, since: str | None, imported: Path | None, as_json: bool) -> None:
+    """Make the vectors of works and new stories.
+
+    The vectors of a text and its translation are close.  A day takes up to meaning.core_seconds_a_day; a later call
+    goes on where this one ends.
+    """
+    if since and imported:
+        raise Misuse("--since and --import exclude each other")
+    known_since = parse_time_option("--since", since)
+
+    async def do_embed(stop: asyncio.Event) -> EmbeddingSummary | ImportSummary:
+        if imported is not None:
+            return await import_vectors(config, imported, stop)
+        with console.show_count("embed") as report:
+            return await embed_waiting(config, stop, known_since, report)
+
+    with only_one(files.vectors_file(config.ledger.path), "embed"):
+        done = run_async(do_embed, finishes_queued_work=True)
+    click.echo(json.dumps(asdict(done)) if as_json else _in_words(done))
+
+
+def _in_words(done: EmbeddingSummary | ImportSummary) -> str:
+    if isinstance(done, ImportSummary):
+        return f"the vectors of {done.imported:,} stories were imported; {done.unknown:,} stories are not known"
+    why = " for the budget of the next day" if done.budget_is_spent and done.waiting else ""
+    return (
+        f"{done.embedded:,} stories embedded in {done.core_seconds:,.0f} core seconds, {done.unchanged:,} unchanged,"
+        f" not readable: {by_reason(Counter(done.unreadable))}; {done.removed:,} removed; {done.waiting:,} wait{why}"
+    )

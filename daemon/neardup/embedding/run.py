@@ -1,0 +1,128 @@
+"""Embedding: the works of the reference and the new stories get vectors, within the budget of a day.
+
+Each batch is one transaction, so that a run that ends anywhere goes on where it was.
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from neardup.app import open_readers
+from neardup.config import Config
+from neardup.core.page import PageText, Unreadable
+from neardup.embedding.parts import Parts, make_codes, open_parts
+from neardup.ledger import now_ms, transaction, versions
+from neardup.meaning import queue, vectors
+from neardup.meaning.centring import Vectors
+from neardup.meaning.chunks import chunks
+from neardup.meaning.filling import fill, remove_gone
+from neardup.meaning.vectors import Embedded
+from neardup.pages.reader_pool import ReaderPool
+from neardup.pages.results import ReadFailed
+
+BATCH_STORIES = 8  # some seconds of one core, after which a signal to stop is obeyed
+
+Report = Callable[[int], None]  # receives how many stories have been embedded so far
+
+
+@dataclass(slots=True)
+class EmbeddingSummary:
+    """What a run has done: `waiting` stories are left for the next, because of the budget or of their store."""
+
+    embedded: int = 0
+    unchanged: int = 0
+    unreadable: dict[str, int] = field(default_factory=dict)
+    removed: int = 0
+    texts: int = 0
+    core_seconds: float = 0.0
+    waiting: int = 0
+    budget_is_spent: bool = False
+
+
+async def embed(
+    config: Config, stop: asyncio.Event, since: int | None = None, report: Report = lambda _: None
+) -> EmbeddingSummary:
+    """Embed what waits until the queue is empty, the budget of the day is spent or `stop` is set.
+
+    Stories known since a time in milliseconds, if one is given, join the queue.  Raises as `open_parts` does.
+    """
+    summary = EmbeddingSummary()
+    async with open_parts(config) as parts:
+        summary.removed = await remove_gone(parts.ledger, parts.vectors)
+        await fill(parts.ledger, parts.vectors, since)
+        async with aclosing(open_readers(config)) as readers:
+            await _work_off(parts, readers, summary, stop, report)
+        await make_codes(parts, stop)
+        summary.waiting = await parts.vectors.do(queue.size)
+    return summary
+
+
+async def _work_off(
+    parts: Parts, readers: ReaderPool, summary: EmbeddingSummary, stop: asyncio.Event, report: Report
+) -> None:
+    """Embed the stories of the queue; those whose page cannot be read now stay in it."""
+    place = queue.FIRST
+    while not stop.is_set():
+        core_seconds, texts = await parts.vectors.do(queue.spent, _today())
+        most = parts.section.texts_a_day
+        if core_seconds >= parts.section.core_seconds_a_day or (most is not None and texts >= most):
+            summary.budget_is_spent = True
+            return
+        waiting = await parts.vectors.do(queue.after, place, BATCH_STORIES)
+        if not waiting:
+            return
+        place = waiting[-1].place
+        await _embed_batch(parts, readers, [one.story_id for one in waiting], summary)
+        report(summary.embedded)
+
+
+async def _embed_batch(parts: Parts, readers: ReaderPool, ids: Sequence[int], summary: EmbeddingSummary) -> None:
+    started = time.process_time()
+    known = await parts.ledger.do(versions.texts, ids)
+    held = await parts.vectors.do(vectors.held, ids)
+    wanted = [one for one in known.values() if held.get(one.story.id) != (one.story.language, one.text_hash)]
+    settled = set(ids) - {one.story.id for one in wanted}
+    summary.unchanged += len(settled & set(known))
+    of_story, unreadable = dict[int, list[str]](), Counter(summary.unreadable)
+    read = await asyncio.gather(*(readers.text(one.story) for one in wanted))
+    for one, result in zip(wanted, read, strict=True):
+        match result:
+            case PageText(text=text):
+                of_story[one.story.id] = chunks(text)
+            case Unreadable(reason=reason):
+                unreadable[reason] += 1
+                settled.add(one.story.id)
+            case ReadFailed(reason=reason):
+                unreadable[reason] += 1
+    texts = [text for some in of_story.values() for text in some]
+    found, made = iter(await parts.embedder.embed(texts) if texts else ()), list[Embedded]()
+    for one in wanted:
+        if (some := of_story.get(one.story.id)) is not None:
+            of_chunks: Vectors = np.stack([next(found) for _ in some])
+            made.append(Embedded(one.story.id, one.story.language, one.text_hash, of_chunks))
+    core_seconds = time.process_time() - started
+    await parts.vectors.do(_commit, made, sorted(settled), core_seconds, len(texts))
+    summary.unreadable = dict(unreadable)
+    summary.embedded += len(made)
+    summary.texts += len(texts)
+    summary.core_seconds += core_seconds
+
+
+def _commit(
+    db: sqlite3.Connection, made: Sequence[Embedded], settled: Sequence[int], core_seconds: float, texts: int
+) -> None:
+    with transaction(db):
+        vectors.put(db, made)
+        queue.drop(db, settled)
+        queue.spend(db, _today(), core_seconds, texts)
+
+
+def _today() -> str:
+    return datetime.fromtimestamp(now_ms() / 1000, UTC).date().isoformat()

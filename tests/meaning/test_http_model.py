@@ -1,0 +1,83 @@
+"""The model behind a URL: its faults cost time, and a wrong answer is refused."""
+
+import numpy as np
+import pytest
+import stamina
+from neardup.errors import Fatal, Transient
+from neardup.meaning.http_model import HttpModel
+
+from tests.support.embeddings_server import Answer, embeddings_server, garbage, status, vector_of
+from tests.support.languages import TEXTS
+from tests.support.servers import free_port
+
+GOLDEN = list(TEXTS.values())
+
+
+def model(url: str, timeout_seconds: float = 60) -> HttpModel:
+    headers = {"Authorization": "Bearer k3y"}
+    return HttpModel(url, "test", headers=headers, prefix="passage: ", timeout_seconds=timeout_seconds)
+
+
+async def test_vectors_are_those_of_the_texts_in_every_language() -> None:
+    async with embeddings_server() as (url, received):
+        vectors = await model(url).embed(GOLDEN)
+    expected = np.array([vector_of(f"passage: {text}") for text in GOLDEN])
+    np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), rtol=1e-5)
+    [(body, headers)] = received
+    assert (body["model"], headers["Authorization"]) == ("test", "Bearer k3y")
+
+
+@pytest.mark.parametrize("number", [408, 429, 500, 503])
+async def test_a_busy_server_is_asked_again(number: int) -> None:
+    with stamina.set_testing(True, attempts=3):
+        async with embeddings_server(status(number), status(number)) as (url, received):
+            assert len(await model(url).embed(["one"])) == 1
+    assert len(received) == 3
+
+
+async def test_a_silent_server_is_asked_again() -> None:
+    with stamina.set_testing(True, attempts=2):
+        async with embeddings_server(None) as (url, received):
+            assert len(await model(url, timeout_seconds=0.2).embed(["one"])) == 1
+    assert len(received) == 2
+
+
+async def test_a_server_that_stays_busy_is_an_error_without_its_address() -> None:
+    with stamina.set_testing(True, attempts=2):
+        async with embeddings_server(status(429), status(429)) as (url, _):
+            with pytest.raises(Transient, match="answers 429") as error:
+                await model(url).embed(["one"])
+            assert url not in str(error.value)
+
+
+async def test_no_server_is_transient() -> None:
+    with stamina.set_testing(True, attempts=1), pytest.raises(Transient, match="does not answer"):
+        await model(f"http://127.0.0.1:{free_port()}/v1/embeddings").embed(["one"])
+
+
+@pytest.mark.parametrize("number", [301, 400, 401, 404])
+async def test_a_refusal_is_not_repeated(number: int) -> None:
+    async with embeddings_server(status(number)) as (url, received):
+        with pytest.raises(Fatal, match=f"answers {number}"):
+            await model(url).embed(["one"])
+    assert len(received) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        garbage("<html>"),
+        garbage("[]"),
+        garbage('{"data": []}'),
+        garbage('{"data": [{"index": 0, "embedding": [1, 2]}]}'),
+        garbage('{"data": [{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": [1]}]}'),
+        garbage('{"data": [{"index": 0, "embedding": [0, 0]}, {"index": 1, "embedding": [1, 2]}]}'),
+        garbage('{"data": [{"index": 0, "embedding": [NaN, 1]}, {"index": 1, "embedding": [1, 2]}]}'),
+        garbage('{"data": [{"index": 0, "embedding": 1}, {"index": 1, "embedding": 2}]}'),
+    ],
+    ids=["no-json", "list", "empty", "too-few", "two-dimensions", "zeros", "nan", "numbers"],
+)
+async def test_an_answer_that_is_no_set_of_vectors_is_refused(answer: Answer) -> None:
+    async with embeddings_server(answer) as (url, _):
+        with pytest.raises(Fatal, match=r"meaning\.url"):
+            await model(url).embed(["one", "two"])
