@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 
 class Holder(Protocol):
-    """Whoever has a token: known by its digest."""
+    """The holder of a token, known by its digest."""
 
     @property
     def digest(self) -> str:

@@ -25,7 +25,7 @@ def kill_times(rng: random.Random) -> list[float]:
 
 
 @contextmanager
-def compiling_anew(neardup: Neardup, cache: Path) -> Iterator[subprocess.Popen[bytes]]:
+def compiling_again(neardup: Neardup, cache: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A backfill whose reader processes find no compiled code."""
     env = neardup.env | {"NUMBA_CACHE_DIR": str(cache)}
     with subprocess.Popen(
@@ -45,7 +45,7 @@ def test_a_kill_at_any_time_of_a_start_is_blamed_on_no_story(
 ) -> None:
     record, copy = neardup.folder / "neardup.db.reading", tmp_path / "copy.reading"
     for n, seconds in enumerate(kill_times(random.Random(SEED))):
-        with compiling_anew(neardup, tmp_path / f"cache {n}") as process, suppress(subprocess.TimeoutExpired):
+        with compiling_again(neardup, tmp_path / f"cache {n}") as process, suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
         if record.exists():
             shutil.copy(record, copy)

@@ -27,7 +27,7 @@ def reference() -> None:
 @command
 @json_option
 def sync(config: Config, *, as_json: bool) -> None:
-    """List the works of [reference] anew: add and update them, and remove those that are gone."""
+    """List the works of [reference] again: add and update them, and remove those that are gone."""
 
     async def do_sync(stop: asyncio.Event) -> Synced:
         async with open_app(config) as app:

@@ -109,7 +109,7 @@ def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
     yield from (
         f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in passages.items()
     )
-    yield f"common passages, which nominate nobody: {by_reason(Counter(common))}"
+    yield f"common passages, which nominate no candidates: {by_reason(Counter(common))}"
     for one in examples:
         story = "" if one["example"] is None else f", such as {one['example']} {one['example_title'] or ''}"
         yield f"  {one['language']} {one['holders']:,} stories{story}".rstrip()

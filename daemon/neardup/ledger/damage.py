@@ -20,7 +20,7 @@ MOST_FAULTS = 3  # in a message
 RESTORE = (
     "to restore it, stop neardup, move {path} with its -wal and -shm away, put the copy that `neardup backup` made"
     " in its place and start neardup: what came since is listed again, and the index heals by itself; without a copy,"
-    " `neardup backfill` makes all but the verdicts anew"
+    " `neardup backfill` makes all but the verdicts again"
 )
 
 

@@ -27,7 +27,7 @@ class Submitted:
     """A submitted story with its matches, and those of the pairs that were verified, a.id < b.id.
 
     `page` is the path of the submitted page, for a story whose path is not given.  `unseen` returns the matches that
-    the lookups may have missed because they were written meanwhile; it is called while nobody else can write.
+    the lookups may have missed because they were written meanwhile; it is called while no other process can write.
     """
 
     outcome: Fingerprinted

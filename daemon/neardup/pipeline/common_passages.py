@@ -1,4 +1,4 @@
-"""Records the passage hashes that too many stories hold, which nominate nobody and are subtracted in verification.
+"""Records the passage hashes that too many stories hold.  They nominate no candidates, and do not count as copied.
 
 A hash becomes common when one more story comes to hold it.  Pairs that were flagged for it before are then verified
 again, so the order in which stories arrive makes no difference.

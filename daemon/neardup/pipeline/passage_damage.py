@@ -27,7 +27,7 @@ class PassageRepair:
         self._repairing = asyncio.Lock()
 
     async def __call__(self, damage: PassagesDamaged) -> None:
-        """Remove the segment and read its stories again; returns when that is done, whoever does it.
+        """Remove the segment and read its stories again; returns when that is done, by any task.
 
         The stories are read even if the run is to stop: it stops at the latest when its grace period is over, and does
         not write what it could not look up.

@@ -121,7 +121,7 @@ class SweepSummary(Summary):
 
     `candidates` counts the nominated pairs and `left_out` those that max_matches excluded; a pair that its whole texts
     and its passages nominate counts twice.  `capped_runs` counts the buckets over max_bucket, in which not all pairs
-    were compared, and `common_passages` the passages, by language, that nominated nobody because more than
+    were compared, and `common_passages` the passages, by language, that nominated no candidates because more than
     common_passage stories have them.
     """
 

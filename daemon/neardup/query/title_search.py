@@ -1,6 +1,6 @@
 """Searches the titles of all stories: the index of titles nominates, the titles in the ledger decide.
 
-The index is filled by whoever searches, so that a backfill pays nothing for it.
+A search fills the index, so that a backfill pays nothing for it.
 """
 
 import asyncio

@@ -85,4 +85,4 @@ class Lane:
         self._tasks.discard(task)
         self._free.release()
         if not task.cancelled():
-            task.exception()  # marks it as seen: nobody waits for work that is late
+            task.exception()  # marks it as seen: no caller waits for work that is late

@@ -31,7 +31,7 @@ CAPPED_BUCKETS = Counter(
 )
 COMMON_PASSAGES = Counter(
     "neardup_common_passages_total",
-    "Passage hashes that nominated nobody, because more than detection.common_passage stories hold them",
+    "Passage hashes that nominated no candidates, because more than detection.common_passage stories hold them",
     ["language"],
 )
 NEAR_MISSES = Counter(

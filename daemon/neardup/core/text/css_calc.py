@@ -8,7 +8,7 @@ from collections.abc import Callable
 FUNCTIONS = re.compile(r"(?:-webkit-)?calc(?=\()")
 STARTS = ("calc(", "-webkit-calc(", "min(", "max(", "clamp(")
 TERM = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
-LONGEST = 100  # characters; a browser reads longer ones, which nobody writes
+LONGEST = 100  # characters; a browser reads longer ones, which pages do not have
 OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

@@ -50,7 +50,7 @@ class Shingled:
 
     @property
     def skeleton(self) -> Skeleton:
-        """The consonant skeleton, made anew each time: few pairs are compared by it."""
+        """The consonant skeleton, made at each call, because few pairs are compared by it."""
         return skeleton_of(self.normalised)
 
     @property

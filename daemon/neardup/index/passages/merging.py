@@ -1,6 +1,6 @@
 """Which segments are merged, and when.
 
-Each segment costs a lookup a read for each hash, and a merge writes its segments anew.  The oldest segment is merged
+Each segment costs a lookup a read for each hash, and a merge writes its segments again.  The oldest segment is merged
 with all the newer ones when together they have a quarter of its size: so nearly all postings are in one segment, and
 a posting is written five times while the index grows.  Until then the newer ones are merged among themselves, when
 they are FAN_IN, by the same rule.

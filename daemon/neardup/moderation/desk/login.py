@@ -18,7 +18,7 @@ async def ask_login(request: web.Request) -> web.Response:
 
 
 async def log_in(request: web.Request) -> web.StreamResponse:
-    """POST /login: fields `secret` and `back`.  A login gets a session that nobody knew before."""
+    """POST /login: fields `secret` and `back`.  A login gets a new session."""
     form, desk, client = request[FORM], desk_of(request), client_address(request)
     back = local_path(form.get("back", "/"))
     wait = desk.login_limit.wait_seconds(client)
@@ -47,7 +47,7 @@ async def log_out(request: web.Request) -> web.StreamResponse:
 
 
 def renew_session(request: web.Request, response: web.StreamResponse) -> str:
-    """Give the browser a new session, in place of one that somebody else may have given it (session fixation)."""
+    """Give the browser a new session, in place of one that an attacker may have given it (session fixation)."""
     request[SESSION] = sessions.new_session()
     set_cookie(request, response, SESSION_COOKIE, request[SESSION])
     return request[SESSION]

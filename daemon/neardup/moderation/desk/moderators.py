@@ -1,4 +1,4 @@
-"""Who may open the desk: the moderators of a file, or whoever has the desk's one token and enters a name."""
+"""Who may open the desk: the moderators of a file, or any person who has the desk's one token and enters a name."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

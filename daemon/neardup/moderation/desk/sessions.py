@@ -25,7 +25,7 @@ SIGNER_OPTIONS: dict[str, Any] = {"key_derivation": "hmac", "digest_method": has
 
 
 class Holder(Protocol):
-    """Whoever may log in, by the digest of a token."""
+    """The people who may log in, by the digest of their token."""
 
     @property
     def name(self) -> str: ...
@@ -80,7 +80,7 @@ def login(keys: Keys, session: str, holder: Holder) -> str:
 
 
 def log_out(keys: Keys, session: str) -> None:
-    """End the login of a session, also for whoever has a copy of its cookies."""
+    """End the login of a session, also for a person who has a copy of its cookies."""
     keys.ended[session] = None
 
 

@@ -20,7 +20,7 @@ class Mark(StrEnum):
     COPIED = "copied"  # a passage, which is in both stories
     UNCHANGED = "unchanged"  # words of an edit that are in both stories, too few for a passage
     CHANGED = "changed"  # words of an edit that are on one side only
-    COMMON = "common"  # text that many stories share, which counts as nobody's
+    COMMON = "common"  # text that many stories share, which does not count as copied
     FOLDED = "folded"  # other text, collapsed because it is long
     ELIDED = "elided"  # the omitted middle of a long passage
 
