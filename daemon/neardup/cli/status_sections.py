@@ -52,6 +52,7 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
         ]
         or ["none"],
     )
+    yield "open cases", [f"{status.cases.cases:,}, with {status.cases.pairs:,} pairs"]
     verdicts = status.verdicts
     yield "verdicts", [by_reason(Counter(verdicts.judged))]
     yield "suppressed pairs", [by_reason(Counter(verdicts.kept))]

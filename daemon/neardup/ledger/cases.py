@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from neardup.core.verify.clusters import roots
 from neardup.core.verify.tiers import kinds
@@ -39,6 +40,14 @@ KINDS, STATUSES = kinds(), ("open", *DECIDING)
 Flags = dict[int, sqlite3.Row]  # by flag_id
 
 
+@dataclass(frozen=True, slots=True)
+class OpenCases:
+    """The cases without a verdict on all of their pairs, and the number of their open pairs."""
+
+    cases: int
+    pairs: int
+
+
 def is_due(db: sqlite3.Connection) -> bool:
     """Whether flags have changed since the last `refresh`."""
     row = db.execute("SELECT EXISTS (SELECT 1 FROM due_flags) OR EXISTS (SELECT 1 FROM due_cases)").fetchone()
@@ -50,6 +59,12 @@ def refresh(db: sqlite3.Connection) -> None:
     while is_due(db):
         with transaction(db):
             _refresh_some(db)
+
+
+def open_cases(db: sqlite3.Connection) -> OpenCases:
+    """The open cases that the desk lists, as of the last `refresh`."""
+    row = db.execute("SELECT count(*), coalesce(sum(open_flags), 0) FROM cases WHERE open_flags > 0 AND NOT hidden")
+    return OpenCases(*row.fetchone())
 
 
 def of_story(db: sqlite3.Connection, story_id: int) -> int | None:

@@ -14,6 +14,7 @@ from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
     active_verdicts,
     candidates,
+    cases,
     changes,
     flags,
     lock,
@@ -25,6 +26,7 @@ from neardup.ledger import (
     verdicts,
     works,
 )
+from neardup.ledger.cases import OpenCases
 from neardup.ledger.marks import MarkCount
 from neardup.ledger.works import Catalogue
 from neardup.ops import passage_contents, reference_contents, submission_contents
@@ -88,6 +90,7 @@ class Status:
     waiting: Waiting | None
     stories: dict[str, int]
     flags: dict[str, dict[str, int]]
+    cases: OpenCases
     verdicts: VerdictCounts
     clusters: ClusterCounts
     candidates_pending: int
@@ -114,6 +117,7 @@ async def status(config: Config) -> Status:
             waiting=_waiting(db, running),
             stories=runs.stories_by_language(db),
             flags=flags.counts(db, same_author=config.detection.same_author == "keep"),
+            cases=cases.open_cases(db),
             verdicts=_verdict_counts(db),
             clusters=cluster_counts(db, config.detection),
             candidates_pending=candidates.pending_count(db),
