@@ -4,7 +4,7 @@ What loads a large library is imported where it is used: `status` starts without
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -122,11 +122,13 @@ async def run_once(
     fresh: bool = False,
     dead_letters: DeadLetterFilter | None = None,
     listing: Source | None = None,
+    hooks: Sequence[Hook] = (),
 ) -> RunSummary:
     """Run `backfill`, `daily`, `retry`, `scan` or `reference` until its listing ends or `stop` is set; then hooks.
 
     `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed;
     otherwise those of `listing`, or of [source].
+    `hooks` are called before the gauges are set.
     `since`, `refingerprint` and `fresh` are as in `pipeline.run.Options`.  Raises as `Run` and `carry_out` do.
     """
     await asyncio.to_thread(import_module, "neardup.pipeline.run")  # loads numba: the event loop must not wait for it
@@ -178,7 +180,7 @@ async def run_once(
         stop,
         release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
-        hooks=[*_after_run(config, app.ledger, stop), Hook("gauges", refresh), *webhooks],
+        hooks=[*_after_run(config, app.ledger, stop), *hooks, Hook("gauges", refresh), *webhooks],
     )
 
 

@@ -32,7 +32,7 @@ VOLATILE = re.compile(
     r"|\w+_bytes|\w+_timestamp_seconds"
 )
 LEFT_OUT = re.compile(
-    r"neardup_stage_seconds_bucket|neardup_candidates_bucket|neardup_waiting|neardup_requests_in_flight_limit|\w+_created"
+    r"neardup_canary_recall|neardup_stage_seconds_bucket|neardup_candidates_bucket|neardup_waiting|neardup_requests_in_flight_limit|\w+_created"
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from neardup.app import open_app, open_ledger, run_once
+from neardup.app import App, open_app, open_ledger, run_once
 from neardup.app import sweep as sweep_ledger
 from neardup.cli import console, printing
 from neardup.cli.base import command, json_option, parse_time_option
@@ -19,6 +19,7 @@ from neardup.ledger import clusters, flags, runs, snapshot
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.pairs import export_row
 from neardup.ops.service import Service
+from neardup.pipeline.hooks import Hook
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.telemetry.http import serve_if_free
 
@@ -36,8 +37,9 @@ def run(config: Config) -> None:
                 from neardup.serve.app import serving  # noqa: PLC0415 - only some daemons serve
 
                 await stack.enter_async_context(serving(config, config.serve.listen, stop))
+            opened = partial(open_app, config)
             await Service(
-                config.ledger.path, config.metrics.listen, config.run.schedule, partial(open_app, config), stop
+                config.ledger.path, config.metrics.listen, config.run.schedule, opened, stop, hooks=self_checks
             ).run()
 
     run_async(keep_running, finishes_queued_work=True)
@@ -70,7 +72,8 @@ def run_and_print(config: Config, name: str, as_json: bool, **options: Any) -> N
             app = await stack.enter_async_context(open_app(config))
             await serve_if_free(stack, config.metrics.listen, name)
             with console.show_progress(name) as watch:
-                summary = await run_once(app, name, stop, watch, **options)
+                hooks = self_checks(app) if name == "daily" else []
+                summary = await run_once(app, name, stop, watch, hooks=hooks, **options)
             if name == "backfill" and summary.status == "done" and await app.ledger.do(runs.owes_sweep):
                 with console.show_progress("sweep") as watch:
                     swept = await sweep_ledger(config, app.ledger, stop, watch)
@@ -111,6 +114,15 @@ def sweep(config: Config, as_json: bool) -> None:
         return
     printing.show_sweep(swept)
     _show_flags(config, new, swept, swept.flagged.total())
+
+
+def self_checks(app: App) -> list[Hook]:
+    """The hooks by which a daily run measures the index."""
+    if not app.config.run.canaries:
+        return []
+    from neardup.insights.self_checks import canaries  # noqa: PLC0415 - loads numba
+
+    return [canaries.hook(app)]
 
 
 def _show_flags(config: Config, new: list[dict[str, Any]], summary: Summary, total: int) -> None:

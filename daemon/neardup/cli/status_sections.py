@@ -7,8 +7,10 @@ from typing import Any
 
 from neardup.cli.printing import by_reason, index_repairs, out
 from neardup.ledger.marks import MarkCount
+from neardup.ledger.recalls import ALL
 from neardup.ledger.works import Catalogue
 from neardup.ops.cluster_status import ClusterStatus
+from neardup.ops.recall_status import RecallStatus
 from neardup.ops.status import Status
 from neardup.timestamps import readable
 
@@ -77,6 +79,8 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     yield "index", [f"{name}: {value}" for name, value in index.items()]
     yield "largest buckets", [f"{name:30} {n:>12,}" for name, n in largest_buckets.items()] or ["none"]
     yield "passages", list(_passage_lines(asdict(status.passages)))
+    if status.self_checks:
+        yield "copies found by self-checks", [line for one in status.self_checks for line in _recall_lines(one)]
     yield (
         "last runs",
         [
@@ -114,6 +118,16 @@ def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
     for one in examples:
         story = "" if one["example"] is None else f", such as {one['example']} {one['example_title'] or ''}"
         yield f"  {one['language']} {one['holders']:,} stories{story}".rstrip()
+
+
+def _recall_lines(one: RecallStatus) -> Iterator[str]:
+    """The recall of each subject in all languages, and then what is lower than in the month before."""
+    of_all = [row for row in one.recalls if row.language == ALL]
+    found = ", ".join(f"{row.subject} {row.found:,} of {row.total:,}" for row in of_all)
+    yield f"{one.measure} {readable(one.measured_at)}: {found or 'none tried'}"
+    for row in one.recalls:
+        if row.fewer_than_before:
+            yield f"  warning: {row.language}, {row.subject}: {row.found:,} of {row.total:,}, more in the month before"
 
 
 def _unread(counts: dict[str, Any]) -> str:

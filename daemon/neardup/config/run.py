@@ -34,6 +34,13 @@ class Run(Section):
         default=timedelta(hours=1),
         description="How far before the watermark a daily run starts to look, to find rows that arrived late.",
     )
+    canaries: int = Field(
+        default=20,
+        ge=0,
+        le=1000,
+        description="Number of stories of each language that are copied and looked up after a daily run, to "
+        "[measure the index](self-checks.md). 0 turns this off.",
+    )
     shutdown_seconds: float = Field(
         default=20, gt=0, description="Seconds that a run may take to finish its queued work after SIGTERM."
     )

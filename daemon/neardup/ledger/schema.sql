@@ -378,6 +378,21 @@ CREATE TRIGGER case_of_undone_verdict AFTER UPDATE OF undone_at ON verdicts BEGI
     INSERT INTO due_flags SELECT flag_id FROM flags WHERE a = new.a AND b = new.b ON CONFLICT DO NOTHING;
 END;
 
+-- What the self-checks measured, see neardup.ledger.recalls: of `total` copies that should be found, `found` were.  `stories` is
+-- how many stories they are of, and `stories_found` the sum of the shares found of each.  `language` and `subject`, an edit or a
+-- tier, may be 'all'.
+CREATE TABLE recalls (
+    measure TEXT NOT NULL,
+    measured_at INTEGER NOT NULL,
+    language TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    found INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    stories_found REAL NOT NULL,
+    stories INTEGER NOT NULL,
+    PRIMARY KEY (measure, measured_at, language, subject)
+) WITHOUT ROWID;
+
 -- Which moderator has which case open, and until when; see neardup.ledger.leases.
 CREATE TABLE leases (
     case_id INTEGER PRIMARY KEY,

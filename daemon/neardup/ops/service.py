@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
 from neardup.ledger import now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
+from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import Progress
 from neardup.schedule import Schedule, due
@@ -31,7 +32,10 @@ log = structlog.get_logger()
 
 
 class Service:
-    """`neardup run`: opens the app, retrying while that is not possible, and does daily runs until `stop` is set."""
+    """`neardup run`: opens the app, retrying while that is not possible, and does daily runs until `stop` is set.
+
+    `hooks` are called after each run, beside those that every run has.
+    """
 
     def __init__(
         self,
@@ -40,12 +44,15 @@ class Service:
         schedule: Schedule,
         open_app: Callable[[], AbstractAsyncContextManager[App]],
         stop: asyncio.Event,
+        *,
+        hooks: Callable[[App], Sequence[Hook]] = lambda _: (),
     ) -> None:
         self._ledger = ledger
         self._listen = listen
         self._schedule = schedule
         self._open_app = open_app
         self._stop = stop
+        self._hooks = hooks
         self._index_wait: IndexWait | None = None  # while the app is open
         self._doing = "starting"
         self._failure: str | None = None
@@ -113,7 +120,7 @@ class Service:
 
     async def _run_daily(self, app: App) -> None:
         self._set_status("daily run")
-        summary = await run_once(app, "daily", self._stop, self._show_progress)
+        summary = await run_once(app, "daily", self._stop, self._show_progress, hooks=self._hooks(app))
         log.info("run ended", status=summary.status, **summary.as_dict())
 
     def _show_progress(self, progress: Progress) -> None:

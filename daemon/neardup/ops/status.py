@@ -29,9 +29,10 @@ from neardup.ledger import (
 from neardup.ledger.cases import OpenCases
 from neardup.ledger.marks import MarkCount
 from neardup.ledger.works import Catalogue
-from neardup.ops import passage_contents, reference_contents, submission_contents
+from neardup.ops import passage_contents, recall_status, reference_contents, submission_contents
 from neardup.ops.cluster_status import ClusterCounts, cluster_counts
 from neardup.ops.passage_contents import PassageStatus
+from neardup.ops.recall_status import RecallStatus
 from neardup.ops.submission_contents import SubmissionStatus
 from neardup.pairs import DECIDING
 from neardup.pipeline.gauges import SAMPLE
@@ -103,6 +104,7 @@ class Status:
     sweep_owed: bool
     watermark: str | None
     fingerprint_version: str | None
+    self_checks: list[RecallStatus]
     runs: list[dict[str, Any]]
     index: IndexStatus | UnavailableIndex
     passages: PassageStatus | UnavailableIndex
@@ -130,6 +132,7 @@ async def status(config: Config) -> Status:
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
+            self_checks=recall_status.statuses(db),
             runs=[
                 {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
                 for run in runs.latest(db, RUNS)

@@ -3,16 +3,30 @@
 import asyncio
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from neardup.errors import NeardupError
 from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics, bucket_sizes
-from neardup.ledger import Ledger, active_verdicts, candidates, changes, missing_passages, runs, verdicts, works
+from neardup.ledger import (
+    Ledger,
+    active_verdicts,
+    candidates,
+    changes,
+    missing_passages,
+    recalls,
+    runs,
+    verdicts,
+    works,
+)
+from neardup.ledger.recalls import Measure
 from neardup.pairs import DECIDING
 from neardup.records import Language
 from neardup.telemetry.metrics import (
+    CANARY_INTERVAL,
+    CANARY_RECALL,
     CANDIDATES_PENDING,
     COPIES,
     DEAD_LETTERS,
@@ -66,6 +80,9 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: "PassageIndex")
     for catalogue, n in (await ledger.do(works.open_flags)).items():
         COPIES.labels(catalogue).set(n)
     await ledger.do(_set_verdict_gauges)
+    CANARY_RECALL.clear()
+    CANARY_INTERVAL.clear()
+    await ledger.do(_set_recalls, Measure.CANARY, CANARY_RECALL.labels, CANARY_INTERVAL.labels)
     for command, at in (await ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
 
@@ -88,6 +105,20 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
         KEPT_PAIRS.labels(*labels).set(n)
     for labels, n in active_verdicts.context_counts(db).items():
         IN_CONTEXT.labels(*labels).set(n)
+
+
+def _set_recalls(
+    db: sqlite3.Connection, measure: Measure, recall: Callable[..., Any], interval: Callable[..., Any]
+) -> None:
+    """Set what a self-check measured last; `recall` and `interval` give the gauge with some labels."""
+    _, measured = recalls.latest(db, measure) or (0, ())
+    for one in measured:
+        labels = one.recall.language, one.recall.subject
+        recall(*labels).set(one.recall.share)
+        if recalls.ALL in labels:
+            bounds = ("low", one.interval.low), ("high", one.interval.high)
+            for bound, value in (*bounds, ("month_low", one.month.low), ("month_high", one.month.high)):
+                interval(*labels, bound).set(value)
 
 
 async def keep_gauges(ledger: Ledger, index: Index, passages: "PassageIndex") -> None:

@@ -65,6 +65,17 @@ INDEX_MISSING = Counter("neardup_index_missing_entries_total", "Entries of sampl
 INDEX_REPAIRS = Counter(
     "neardup_index_repairs_total", "Repairs of an index that had lost data, by how: restored or rebuilt", ["how"]
 )
+CANARY_RECALL = Gauge(
+    "neardup_canary_recall",
+    "Share of the canaries, copies of stories on record, that the live index found after the last daily run",
+    ["language", "edit"],
+)
+CANARY_INTERVAL = Gauge(
+    "neardup_canary_recall_interval",
+    "Ends of the interval of neardup_canary_recall (low, high) and of that of the 30 days before (month_low,"
+    " month_high), for one language or one edit and all of the other",
+    ["language", "edit", "bound"],
+)
 LARGEST_BUCKET = Gauge(
     "neardup_largest_bucket", "Members of the largest band bucket of a sample of stories", ["language"]
 )

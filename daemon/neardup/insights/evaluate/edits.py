@@ -19,6 +19,7 @@ SENTENCE_ENDS = re.compile(r"(?<=[.!?।॥])\s+")
 NAMES = 4
 NAME_OCCURS = 3
 BLOCKS = 4  # a text of fewer paragraphs is reordered by its sentences
+OTHER_SCRIPT = "another script"
 RATES = (0.01, 0.02, 0.05, 0.10, 0.20)
 
 
@@ -171,6 +172,7 @@ EDITS = (
     Edit("four characters renamed", renamed),
     Edit("paragraphs reordered", reordered),
     Edit("digits of another script", noise.digits),
+    Edit(OTHER_SCRIPT, noise.other_script),
     Edit("look-alike letters, 10% of words", noise.look_alikes, same_words=True),
     Edit("Unicode form NFC", noise.nfc, same_words=True),
     Edit("Unicode form NFD", noise.nfd, same_words=True),

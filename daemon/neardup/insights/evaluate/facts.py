@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from neardup.core.intervals import share
 from neardup.core.verify.tiers import kinds
 from neardup.insights.evaluate.bands import BandingCounts
-from neardup.insights.evaluate.figures import ALL, Facts, share
+from neardup.insights.evaluate.figures import ALL, Facts
 from neardup.insights.evaluate.measure import Measured
 from neardup.insights.evaluate.plant import COPIES
 from neardup.pairs import Kind

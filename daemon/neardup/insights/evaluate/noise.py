@@ -1,4 +1,4 @@
-"""Edits of code points: Unicode form, joiners, nukta, chillu, letter case, digits, and look-alike letters."""
+"""Edits of code points: Unicode form, joiners, nukta, chillu, letter case, digits, scripts, and look-alike letters."""
 
 import random
 import re
@@ -21,7 +21,17 @@ BLOCKS = {  # the first code point of the Unicode block of the language's script
     Language("MALAYALAM"): 0x0D00,
 }
 DIGITS_AT, VIRAMA_AT = 0x66, 0x4D  # within each block
-DEVANAGARI = 0x0900
+DEVANAGARI, BENGALI = 0x0900, 0x0980
+LETTERS = range(0x01, 0x4E)  # letters, vowel signs and the virama, by their places in a block
+INSTEAD = {  # the sign at another place, for the places where a script may have none
+    0x29: 0x28,
+    0x31: 0x30,
+    0x34: 0x33,
+    0x0E: 0x0F,
+    0x12: 0x13,
+    0x46: 0x47,
+    0x4A: 0x4B,
+}
 ZWNJ, ZWJ, SOFT_HYPHEN = "\u200c", "\u200d", "\u00ad"
 MALAYALAM_VIRAMA = "\u0d4d"
 VIRAMAS = "".join(chr(start + VIRAMA_AT) for start in sorted(set(BLOCKS.values())))
@@ -105,6 +115,24 @@ def digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
     zero = BLOCKS.get(others.language, DEVANAGARI) + DIGITS_AT
     pairs = [(ord("0") + n, zero + n) for n in range(10)]
     return _changed(text, text.translate(dict(pairs) | {other: ascii_digit for ascii_digit, other in pairs}))
+
+
+def other_script(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Write a text in Devanagari, or in Bengali script if that is its own; None for a language not in BLOCKS."""
+    start = BLOCKS.get(others.language)
+    if start is None:
+        return None
+    return _changed(text, transliterated(text, start, BENGALI if start == DEVANAGARI else DEVANAGARI))
+
+
+def transliterated(text: str, start: int, to: int) -> str:
+    """Replace each letter and vowel sign of one block of Unicode by the one at its place in another."""
+    return "".join(_sign(to, ord(c) - start) if ord(c) - start in LETTERS else c for c in text)
+
+
+def _sign(block: int, place: int) -> str:
+    sign = chr(block + place)
+    return sign if unicodedata.category(sign) != "Cn" else chr(block + INSTEAD.get(place, place))
 
 
 def look_alikes(text: str, others: OtherStories, rng: random.Random) -> str | None:

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from neardup.core.intervals import share
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, kinds
 from neardup.errors import Misuse
-from neardup.insights.evaluate.figures import share
 from neardup.insights.evaluate.verdict_tables import precision_by_verdicts
 
 MUST_BE_FOUND_FROM = 0.55  # a pair with at least this Jaccard similarity or containment must be found

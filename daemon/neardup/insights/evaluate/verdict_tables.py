@@ -6,8 +6,9 @@ from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
+from neardup.core.intervals import share
 from neardup.insights.charts.page import Table
-from neardup.insights.evaluate.figures import ALL, Facts, share
+from neardup.insights.evaluate.figures import ALL, Facts
 from neardup.insights.evaluate.tables import decimal, interval
 from neardup.ledger import read, translate_errors, verdicts
 from neardup.pairs import DECIDING

@@ -1,0 +1,1 @@
+"""Self-checks: measure how much the live index misses."""

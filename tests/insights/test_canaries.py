@@ -1,0 +1,88 @@
+"""Laws of the canaries: copies of stories on record are found, others are not, and nothing of a copy is stored."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from neardup.app import open_app, run_once
+from neardup.config import load
+from neardup.core.text.normalize import tokens
+from neardup.insights.evaluate.edits import OTHER_SCRIPT
+from neardup.insights.evaluate.sample import Original
+from neardup.insights.self_checks import canaries
+from neardup.ledger import recalls
+from neardup.ledger.recalls import ALL, Measure
+from neardup.records import Language
+from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
+
+from tests.support.checked_ledger import CheckedLedger, checked_ledger
+from tests.support.command import embedded
+from tests.support.faults.bed import Bed, in_this_process
+from tests.support.languages import ENGLISH, SAMPLED, TAMIL, TEXTS
+
+STORIES = 6
+NOT_IN_ENGLISH = {"joiners inserted", OTHER_SCRIPT}
+STORED = ("stories", "candidates", "flags", "passage_hashes", "changes", "common_passages")
+
+
+@pytest.fixture
+async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
+    async with checked_ledger(tmp_path) as made:
+        yield made
+
+
+def text_of(language: Language, seed: int) -> str:
+    """250 words of a language, each made of two, in the letters of its script alone."""
+    words, rng = [word.decode() for word in tokens(TEXTS[language])], Random(seed)
+    return " ".join("".join(rng.sample(words, 2)) for _ in range(250))
+
+
+async def row_counts(platform: CheckedLedger) -> list[int]:
+    counted = [f"SELECT count(*) FROM {table}" for table in STORED]
+    return await platform.ledger.do(lambda db: [db.execute(query).fetchone()[0] for query in counted])
+
+
+@pytest.mark.parametrize("language", [TAMIL, ENGLISH])
+async def test_copies_of_stories_on_record_are_found_and_not_stored(
+    platform: CheckedLedger, language: Language
+) -> None:
+    originals = [Original(n, language, text_of(language, n)) for n in range(1, STORIES + 2)]
+    for original in originals[:STORIES]:
+        await platform.add(language, original.id, original.text.split())
+    await platform.index_all()
+    before = await row_counts(platform)
+    tried = await canaries._check_copies(platform.checker, originals)
+    found = Counter((one.subject, one.found) for one in tried if one.story_id <= STORIES)
+    names = {name for name in canaries.EDITS if language is not ENGLISH or name not in NOT_IN_ENGLISH}
+    assert {name for name, _ in found} == names
+    assert not [one for one in tried if not one.found and one.story_id <= STORIES], "a copy was missed"
+    assert not [one for one in tried if one.found and one.story_id > STORIES], "a story not on record was found"
+    assert await row_counts(platform) == before, "a copy was stored"
+
+
+def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canaries, "WORDS", range(60, 5_000))
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "config.toml"
+    config.write_text(f"{embedded()}\n[run]\ncanaries = 3\n", encoding="utf-8")
+
+    async def run() -> tuple[dict[str, str], dict[tuple[str, str], float]]:
+        async with open_app(load(config)) as app:
+            await run_once(app, "backfill", asyncio.Event())
+            assert await app.ledger.do(recalls.latest, Measure.CANARY) is None
+            daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.hook(app)])
+            measured = await app.ledger.do(recalls.latest, Measure.CANARY)
+            assert measured is not None
+            return daily.warnings, {(one.recall.language, one.recall.subject): one.recall.share for one in measured[1]}
+
+    with in_this_process():
+        warnings, shares = Bed.run_in_loop(run())
+    assert warnings == {}
+    assert {language for language, _ in shares} == {*SAMPLED, ALL}
+    assert {subject for _, subject in shares} == {*canaries.EDITS, ALL}
+    assert shares[ALL, canaries.EDITS[0]] == 1
+    assert CANARY_RECALL.labels(ALL, ALL)._value.get() == shares[ALL, ALL]
+    assert CANARY_INTERVAL.labels(ALL, ALL, "month_high")._value.get() == 1
