@@ -180,7 +180,7 @@ async def run_once(
         stop,
         release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
-        hooks=[*_after_run(config, app.ledger, stop), *hooks, Hook("gauges", refresh), *webhooks],
+        hooks=[*after_run(config, app.ledger, stop), *hooks, Hook("gauges", refresh), *webhooks],
     )
 
 
@@ -211,11 +211,11 @@ async def sweep(
         stop,
         release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
-        hooks=_after_run(config, ledger, stop),
+        hooks=after_run(config, ledger, stop),
     )
 
 
-def _after_run(config: Config, ledger: Ledger, stop: asyncio.Event) -> list[Hook]:
+def after_run(config: Config, ledger: Ledger, stop: asyncio.Event) -> list[Hook]:
     """The hooks that bring the cases up to date and write the file of [export].
 
     Once `stop` is set, the export leaves out passages, which take time.

@@ -41,6 +41,7 @@ COMMANDS = {
     "reindex": ("maintenance", "Rebuild the index from the ledger, and repair the passage index"),
     "reference": ("reference", "List the works to protect, show their catalogues, or remove one"),
     "embed": ("embedding", "Make the vectors of works and new stories"),
+    "import": ("importing", "Add fingerprints that were made elsewhere, with their flags"),
     "forget": ("maintenance", "Remove a story from ledger, index, flags and dead letters"),
 }
 

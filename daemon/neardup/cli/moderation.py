@@ -21,6 +21,7 @@ from neardup.config import Config
 from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, unknown_ending
 from neardup.core.page import Unreadable, split_file
+from neardup.core.verify.keep import POLICIES, Policy
 from neardup.errors import Fatal, Misuse
 from neardup.languages import SHIPPED
 from neardup.ledger import connect, flags, read, translate_errors
@@ -117,6 +118,11 @@ def show(config: Config, story: str, as_json: bool) -> None:
     help="A row a pair, or a row a story that copies by a selected pair, the most similar first.  [pair]",
 )
 @click.option(
+    "--keep",
+    type=click.Choice(POLICIES),
+    help="Instead, a row a member of a cluster, with whether to keep it: one of each cluster, or the works.",
+)
+@click.option(
     "--fingerprints",
     type=click.Path(path_type=Path),
     metavar="PATH",
@@ -131,6 +137,7 @@ def export(
     selection: Selection,
     *,
     bom: bool,
+    keep: Policy | None,
     fingerprints: Path | None,
 ) -> None:
     """Write the flagged pairs, the most severe first, or the stories that copy.
@@ -146,11 +153,13 @@ def export(
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
     if bom and chosen != "csv":
         raise Misuse(f"--bom: only CSV files have a byte order mark, not {chosen}")
-    options = ExportOptions(chosen, selection, bom=bom, by=by)
+    if keep and by == "story":
+        raise Misuse("--keep and --by story exclude each other")
+    options = ExportOptions(chosen, selection, bom=bom, by="member" if keep else by, keep=keep or "earliest")
     written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
-        click.echo(f"{len(written):,} {'flags' if by == 'pair' else 'stories'}: {target}", err=True)
-    if by == "story":
+        click.echo(f"{len(written):,} {'flags' if options.by == 'pair' else 'stories'}: {target}", err=True)
+    if options.by != "pair":
         return
     with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
         flags.mark_exported(db, written)

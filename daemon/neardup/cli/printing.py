@@ -32,7 +32,7 @@ def show_run(summary: RunSummary) -> None:
     for reason, example in summary.counts.examples.items():
         rows[f"example of {reason}"] = escape(example)
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
-    _show_summary(summary, rows)
+    show_summary(summary, rows)
     for line in index_repairs(asdict(summary.index_faults)):
         out.print(f"[yellow]warning[/]: {line}", soft_wrap=True)
 
@@ -58,10 +58,10 @@ def show_sweep(summary: SweepSummary) -> None:
         "flagged": by_reason(summary.flagged),
         "time": f"{summary.as_dict()['seconds']} s",
     }
-    _show_summary(summary, rows)
+    show_summary(summary, rows)
 
 
-def _show_summary(summary: Summary, rows: dict[str, object]) -> None:
+def show_summary(summary: Summary, rows: dict[str, object]) -> None:
     """Print the figures, and a line for each hook that failed."""
     show_outcome(summary.command, summary.status, rows)
     for hook, why in summary.warnings.items():

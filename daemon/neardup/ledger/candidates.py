@@ -2,14 +2,14 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import kinds_of_passages
 from neardup.ledger import active_verdicts, languages, now_ms, transaction
 from neardup.pairs import Candidate, PairedStory, Verdict
-from neardup.records import is_work
+from neardup.records import Language, is_work
 
 SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 8
@@ -201,6 +201,20 @@ def pending_of(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Candida
     return _candidates(db, "", f"(c.a, c.b) IN ({either})", (json.dumps(list(story_ids)),))
 
 
+def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> Candidate | None:
+    """The pair a < b as a candidate; None if a story of it is not on record."""
+    rows = db.execute(f"SELECT {SIDE.format('s')} FROM stories s WHERE s.id IN (?, ?) ORDER BY s.id", pair).fetchall()
+    if len(rows) < len(pair):
+        return None
+    name_of = languages.names(db)
+    return Candidate(*(_side(row, name_of) for row in rows))
+
+
+def _side(row: Sequence[Any], name_of: Mapping[int, Language]) -> PairedStory:
+    story_id, language, *rest = row
+    return PairedStory(story_id, name_of[language], *rest)
+
+
 def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tuple[int | str, ...]) -> list[Candidate]:
     rows = db.execute(
         f"SELECT {SIDE.format('a')}, {SIDE.format('b')} FROM candidates c {index}"
@@ -210,10 +224,7 @@ def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tupl
     )
     name_of = languages.names(db)
     sides = ((row[:WIDTH], row[WIDTH:]) for row in rows)
-    return [
-        Candidate(*(PairedStory(story_id, name_of[language], *rest) for story_id, language, *rest in pair))
-        for pair in sides
-    ]
+    return [Candidate(*(_side(row, name_of) for row in pair)) for pair in sides]
 
 
 def pending_count(db: sqlite3.Connection) -> int:

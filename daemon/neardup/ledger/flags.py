@@ -84,11 +84,11 @@ def _flag(  # noqa: PLR0917 - what `record` has at hand
     if ruling.is_new:
         db.execute("DELETE FROM suppressed_pairs WHERE a = ? AND b = ?", pair)
         db.execute("DELETE FROM flags WHERE a = ? AND b = ? AND kind <> ?", (*pair, kind))
-    _put(db, candidate, assessment, kind, version, now, ruling, by_passages=by_passages)
+    put_flag(db, candidate, assessment, kind, version, now, ruling, by_passages=by_passages)
     return ruling.is_new
 
 
-def _put(  # noqa: PLR0917 - what `_flag` has at hand
+def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
     db: sqlite3.Connection,
     candidate: Candidate,
     assessment: Assessment,
@@ -99,7 +99,7 @@ def _put(  # noqa: PLR0917 - what `_flag` has at hand
     *,
     by_passages: bool,
 ) -> None:
-    """Insert or update the flag of a pair.
+    """Insert or update the flag of a pair, flagged at `now`, within the caller's transaction.
 
     A flag that is on record already keeps its id.  Unless the ruling calls it new, it also keeps its context, and the
     times at which it was flagged and exported.

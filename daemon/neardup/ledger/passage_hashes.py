@@ -40,8 +40,13 @@ def after(db: sqlite3.Connection, number: int, limit: int) -> list[tuple[int, by
 def prune(db: sqlite3.Connection, last: int) -> None:
     """Remove the rows up to a number, which a durable segment holds, and record that number."""
     with transaction(db):
-        db.execute("DELETE FROM passage_hashes WHERE number <= ?", (last,))
-        put_meta(db, "passages_flushed", str(max(last, flushed(db))))
+        hand_over(db, last)
+
+
+def hand_over(db: sqlite3.Connection, last: int) -> None:
+    """As `prune`, within the caller's transaction."""
+    db.execute("DELETE FROM passage_hashes WHERE number <= ?", (last,))
+    put_meta(db, "passages_flushed", str(max(last, flushed(db))))
 
 
 def flushed(db: sqlite3.Connection) -> int:

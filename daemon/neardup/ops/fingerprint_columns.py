@@ -8,7 +8,7 @@ from neardup.languages import Languages
 if TYPE_CHECKING:
     from pyarrow import Schema  # type: ignore[import-untyped]
 
-TIMES = ("published_at", "updated_at")
+TIMES = ("published_at", "updated_at", "known_since")
 TEXTS = ("author_id", "path", "title", "page_title", "name")
 
 
@@ -33,6 +33,7 @@ def schema() -> "Schema":
         "version": pa.string(),
         "updated_at": pa.timestamp("ms", tz="UTC"),
         **dict.fromkeys(TEXTS, pa.string()),
+        "known_since": pa.timestamp("ms", tz="UTC"),
     }
     return pa.schema(list(types.items()))
 

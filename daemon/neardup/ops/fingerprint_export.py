@@ -26,7 +26,8 @@ ROWS_PER_GROUP = 20_000
 
 # The stories of the platform; the works of the reference are left out.
 SELECT = """SELECT s.number, s.id, l.name AS language, text_hash, simhash, signature, words, shingles, published_at,
-    etag, updated_at, CAST(author_id AS TEXT) AS author_id, path, title, page_title, s.name AS name
+    etag, updated_at, CAST(author_id AS TEXT) AS author_id, path, title, page_title, s.name AS name,
+    known_since
     FROM stories s JOIN languages l ON l.number = s.language
     WHERE s.number > ? AND s.number <= ? AND id >= 0 ORDER BY s.number LIMIT ?"""
 

@@ -10,6 +10,7 @@ Phase = Literal[
     "compiling, once",
     "reading passages again",
     "reading",
+    "importing",
     "building the index",
     "comparing",
     "comparing passages",
@@ -22,7 +23,8 @@ class Progress:
     """The counts of a run so far, its phase, and its position in it.
 
     A position and a size are in bytes of the listing while `reading`, in stories while `reading passages again`,
-    `building the index`, `comparing` or `comparing passages`, and in pairs while `verifying`.  A size of 0 is unknown.
+    `importing`, `building the index`, `comparing` or `comparing passages`, and in pairs while `verifying`.  A size of 0
+    is unknown.
     """
 
     counts: Counts = field(default_factory=Counts)

@@ -29,11 +29,11 @@ from neardup.index.passages.join import JoinStep, join_passages
 from neardup.index.passages.layout import Header, HeaderDamaged, bucket_bits, number_bytes
 from neardup.index.passages.lookup import THREADS, Found, holders_of, look_up
 from neardup.index.passages.merging import IsLive, LiveNumbers, due
-from neardup.index.passages.postings import PassageHashes, Row
+from neardup.index.passages.postings import NO_KEYS, Keys, PassageHashes, Row
 from neardup.index.passages.ranges import Range, joined, overlaps
 from neardup.index.passages.segment import Segment
 from neardup.index.passages.stripes import Source, stripes
-from neardup.index.passages.tail import Tail
+from neardup.index.passages.tail import Run, Tail
 from neardup.index.passages.writer import SegmentWriter
 
 
@@ -118,9 +118,10 @@ class PassageIndex:
             segments, tail = [one.usable() for one in self._segments], self._tail.view
         return holders_of(hashes, most, segments, tail)
 
-    def flush(self, first: int, last: int, made_at: int) -> None:
+    def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.
 
+        `more` are sorted keys of such stories that the tail lacks.
         `made_at` is the ledger's last change, which the tail has, and after which no number is removed meanwhile.
         Nothing is done if the segments hold them all.  Raises ValueError if they hold some of them.
         """
@@ -131,7 +132,7 @@ class PassageIndex:
             if overlaps(self._held(), first, last):
                 raise ValueError(f"the segments hold a part of the stories {first} to {last}")
             with self._state:
-                runs = self._tail.runs_of(first, last)
+                runs = [*self._tail.runs_of(first, last), Run(more)]
             remove_leftovers(self._folder, self._segments)
             self._write(first, last, made_at, runs)
             self._refresh()

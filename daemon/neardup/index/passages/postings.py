@@ -23,6 +23,7 @@ NUMBER_MASK = np.uint64((1 << 32) - 1)
 Keys = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.uint32]
 PassageHashes = npt.NDArray[np.uint32]
+NO_KEYS: Keys = np.empty(0, np.uint64)
 Row = tuple[int, PassageHashes]  # a story's number and its distinct hashes
 
 

@@ -1,10 +1,13 @@
 """The row of a pair in an export, the same in every format."""
 
+import json
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from neardup.core.publication_order import Dates, earlier
+from neardup.ledger.spans import unpacked
 from neardup.moderation.export.table import ExportRow, Table
 from neardup.moderation.publication_wording import row_order
 from neardup.timestamps import rfc3339
@@ -73,6 +76,12 @@ PAIRS = Table(
     booleans=frozenset({"same_author", "estimated"}),
     widths={"kind": 9, "language": 12, "story_title": 40, "matched_title": 40, "publication_order": 40, "note": 40},
 )
+# What an import needs of a flag beside these columns; Parquet has them, since programs read it.
+WHOLE_PAIRS = replace(
+    PAIRS,
+    columns=(*COLUMNS, "by_passages", "signals", "story_spans", "matched_spans"),
+    booleans=PAIRS.booleans | {"by_passages"},
+)
 
 ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (its first story, size) of its cluster
 NO_CLUSTER = (None, None)
@@ -100,3 +109,19 @@ def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
     for column in TIMES:
         pair[column] = rfc3339(pair[column])
     return {column: pair[column] for column in COLUMNS}
+
+
+def whole_row(db: sqlite3.Connection, row: ExportRow) -> ExportRow:
+    """A row of an export with the further columns of WHOLE_PAIRS.
+
+    `signals` is a JSON object, and spans are JSON arrays of [start, end) in words, counted from 0; None if there are
+    none.
+    """
+    by_passages, signals, *spans = db.execute(
+        "SELECT by_passages, signals, spans_a, spans_b FROM flags WHERE flag_id = ?", (row["flag_id"],)
+    ).fetchone()
+    if row["story_id"] > row["matched_id"]:
+        spans.reverse()
+    story, matched = (None if packed is None else json.dumps(unpacked(packed).tolist()) for packed in spans)
+    further = {"by_passages": bool(by_passages), "signals": signals, "story_spans": story, "matched_spans": matched}
+    return row | further

@@ -13,6 +13,7 @@ import structlog
 
 from neardup.config import Config
 from neardup.config.export import Format, Target
+from neardup.core.verify.keep import Policy
 from neardup.errors import NeardupError
 from neardup.extras import needs
 from neardup.languages import Languages
@@ -22,11 +23,12 @@ from neardup.moderation.export.cases import choose, listed
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_to_target
 from neardup.moderation.export.files import write_csv, write_jsonl
+from neardup.moderation.export.members import MEMBERS, member_rows
 from neardup.moderation.export.page import Passages, write_page
-from neardup.moderation.export.pairs import PAIRS, export_row
+from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row, whole_row
 from neardup.moderation.export.passages import copied_passages
 from neardup.moderation.export.stories import STORIES, story_row
-from neardup.moderation.export.stories_page import MAX_STORIES_SHOWN, write_stories_page
+from neardup.moderation.export.stories_page import MAX_STORIES_SHOWN, write_members_page, write_stories_page
 from neardup.moderation.export.table import ExportRow, Table
 from neardup.pages.reader_pool import OpenReaderPool
 
@@ -38,17 +40,20 @@ LIBRARIES = {"parquet": "pyarrow.parquet", "xlsx": "xlsxwriter"}  # of formats, 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What to export, and in what format; `bom` applies to CSV only, `passages` to pairs in HTML only."""
+    """What to export, and in what format; `bom` applies to CSV, `passages` to pairs in HTML, `keep` to members."""
 
     file_format: Format
     selection: Selection = ALL_OPEN_FLAGS
     bom: bool = False
     passages: bool = True
-    by: Literal["pair", "story"] = "pair"
+    by: Literal["pair", "story", "member"] = "pair"
+    keep: Policy = "earliest"
 
 
 async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, options: ExportOptions) -> list[int]:
-    """Write the flags, worst first, or the stories, most similar first, to a file, S3 or (None) stdout, atomically.
+    """Write the flags, worst first, or stories, the most similar or of the largest cluster first, atomically.
+
+    The target is a file, S3 or (None) stdout.
 
     Returns the ids of what was exported: of flags for `flags.mark_exported`, or of stories.  Raises Fatal if the
     target cannot be written, Misuse if the library of the format is missing, Transient if the store does not answer.
@@ -63,6 +68,8 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
         with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
             if options.by == "story":
                 return write_stories(db, file, options, config.registry)
+            if options.by == "member":
+                return write_members(db, file, options, config.registry)
             return write(db, file, options, config.registry, passages)
 
     return await write_to_target(target, config.content, write_selected)
@@ -93,15 +100,17 @@ def write(
         cluster_of = clusters.by_story(db)
         for row in selected:
             exported.append(row["flag_id"])
-            yield export_row(row, cluster_of)
+            shown = export_row(row, cluster_of)
+            yield whole_row(db, shown) if table is WHOLE_PAIRS else shown
 
+    table = WHOLE_PAIRS if options.file_format == "parquet" else PAIRS
     if options.file_format == "html":
         chosen, tally = choose(db, options.selection)
         shown = listed(db, chosen)
         exported += (pair["flag_id"] for case in shown for pair in case.pairs)
         write_page(file, shown, tally, passages, registry=languages)
     else:
-        _write_rows(file, rows(flags.select(db, options.selection)), PAIRS, options)
+        _write_rows(file, rows(flags.select(db, options.selection)), table, options)
     return exported
 
 
@@ -119,6 +128,17 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
         write_stories_page(file, rows(MAX_STORIES_SHOWN), chosen, registry=languages)
     else:
         _write_rows(file, rows(-1), STORIES, options)
+    return exported
+
+
+def write_members(db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages) -> list[int]:
+    """Write the members of clusters to a local file and return their ids; an HTML page gets some of them."""
+    rows = list(member_rows(db, options.selection, options.keep))
+    exported = [row["story_id"] for row in rows]
+    if options.file_format == "html":
+        write_members_page(file, rows[:MAX_STORIES_SHOWN], len(rows), registry=languages)
+    else:
+        _write_rows(file, rows, MEMBERS, options)
     return exported
 
 

@@ -1,0 +1,106 @@
+"""Stories that were fingerprinted elsewhere, added many at a time.
+
+A story on record stays as it is.  The segment of the passage index that has the hashes of a batch is made durable
+before the transaction of its stories ends.  If the process dies between the two, the segment is newer than the ledger,
+and is dropped by the next process that writes.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from neardup.ledger import changes, dead_letters, forgotten, known_since, languages, now_ms, passage_hashes, transaction
+from neardup.ledger.compact_columns import packed_etag, packed_id
+from neardup.ledger.runs import owe_sweep
+
+Columns = Mapping[str, Sequence[Any]]  # by name, as in a Parquet file of fingerprints; times in milliseconds
+# As they stand in a row of `stories`, after its number and its language.
+HASHES, COUNTS, TEXTS = ("simhash", "signature", "text_hash"), ("words", "shingles"), ("path", "title", "page_title")
+STORED = (*HASHES, "updated_at", "etag", *COUNTS, "published_at", "author_id", *TEXTS, "name")
+PACKED: dict[str, Callable[[Any], object]] = {"etag": packed_etag, "author_id": packed_id}
+INSERT = f"INSERT INTO stories VALUES (?, ?, ?, {', '.join('?' * len(STORED))}, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the segment of a batch must hold: the stories `first` to `last`, by their numbers.
+
+    `rows` are the places in the batch of the new stories, which have the last numbers, in this order; `waiting` are
+    numbers and hashes of stories that no segment holds yet.
+    """
+
+    first: int
+    last: int
+    rows: Sequence[int]
+    waiting: Sequence[tuple[int, bytes]]
+
+
+@dataclass(slots=True)
+class Added:
+    """How many stories were added, and how many of the others are on record with the same text.
+
+    `changed` are on record with another text or language, and `forgotten` were forgotten on request.
+    """
+
+    added: int = 0
+    known: int = 0
+    changed: list[int] = field(default_factory=list)
+    forgotten: int = 0
+
+
+def add(db: sqlite3.Connection, batch: Columns, held: int, write_passages: Callable[[Written], None]) -> Added:
+    """Add the stories of a batch in one transaction, and record that a sweep is owed.
+
+    `held` is the last number that a segment holds.  `write_passages` makes a durable segment.
+    """
+    with transaction(db):
+        done, rows = _new(db, batch)
+        if not rows:
+            return done
+        ids = [batch["id"][row] for row in rows]
+        numbers = changes.take(db, len(rows))
+        since = known_since.take(db, ids, now_ms())
+        number_of = languages.numbers(db)
+        spoken = [number_of[batch["language"][row]] for row in rows]
+        columns = [_stored(batch, name, rows) for name in STORED]
+        given = (batch["known_since"][row] for row in rows)
+        known = [one if then is None else min(one, then) for one, then in zip(since, given, strict=True)]
+        db.executemany(INSERT, zip(numbers, ids, spoken, *columns, known, strict=True))
+        counted = Counter(spoken).items()
+        db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", counted)
+        dead_letters.strike(db, list(map(str, ids)))
+        owe_sweep(db, owed=True)
+        first = max(passage_hashes.flushed(db), held) + 1
+        write_passages(Written(first, numbers[-1], rows, passage_hashes.after(db, first - 1, -1)))
+        passage_hashes.hand_over(db, numbers[-1])
+    return done
+
+
+def _new(db: sqlite3.Connection, batch: Columns) -> tuple[Added, list[int]]:
+    """The places of the stories to add, and the counts; of rows with the same id, the last one counts."""
+    place_of = dict(zip(batch["id"], range(len(batch["id"])), strict=True))
+    among = json.dumps(list(place_of))
+    name_of = languages.names(db)
+    held = db.execute(
+        "SELECT id, language, text_hash FROM stories WHERE id IN (SELECT value FROM json_each(?))", (among,)
+    ).fetchall()
+    gone = forgotten.among(db, place_of)
+    done = Added(forgotten=len(gone))
+    for story_id, language, text_hash in held:
+        place = place_of.pop(story_id)
+        if (batch["language"][place], batch["text_hash"][place]) == (name_of[language], text_hash):
+            done.known += 1
+        else:
+            done.changed.append(story_id)
+    rows = [place for story_id, place in place_of.items() if story_id not in gone]
+    done.added = len(rows)
+    return done, rows
+
+
+def _stored(batch: Columns, name: str, rows: Sequence[int]) -> Sequence[object]:
+    values, pack = batch[name], PACKED.get(name)
+    chosen = values if len(rows) == len(values) else [values[row] for row in rows]
+    return list(map(pack, chosen)) if pack else chosen

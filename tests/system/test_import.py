@@ -1,0 +1,214 @@
+"""`import` puts exported fingerprints and flags into an empty deployment, which then goes on as the first one does."""
+
+import csv
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from neardup.ledger import connect, flags, verdicts
+from neardup.pairs import Verdict
+from pyarrow import parquet
+
+from tests.support.command import Ended, Neardup, assert_one_line, embedded
+from tests.support.faults.command_driver import Driver, StartedCommand, command_driver
+from tests.support.faults.consistency import differences, index_faults, state_of
+from tests.support.languages import SAMPLED
+from tests.support.paths import SAMPLES
+from tests.support.samples import ROWS
+
+NEW = {int(row["id"]) for row in ROWS if int(row["id"]) % 1000 in {1, 2}}  # listed after the import
+KILLS, SEED = 10, 21
+STATUSES = ("open", "withdrawn", "plagiarism", "template")
+NOT_IMPORTED = {"near misses"}  # nothing depends on them but `neardup replay`
+SCORES = "a, b, kind, hamming, jaccard, containment_a, containment_b, signals, spans_a, spans_b"
+OTHERS = "severity, strength, joins_clusters, status, by_passages, same_author, case_id"
+FLAGS = f"SELECT {SCORES}, {OTHERS} FROM flags ORDER BY a, b"
+SIMILARITIES = "SELECT * FROM similarities ORDER BY story_id"
+COMMON = "SELECT language, hash FROM common_passages ORDER BY 1, 2"
+
+
+def deployment(folder: Path, *, lists_new: bool = False) -> Neardup:
+    """A deployment that lists the samples, the NEW ones only if they are asked for."""
+    neardup = Neardup(folder, {})
+    with (folder / "stories.csv").open("w", encoding="utf-8") as file:
+        out = csv.DictWriter(file, ROWS[0].keys())
+        out.writeheader()
+        out.writerows(row for row in ROWS if lists_new or int(row["id"]) not in NEW)
+    neardup.configure(embedded(folder / "stories.csv"))
+    return neardup
+
+
+def query(neardup: Neardup, sql: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(neardup.ledger)) as db:
+        return db.execute(sql).fetchall()
+
+
+def assert_equal(actual: Neardup, expected: Neardup, *but: str) -> None:
+    """Both hold the same stories, passages, flags with scores and spans, verdicts, similarities and common passages."""
+    states = [{k: v for k, v in state_of(one.ledger).items() if k not in but} for one in (actual, expected)]
+    assert differences(*states) == []
+    assert index_faults(actual.ledger, "sqlite") == []
+    for sql in (FLAGS, SIMILARITIES, COMMON):
+        assert query(actual, sql) == query(expected, sql), f"not the same rows: {sql}"
+
+
+Done = Callable[..., StartedCommand]
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Driver]:
+    with command_driver() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def do(driver: Driver) -> Done:
+    """Runs a command of a deployment, which must end well, in a process that has imported the program already."""
+
+    def done(neardup: Neardup, *arguments: str) -> StartedCommand:
+        run = driver.start(neardup.folder, *arguments)
+        assert run.wait() == 0, run.stderr()
+        return run
+
+    return done
+
+
+@pytest.fixture(scope="module")
+def first(do: Done, tmp_path_factory: pytest.TempPathFactory) -> Neardup:
+    """A deployment after a backfill without the NEW stories, with two verdicts; `folder`/exported has its exports."""
+    neardup = deployment(tmp_path_factory.mktemp("first"))
+    do(neardup, "backfill")
+    with closing(connect(neardup.ledger)) as db:
+        rows = [dict(row) for row in flags.select(db)]
+        for row, verdict in zip(rows, (Verdict.PLAGIARISM, Verdict.TEMPLATE), strict=False):
+            seen = verdicts.state(db, [row["flag_id"]])
+            verdicts.decide(db, [row["flag_id"]], verdict, "as seen", "Asha", seen)
+    exported = neardup.folder / "exported"
+    for name in ("fingerprints", "flags"):
+        (exported / name).mkdir(parents=True)
+    do(neardup, "export", "--fingerprints", str(exported / "fingerprints" / "all.parquet"))
+    chosen = [option for status in STATUSES for option in ("--status", status)]
+    do(neardup, "export", "--same-author", *chosen, "-o", str(exported / "flags" / "all.parquet"))
+    return neardup
+
+
+@pytest.fixture(scope="module")
+def in_parts(first: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exports of `first`, the fingerprints in files of a few stories, so that an import has many transactions."""
+    folder = tmp_path_factory.mktemp("parts") / "exported"
+    shutil.copytree(first.folder / "exported", folder)
+    whole = folder / "fingerprints" / "all.parquet"
+    table = parquet.read_table(whole)
+    for start in range(0, len(table), 8):
+        parquet.write_table(table.slice(start, 8), folder / "fingerprints" / f"part-{start:03}.parquet")
+    whole.unlink()
+    return folder
+
+
+Make = Callable[[], Neardup]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Makes an empty deployment."""
+
+    def made() -> Neardup:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        return deployment(folder)
+
+    return made
+
+
+def test_a_daily_run_after_an_import_flags_what_it_flags_after_a_backfill(
+    first: Neardup, in_parts: Path, make: Make, do: Done, tmp_path: Path
+) -> None:
+    second = make()
+    facts = do(second, "import", "--json", str(in_parts)).facts()
+    assert {name: facts[name] for name in ("stories", "known", "sweep_owed")} == {
+        "stories": len(ROWS) - len(NEW),
+        "known": 0,
+        "sweep_owed": False,
+    }
+    assert {language for (language,) in query(second, "SELECT name FROM languages WHERE stories")} >= set(SAMPLED)
+    assert_equal(second, first, *NOT_IMPORTED)
+
+    again = tmp_path / "backfilled"
+    shutil.copytree(first.folder, again)
+    for folder in (again, second.folder):
+        neardup = deployment(folder, lists_new=True)
+        facts = do(neardup, "daily", "--json", "--since", "2020-01-01T00:00:00Z").facts()
+        assert facts["fingerprinted"] == len(NEW), "a story that was imported was fingerprinted again"
+    assert_equal(second, Neardup(again, {}), *NOT_IMPORTED)
+    assert len(query(second, FLAGS)) > len(query(first, FLAGS)), "no new story was flagged"
+
+
+def test_an_import_that_is_killed_and_run_again_ends_as_if_undisturbed(
+    in_parts: Path, make: Make, do: Done, driver: Driver
+) -> None:
+    undisturbed = make()
+    statements = do(undisturbed, "import", str(in_parts)).reached_points()["a statement"]
+    rng, kills = random.Random(SEED), 0
+    while kills < KILLS:
+        killed = make()
+        for _ in range(2):
+            at = {"point": "a statement", "nth": rng.randint(1, statements)}
+            code = driver.start(killed.folder, "import", str(in_parts), at=at).wait()
+            assert code in {0, -9}, f"an import that was to be killed at {at} ended with {code}"
+            kills += code == -9
+        do(killed, "import", str(in_parts))
+        assert_equal(killed, undisturbed)
+
+
+def test_a_second_import_changes_nothing(first: Neardup, in_parts: Path, make: Make, do: Done) -> None:
+    second = make()
+    do(second, "import", str(in_parts))
+    facts = do(second, "import", "--json", str(in_parts)).facts()
+    assert (facts["stories"], facts["known"], facts["flags"]) == (0, len(ROWS) - len(NEW), 0)
+    assert_equal(second, first, *NOT_IMPORTED)
+
+
+def test_without_flags_a_sweep_is_owed_and_finds_them(first: Neardup, make: Make, do: Done) -> None:
+    second = make()
+    done = do(second, "import", str(first.folder / "exported" / "fingerprints" / "all.parquet"))
+    assert "neardup sweep" in done.stdout()
+    do(second, "sweep")
+    scores = f"SELECT {SCORES} FROM flags ORDER BY a, b"
+    assert query(second, scores) == query(first, scores)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("language", "KLINGON"),
+        ("version", "0123456789abcdef 0123456789abcdef"),
+        ("simhash", b"short"),
+        ("passages", b"123"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_refused_by_name(
+    column: str, value: object, first: Neardup, make: Make, driver: Driver
+) -> None:
+    rows = parquet.read_table(first.folder / "exported" / "fingerprints" / "all.parquet").to_pylist()
+    rows[-1][column] = value
+    second = make()
+    path = second.folder / "changed.parquet"
+    loose = {"text_hash": pa.binary(), "simhash": pa.binary()}
+    names = list(rows[0])
+    table = pa.Table.from_pylist(rows)
+    for name, type_ in loose.items():
+        table = table.set_column(names.index(name), name, pa.array([row[name] for row in rows], type_))
+    parquet.write_table(table, path)
+    run = driver.start(second.folder, "import", str(path))
+    assert_one_line(Ended(run.wait() or 0, run.stdout(), run.stderr()), 2, value if isinstance(value, str) else column)
+    assert query(second, "SELECT count(*) FROM stories") == [(0,)]
+
+
+def test_a_folder_without_fingerprints_is_refused(make: Make, driver: Driver) -> None:
+    run = driver.start(make().folder, "import", str(SAMPLES))
+    assert_one_line(Ended(run.wait() or 0, run.stdout(), run.stderr()), 2, "no Parquet file")
