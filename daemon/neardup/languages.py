@@ -55,11 +55,12 @@ class Languages(Mapping[Language, LanguageEntry]):
         return hash(tuple(self._entries.items()))
 
     def find(self, word: str) -> Language:
-        """The language with this name or code, in any case.  Raises ValueError if there is none."""
+        """The language with this name or code, in any case.  Raises ValueError, which names those that are known."""
         try:
             return self._by_word[word.strip().upper()]
         except KeyError:
-            raise ValueError(f"unknown language {word!r}") from None
+            known = ", ".join(f"{name.title()} ({code})" for name, code in self.codes.items())
+            raise ValueError(f"unknown language {word!r}; known are {known}") from None
 
     @property
     def codes(self) -> dict[Language, str]:

@@ -69,7 +69,7 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
     files += [stdin] if stdin is not None else []
     for paths, found in ((request.reference, reference), (request.paths, files)):
         if paths and not found:
-            raise Misuse(_nothing_in(paths, left_out))
+            raise Misuse(_nothing_in(paths, left_out, " that is not in the reference" if reference else ""))
     if not any(_is_table(file) or file == stdin for file in (*reference, *files)):
         root = Path(os.path.commonpath([file.absolute().parent for file in (*reference, *files)]))
         read, url = partial(file_documents, root=root, language=request.language), f"file:{root}"
@@ -101,11 +101,11 @@ def _is_table(file: Path) -> bool:
     return file.suffix.lower() in TABLES
 
 
-def _nothing_in(paths: Sequence[str], left_out: Counter[str]) -> str:
+def _nothing_in(paths: Sequence[str], left_out: Counter[str], but: str) -> str:
     seen = f", only {endings_in_words(left_out)}" if left_out else ""
     if any(ending in TABLES for ending in left_out):
         seen += "; name a table itself"
-    return f"{' '.join(paths)}: no {', '.join(ENDINGS)} file here that is not in the reference{seen}"
+    return f"{' '.join(paths)}: no {', '.join(ENDINGS)} file here{but}{seen}"
 
 
 def endings_in_words(left_out: Counter[str]) -> str:

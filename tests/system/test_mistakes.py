@@ -41,6 +41,8 @@ MISTAKES: dict[str, tuple[Files, list[str], int, str]] = {
     ),
     "a manifest in UTF-16": (listing("list.csv", "id,language\n1,hi\n".encode("utf-16")), ["backfill"], 2, "as CSV"),
     "a workbook as a manifest": (listing("list.xlsx", b"PK\x03\x04..."), ["backfill"], 2, "save it as CSV"),
+    "a JSON array as a manifest": (listing("list.json", '[{"id": 1}]'), ["backfill"], 2, "one JSON object a line"),
+    "a picture as a manifest": (listing("list.csv", b"\x89PNG\r\n\0\0"), ["backfill"], 2, "is not text in UTF-8"),
     "an empty manifest": (listing("list.csv", "id,language\n"), ["backfill"], 1, "look at source.manifest"),
     "a language that is not known": (
         listing("list.csv", "id,language\n4100000,Hindustani\n"), ["backfill"], 1, "unknown language 'Hindustani'",
@@ -58,7 +60,7 @@ MISTAKES: dict[str, tuple[Files, list[str], int, str]] = {
     "results before a run": (SAMPLE, ["export"], 1, "run `neardup backfill` first"),
     "a check before a run": (SAMPLE, ["check", str(HINDI_PAGE), "--language", "hi"], 1, "run `neardup backfill` first"),
     "a check in an unknown language": (
-        SAMPLE, ["check", str(HINDI_PAGE), "--language", "Hindustani"], 2, "unknown language 'Hindustani'",
+        SAMPLE, ["check", str(HINDI_PAGE), "--language", "Hindustani"], 2, "'Hindustani'; known are Hindi (hi), ",
     ),
     "a file that does not exist": (NONE, ["compare", str(HINDI_PAGE), "nowhere.html"], 2, "cannot read nowhere.html"),
     "an id without a configuration": (NONE, ["compare", "1", "2"], 2, "config.toml"),

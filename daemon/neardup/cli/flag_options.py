@@ -126,5 +126,5 @@ def language_of(languages: Languages, name: str) -> Language:
     """The language that --language names.  Raises Misuse."""
     try:
         return languages.find(name)
-    except ValueError:
-        raise Misuse(f"--language: unknown language {name!r}") from None
+    except ValueError as error:
+        raise Misuse(f"--language: {error}") from None

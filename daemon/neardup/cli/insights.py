@@ -164,8 +164,8 @@ def _parse_counts(languages: Languages, options: tuple[str, ...]) -> Counter[Lan
         name, _, digits = option.partition("=")
         try:
             language = languages.find(name)
-        except ValueError:
-            raise Misuse(f"--stories: unknown language {name!r}") from None
+        except ValueError as error:
+            raise Misuse(f"--stories: {error}") from None
         if not DIGITS.fullmatch(digits) or int(digits) > MOST_STORIES:
             raise Misuse(f"--stories: {option!r} is not LANGUAGE=N, with a whole number up to {MOST_STORIES}")
         counts[language] += int(digits)

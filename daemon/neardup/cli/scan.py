@@ -114,8 +114,8 @@ def _stdin(request: Request) -> Iterator[Path]:
 def _language(name: str) -> Language:
     try:
         return SHIPPED.find(name)
-    except ValueError:
-        raise Misuse(f"--language: unknown language {name!r}") from None
+    except ValueError as error:
+        raise Misuse(f"--language: {error}") from None
 
 
 def _show_outcomes(counts: Counts, left_out: Counter[str]) -> None:

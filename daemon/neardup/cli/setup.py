@@ -160,8 +160,8 @@ def _new_manifest(url: str, language: str | None, output: Path, written: list[Pa
         )
         try:
             language = SHIPPED.find(given)
-        except ValueError:
-            raise Misuse(f"--language: unknown language {given!r}") from None
+        except ValueError as error:
+            raise Misuse(f"--language: {error}") from None
     write_manifest(paths, manifest, SHIPPED, language)
     written.append(manifest)
     click.echo(f"{manifest} lists {len(paths):,} pages")

@@ -13,6 +13,7 @@ from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nomin
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.verify.scores import hash_rows
+from neardup.languages import SHIPPED
 from neardup.query.prepared_texts import (
     DETECTION,
     Copy,
@@ -20,7 +21,6 @@ from neardup.query.prepared_texts import (
     PairVerifier,
     PreparedText,
     by_severity,
-    language_named,
     passages_of,
     prepare,
 )
@@ -58,7 +58,7 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
         raise TypeError('texts is a table: give its column of texts, such as table["text"], and its ids as keys')
     if isinstance(texts, str):
         raise TypeError("texts is a single text: give a list of texts, or use compare for two of them")
-    spoken = None if language is None else language_named(language)
+    spoken = None if language is None else SHIPPED.find(language)
     prepared, not_compared = _prepared(list(_keyed(texts, keys)), spoken)
     common = _common_passages(prepared)
     verifier = PairVerifier()

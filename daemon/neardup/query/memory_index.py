@@ -12,13 +12,13 @@ from neardup.core.candidates.select import NO_NUMBERS, nominate
 from neardup.core.candidates.shared_passages import MIN_SHARED
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.index.passages.tail import Tail
+from neardup.languages import SHIPPED
 from neardup.query.prepared_texts import (
     DETECTION,
     Copy,
     PairVerifier,
     PreparedText,
     by_severity,
-    language_named,
     passages_of,
     prepare,
 )
@@ -44,7 +44,7 @@ class Index:
     """
 
     def __init__(self, language: str | None = None) -> None:
-        self._language = None if language is None else language_named(language)
+        self._language = None if language is None else SHIPPED.find(language)
         self._texts: list[PreparedText] = []
         self._keys: set[Hashable] = set()
         self._arrays: dict[Language, FingerprintArrays] = {}

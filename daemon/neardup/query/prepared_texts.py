@@ -14,7 +14,6 @@ from neardup.core.text.detect import UnknownScript, detect_language
 from neardup.core.text.normalize import Located, located, tokens
 from neardup.core.verify.scores import Shingled, assess, shingled
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
-from neardup.languages import SHIPPED
 from neardup.pairs import Assessment, Candidate, Kind, PairedStory, Spans
 from neardup.records import Fingerprint, Language
 
@@ -119,15 +118,6 @@ def by_severity(copy: Copy) -> tuple[int, float]:
 def passages_of(text: PreparedText) -> PassageHashes:
     """The passage hashes of a text, ascending."""
     return np.frombuffer(text.fingerprint.passages, np.uint32)
-
-
-def language_named(name: str) -> Language:
-    """The shipped language with this name or ISO 639-1 code.  Raises ValueError, which names those that are known."""
-    try:
-        return SHIPPED.find(name)
-    except ValueError:
-        known = ", ".join(f"{language.title()} ({code})" for language, code in SHIPPED.codes.items())
-        raise ValueError(f"unknown language {name!r}; known are {known}") from None
 
 
 def _paired(number: int, text: PreparedText) -> PairedStory:

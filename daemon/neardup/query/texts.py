@@ -7,8 +7,9 @@ from neardup.core.text.detect import detect_language, script_of
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.scores import examine, hamming, hash_rows, shingled
 from neardup.core.verify.tiers import COPIED_WORDS
+from neardup.languages import SHIPPED
 from neardup.pairs import Kind
-from neardup.query.prepared_texts import DETECTION, CharacterSpans, character_spans, language_named
+from neardup.query.prepared_texts import DETECTION, CharacterSpans, character_spans
 from neardup.records import Fingerprint, Language
 
 
@@ -49,7 +50,7 @@ def fingerprint(text: str, language: str | None = None) -> Fingerprint:
     not known.
     """
     if language is not None:
-        language_named(language)
+        SHIPPED.find(language)
     return fingerprint_words(_words(text, "the text"))
 
 
@@ -58,7 +59,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
 
     Raises ValueError for an unknown language, or a text without words.
     """
-    spoken = detect_language(text_a) if language is None else language_named(language)
+    spoken = detect_language(text_a) if language is None else SHIPPED.find(language)
     words_a, words_b = _words(text_a, "text_a"), _words(text_b, "text_b")
     a, b = fingerprint_words(words_a), fingerprint_words(words_b)
     shingled_a, shingled_b = shingled(words_a), shingled(words_b)
