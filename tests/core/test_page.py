@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from dataclasses import astuple
 
+import numpy as np
 import pytest
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.marks import text_marks
@@ -12,8 +14,10 @@ from neardup.core.page import (
     PageFingerprinted,
     PageShingled,
     PageText,
+    PreparedStory,
     Unreadable,
     fingerprint_page,
+    prepare_file,
     shingle_story,
     split_file,
     split_story,
@@ -22,6 +26,7 @@ from neardup.core.page import (
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.title import opening
+from neardup.core.verify.scores import fingerprinted
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language, Skip
 
@@ -49,6 +54,11 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     assert isinstance(shingled, PageShingled)
     assert shingled.text_hash == fingerprint(words).text_hash
     assert split_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words, marks)
+    prepared, compared = prepare_file(text.encode(), WHOLE), fingerprinted(words)[1]
+    assert isinstance(prepared, PreparedStory)
+    assert (prepared.text, prepared.fingerprint, prepared.marks) == (text, fingerprint(words), marks)
+    same = map(np.array_equal, astuple(prepared.shingled), astuple(compared))
+    assert all(same), "a check compares other words than a run"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from neardup.config import Content, Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.page import PageText, StoryText, shingle_story, split_story
+from neardup.core.page import PreparedStory, StoryText, prepare_story, shingle_story
 from neardup.core.page import text_of as page_text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
@@ -41,9 +41,9 @@ def words_of(language: Language, name: str, n: int = 200) -> list[str]:
     return [f"{words[k % len(words)]}{name}{k}" for k in range(n)]
 
 
-def text_of(words: list[str]) -> PageText:
-    result = split_story(" ".join(words))
-    assert isinstance(result, PageText)
+def text_of(words: list[str]) -> PreparedStory:
+    result = prepare_story(" ".join(words))
+    assert isinstance(result, PreparedStory)
     return result
 
 

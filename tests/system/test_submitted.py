@@ -10,7 +10,7 @@ from typing import Any
 from neardup.app import extraction
 from neardup.checking import open_submissions
 from neardup.config import Config, load
-from neardup.core.page import Page, PageText, StoryText, split_story
+from neardup.core.page import Page, PreparedStory, StoryText, prepare_story
 from neardup.core.page import text_of as story_of
 from neardup.ledger import files, read, similarities
 from neardup.ledger.spans import unpacked
@@ -63,8 +63,8 @@ def submissions(config: Config) -> list[tuple[Submission, bytes]]:
     for row in random.Random(1).sample(ROWS, len(ROWS)):
         page = (SAMPLES / "stories" / row["language"] / f"{row['id']}.html").read_bytes()
         story = story_of(Page(page), extraction(config))
-        text = split_story(story.text) if isinstance(story, StoryText) else story
-        assert isinstance(text, PageText)
+        text = prepare_story(story.text) if isinstance(story, StoryText) else story
+        assert isinstance(text, PreparedStory)
         published_at = parse_time(row["published_at"]) if row["published_at"] else None
         author, title = row["author_id"] or None, row["title"] or None
         made.append(

@@ -20,7 +20,7 @@ from neardup.cli.flag_options import output_target, story_id, takes_flag_selecti
 from neardup.config import Config
 from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, unknown_ending
-from neardup.core.page import Unreadable, split_file
+from neardup.core.page import Unreadable, prepare_file
 from neardup.core.verify.keep import POLICIES, Policy
 from neardup.errors import Fatal, Misuse
 from neardup.languages import SHIPPED
@@ -47,10 +47,10 @@ def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None
     """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
     try:
         text_language = config.registry.find(language)
-    except ValueError:
-        raise Misuse(f"--language: unknown language {language!r}") from None
+    except ValueError as error:
+        raise Misuse(f"--language: {error}") from None
     read(config.ledger.path).close()
-    page = split_file(file.read(), extraction(config))
+    page = prepare_file(file.read(), extraction(config))
     if isinstance(page, Unreadable):
         raise Fatal(f"{file.name}: {explain(page)}")
 

@@ -15,7 +15,7 @@ from neardup.core.text.reading_order import in_reading_order
 from neardup.core.text.scripts import script_of_codes
 from neardup.core.text.title import opening, page_title
 from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
-from neardup.core.verify.scores import Shingled, shingled_text
+from neardup.core.verify.scores import Shingled, fingerprinted_text, shingled_text
 from neardup.records import Fingerprint, Limit, Marks, Skip
 
 MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied
@@ -73,6 +73,16 @@ class PageText:
 
     text: str
     words: list[bytes]
+    marks: Marks = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedStory:
+    """A page's story as it is checked: its text, its fingerprint, the form in which it is compared, and its marks."""
+
+    text: str
+    fingerprint: Fingerprint
+    shingled: Shingled
     marks: Marks = ()
 
 
@@ -151,13 +161,35 @@ def split_story(text: str, marks: Marks = ()) -> PageText | Unreadable:
     return _too_short(len(words), marks) if is_too_short(len(words), text) else PageText(text, words, marks)
 
 
+def prepare_story(text: str, marks: Marks = ()) -> PreparedStory | Unreadable:
+    """As `split_story`, for a check: in compiled code, so that a long text holds up no other thread."""
+    found, marks = fingerprinted_text(text), marks + text_marks(text, codes_of(text))
+    if found is None:
+        return _too_short(0, marks)
+    fingerprint, shingled = found
+    if is_too_short(fingerprint.words, text):
+        return _too_short(fingerprint.words, marks)
+    return PreparedStory(text, fingerprint, shingled, marks)
+
+
 def split_file(body: bytes, extraction: Extraction) -> PageText | Unreadable:
     """The bytes of a page or of a plain text -> its story's text and words."""
+    story = _story_of_file(body, extraction)
+    return story if isinstance(story, Unreadable) else split_story(story.text, story.marks)
+
+
+def prepare_file(body: bytes, extraction: Extraction) -> PreparedStory | Unreadable:
+    """The bytes of a page or of a plain text -> its story, for a check."""
+    story = _story_of_file(body, extraction)
+    return story if isinstance(story, Unreadable) else prepare_story(story.text, story.marks)
+
+
+def _story_of_file(body: bytes, extraction: Extraction) -> StoryText | Unreadable:
     try:
         found = extracted_from_file(body, extraction)
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return split_story(in_reading_order(found.text), page_marks(found))
+    return StoryText(in_reading_order(found.text), page_marks(found))
 
 
 def is_too_short(words: int, text: str) -> bool:

@@ -15,7 +15,7 @@ from neardup.core.candidates.select import NO_NUMBERS, NO_STORIES, nominate
 from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.candidates.shared_passages import sharing_pairs
 from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
-from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.fingerprint.compute import fingerprint_text, hashed_text
 from neardup.core.text.disguise import disguise
 from neardup.core.text.normalize import codes_of
 from neardup.core.text.scripts import script_of_most
@@ -41,6 +41,7 @@ class _NothingFound(NamedTuple):
 def load_for_run() -> None:
     """Load the functions that fingerprint, look up, nominate and verify stories."""
     fingerprint_text("a b")
+    hashed_text("a b")
     script_of_most("a b")
     disguise("a b", codes_of("a b"))
     load_for_verification()

@@ -15,9 +15,9 @@ from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.reader_group import ReaderGroup, start_group
-from neardup.pages.reader_process import FINGERPRINT, SHINGLE, SPLIT, Answer, Request, Seconds
+from neardup.pages.reader_process import FINGERPRINT, PREPARE, SHINGLE, SPLIT, Answer, Request, Seconds
 from neardup.pages.reader_rpc import ReaderConnection
-from neardup.pages.results import PageResult, ReadFailed, ShingledResult, TextResult, failure_of
+from neardup.pages.results import PageResult, PreparedResult, ReadFailed, ShingledResult, TextResult, failure_of
 from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of
 from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story, is_work
@@ -140,11 +140,19 @@ class ReaderPool:
 
     async def split(self, page: bytes) -> TextResult:
         """Find the story's text and its normalised words in a page at hand, which may be as hostile as any other."""
+        return cast("TextResult", await self._given(SPLIT, page))
+
+    async def prepare(self, page: bytes) -> PreparedResult:
+        """As `split`, for a check of the story."""
+        return cast("PreparedResult", await self._given(PREPARE, page))
+
+    async def _given(self, operation: str, page: bytes) -> object:
+        """Carry out an operation on a page at hand."""
         try:
-            result, _ = await self._request(Request(SPLIT, page), nullcontext)
+            result, _ = await self._request(Request(operation, page), nullcontext)
         except NeardupError as error:
-            return cast("TextResult", failure_of(error))
-        return cast("TextResult", result)
+            return failure_of(error)
+        return result
 
     def _observe(self, seconds: Seconds) -> None:
         fetching, extracting, fingerprinting = seconds

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.page import Page, StoryText, fingerprint_story, shingle_story, split_story, text_of
+from neardup.core.page import (
+    Page,
+    StoryText,
+    fingerprint_story,
+    prepare_story,
+    shingle_story,
+    split_story,
+    text_of,
+)
 from neardup.core.text.html import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.garbage_collection import collect_seldom
@@ -58,11 +66,12 @@ class PageRequest:
     is_first: bool = True
 
 
-FINGERPRINT, SHINGLE, SPLIT = "fingerprint", "shingle", "split"
+FINGERPRINT, SHINGLE, SPLIT, PREPARE = "fingerprint", "shingle", "split", "prepare"
 OPERATIONS: dict[str, Callable[[Page, StoryText], object]] = {
     FINGERPRINT: fingerprint_story,
     SHINGLE: lambda _, story: shingle_story(story.text),
     SPLIT: lambda _, story: split_story(story.text, story.marks),
+    PREPARE: lambda _, story: prepare_story(story.text, story.marks),
 }
 
 

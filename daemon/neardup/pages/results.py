@@ -6,7 +6,7 @@ An error that concerns one page becomes a result; one that ends the whole run st
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from neardup.core.page import PageFingerprinted, PageShingled, PageText, Unreadable
+from neardup.core.page import PageFingerprinted, PageShingled, PageText, PreparedStory, Unreadable
 from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, Transient
 from neardup.records import Dead, Skip, Story
 
@@ -28,6 +28,7 @@ Failure = Unreadable | ReadFailed
 PageResult = PageFingerprinted | NotModified | Failure
 ShingledResult = PageShingled | Failure
 TextResult = PageText | Failure
+PreparedResult = PreparedStory | Failure
 ReadPage = Callable[[Story, str | None], Awaitable[PageResult]]  # a story, and the last known ETag of its page
 
 REASONS: dict[type[NeardupError], Skip | Dead] = {

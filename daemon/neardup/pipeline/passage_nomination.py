@@ -79,7 +79,8 @@ class PassageNomination:
         with STAGE_SECONDS.labels("nominate").time():
             if self._common is not None:
                 await self._common.record(lookup.probes, lookup.found)
-            ids = await self._ledger.do(passage_hashes.ids_of, _numbers(lookup.found))
+            numbers = _numbers(lookup.found)
+            ids = await self._ledger.do(passage_hashes.ids_of, numbers) if numbers else {}
             latest = list(self._recent)[len(self._recent) - (self._batches - lookup.batches) :]
             matches = await asyncio.to_thread(_nominate, lookup, ids, latest, self._detection)
         if self._common is not None:

@@ -12,7 +12,7 @@ from neardup.config import Detection
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import paired
-from neardup.core.verify.scores import Shingled, assess, fingerprinted
+from neardup.core.verify.scores import Shingled, assess
 from neardup.core.verify.tiers import LANGUAGES
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
@@ -78,7 +78,7 @@ class Checker:
         until = None if deadline is None else asyncio.get_running_loop().time() + deadline
         language, own_id = submission.language, submission.story_id
         own_id = CHECKED_ID if own_id is None else own_id
-        own, text = await asyncio.to_thread(fingerprinted, submission.text.words)
+        own, text = submission.text.fingerprint, submission.text.shingled
         facts = await self._ledger.do(lookups.facts_of, own_id)
         banded = BandedFingerprint(language, own.simhash, own.signature)
         probe = lookups.Text(own_id, banded, np.frombuffer(own.passages, np.uint32))
@@ -88,11 +88,16 @@ class Checker:
             own_id, language, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles
         )
         pairs = [Candidate(checked, _paired_story(row)) for row in rows.values()]
-        texts = await self._texts.read((one.b for one in pairs if one.b.text_hash != own.text_hash), until)
-        common = np.union1d(nominated.common, await self._common.of(language))
-        assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common)
-        flagged = await self._ledger.do(_flagged, assessed)
-        verified = [Verified(rows[other], kind, assessment, spans[other]) for other, kind, assessment in flagged]
+        texts, assessed, verified = dict[bytes, Text](), list[Assessed](), list[Verified]()
+        if pairs:
+            texts, known_common = await asyncio.gather(
+                self._texts.read((one.b for one in pairs if one.b.text_hash != own.text_hash), until),
+                self._common.of(language),
+            )
+            common = np.union1d(nominated.common, known_common)
+            assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common)
+            flagged = await self._ledger.do(_flagged, assessed)
+            verified = [Verified(rows[other], kind, assessment, spans[other]) for other, kind, assessment in flagged]
         reasons = (*_truncations(submission), *nominated.reasons, *_reasons(texts, verified))
         known = [(pair, one) for pair, one in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED]
         result = result_of(submission, verified, self._detection, self._version, reasons)

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.page import PageText
+from neardup.core.page import PreparedStory
 from neardup.core.publication_order import Dates, earlier, sort_key
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
 from neardup.ledger.similarities import share_of
@@ -29,7 +29,7 @@ class Submission:
     """
 
     language: Language
-    text: PageText
+    text: PreparedStory
     story_id: int | None = None
     name: str | None = None
     author_id: str | None = None
@@ -113,7 +113,7 @@ def result_of(
 ) -> CheckResult:
     """The result of a check that found these stories, and did without something for these `reasons`."""
     shown = sorted((one for one in verified if not _is_hidden(one, submission, detection)), key=_rank)
-    words = len(submission.text.words)
+    words = submission.text.fingerprint.words
     sources = [one for one in shown if _is_by_another(one, submission) and _is_earlier(one, submission)]
     copied = np.concatenate([NO_SPANS, *(one.assessment.spans_a for one in sources)])
     similarity = share_of(words_in(copied), words)

@@ -15,7 +15,7 @@ from neardup.serve.lanes import Deadline
 from neardup.serve.problems import FORGOTTEN, NO_STORY, Refused, problem_of
 from neardup.serve.requests import BatchRequest, CheckRequest, PutRequest, StoryRequest
 from neardup.serve.story_ids import StoryId, shown, story_id_of
-from neardup.serve.texts import text_of
+from neardup.serve.texts import prepared_story
 from neardup.source.parse import parse_time, path_of, printable, refuse_work
 from neardup.telemetry.metrics import CHECKS
 from neardup.timestamps import rfc3339
@@ -66,7 +66,7 @@ async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: S
         _valid("id", refuse_work, str(story_id.shown))
     return Submission(
         language=_valid("language", parts.config.registry.find, request.language),
-        text=await text_of(parts, request.text, request.html),
+        text=await prepared_story(parts, request.text, request.html),
         story_id=None if story_id is None else story_id.number,
         name=None if story_id is None else story_id.name,
         author_id=printable(request.author_id),

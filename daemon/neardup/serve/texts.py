@@ -1,11 +1,13 @@
 """The text of a story in a request, or of a story on record."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from neardup.checking import ServiceParts
-from neardup.core.page import PageText, split_story
-from neardup.pages.results import TextResult, explain
+from neardup.core.page import PageText, PreparedStory, Unreadable, prepare_story, split_story
+from neardup.pages.results import Failure, ReadFailed, explain
 from neardup.problem_types import TOO_LARGE
 from neardup.query.compare import describe_stories, load_story
 from neardup.query.compared_story import LoadedStory
@@ -14,35 +16,50 @@ from neardup.serve.problems import NO_STORY, UNKNOWN_STORY, Refused
 from neardup.serve.requests import ComparedStory
 from neardup.serve.story_ids import StoryId, story_id_of
 
+S = TypeVar("S", PageText, PreparedStory)
 MOST_WORDS = 500_000  # five novels
 
 
+async def prepared_story(parts: ServiceParts, text: str | None, html: str | None) -> PreparedStory:
+    """A story to check that is given as a text or as a page.  Raises Refused if there is none."""
+    found = await _read(parts, text, html, prepare_story, parts.pool.prepare)
+    _refuse_novels(found.fingerprint.words)
+    return found
+
+
 async def text_of(parts: ServiceParts, text: str | None, html: str | None) -> PageText:
-    """The text and the words of a story that is given as a text or as a page.
+    """The text and the words of a story that is given as a text or as a page.  Raises Refused if there is none."""
+    found = await _read(parts, text, html, split_story, parts.pool.split)
+    _refuse_novels(len(found.words))
+    return found
 
-    A page is parsed by a reader process, because hostile markup can keep a parser busy for hours.  Raises Refused if
-    there is no story.
+
+def _refuse_novels(words: int) -> None:
+    if words > MOST_WORDS:
+        raise Refused(TOO_LARGE, f"the story has more than {MOST_WORDS:,} words")
+
+
+async def _read(
+    parts: ServiceParts,
+    text: str | None,
+    html: str | None,
+    read_text: Callable[[str], S | Unreadable],
+    read_page: Callable[[bytes], Awaitable[S | Failure]],
+) -> S:
+    """What is read from a text or from a page; `read_page` does it in a reader process.
+
+    Hostile markup can keep a parser busy for hours.  Raises Refused if there is no story.
     """
-    match await _split(parts, text, html):
-        case PageText(_, words) if len(words) > MOST_WORDS:
-            raise Refused(TOO_LARGE, f"the story has more than {MOST_WORDS:,} words")
-        case PageText() as found:
-            return found
-        case failure:
-            raise Refused(NO_STORY, explain(failure), reason=failure.reason)
-
-
-async def _split(parts: ServiceParts, text: str | None, html: str | None) -> TextResult:
     given = html if text is None else text
     assert given is not None
     encoded, most = given.encode(), parts.config.content.max_bytes
     if text is None:
-        found = await parts.pool.split(encoded[:most])
+        found = await read_page(encoded[:most])
     else:
-        found = await asyncio.to_thread(split_story, encoded[:most].decode(errors="ignore"))
-    if isinstance(found, PageText) and len(encoded) > most:
-        return replace(found, marks=(Mark(MarkReason.TRUNCATED, Limit.SIZE),))
-    return found
+        found = await asyncio.to_thread(read_text, encoded[:most].decode(errors="ignore"))
+    if isinstance(found, Unreadable | ReadFailed):
+        raise Refused(NO_STORY, explain(found), reason=found.reason)
+    return replace(found, marks=(Mark(MarkReason.TRUNCATED, Limit.SIZE),)) if len(encoded) > most else found
 
 
 async def story_on_record(parts: ServiceParts, story_id: StoryId) -> LoadedStory:

@@ -27,7 +27,8 @@ from neardup.records import Fingerprint
 Bytes = npt.NDArray[np.uint8]
 
 PERMUTATIONS = (MULTIPLIERS, ADDENDS)
-WEIGHTS = weights(np.maximum(np.arange(4096), 1)).astype(np.int64)  # by term frequency; 0 does not occur
+# By term frequency, up to that of the most frequent word of a long novel; 0 does not occur.
+WEIGHTS = weights(np.maximum(np.arange(1 << 16), 1)).astype(np.int64)
 
 
 def fingerprint_text(text: str) -> Fingerprint | None:

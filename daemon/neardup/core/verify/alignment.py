@@ -112,7 +112,7 @@ def _aligned(a: Hashes, b: Hashes) -> tuple[Blocks, int | None]:
     # loads the compiler, which most commands do not need
     from neardup.core.verify.alignment_kernel import joined, shared_runs  # noqa: PLC0415
 
-    shared, are_all = shared_runs((a, b), (grams_of(a), grams_of(b)))
+    shared, are_all = shared_runs((a, b))
     runs = joined((a, b), shared, MIN_BLOCK)
     runs = runs[np.argsort(runs[:, 0])]
     runs[:, 3] = np.cumsum(np.append(0, runs[1:, 3] != runs[:-1, 3]))[: len(runs)]

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.fingerprint import word_hashes
 from neardup.core.fingerprint.passage_hashes import GRAM
 from neardup.core.fingerprint.word_hashes import Hashes
 
@@ -37,15 +38,18 @@ Texts = tuple[Hashes, Hashes]  # the words of a and of b
 Free = tuple[Mask, Mask]  # the words of a and of b that no block has
 
 
+mixed = compiled(word_hashes.mixed)
+
+
 @compiled
-def shared_runs(texts: Texts, grams: Texts) -> tuple[Runs, bool]:
-    """Word hashes and gram hashes of two texts -> their maximal shared runs of GRAM words or more, the longest first.
+def shared_runs(texts: Texts) -> tuple[Runs, bool]:
+    """Word hashes of two texts, of GRAM words or more -> their maximal shared runs of as many, the longest first.
 
     Runs of equal length are in the order of a, then of b.  Also returned: whether these are all, which they are unless
     a gram has more than MAX_PAIRS pairs of places.
     """
     a, b = texts
-    slots, first, following, pairs = _places_of_grams(grams)
+    slots, first, following, pairs = _places_of_grams((_grams_of(a), _grams_of(b)))
     found, n = np.empty((64, 3), np.int32), 0
     reached = np.zeros(len(a) + len(b), np.int32)  # by diagonal: where its last run ends in a
     for place in range(len(slots)):
@@ -70,6 +74,13 @@ def shared_runs(texts: Texts, grams: Texts) -> tuple[Runs, bool]:
                 break
             other = following[other]
     return found[:n][np.argsort(-found[:n, 2], kind="mergesort")], pairs.max() <= MAX_PAIRS
+
+
+@compiled
+def _grams_of(words: Hashes) -> Hashes:
+    """As `passage_hashes.grams_of`, in a fifth of the time."""
+    pairs = mixed(mixed(words[:-1]) + words[1:])
+    return mixed(mixed(pairs[:-2]) + pairs[2:])
 
 
 @compiled

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.compute import fingerprint_of, hashed_text, skeleton_hashes_of
+from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, skeleton_hashes_of
 from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, shingles, signature_rows
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
@@ -80,6 +80,12 @@ def fingerprinted(words: Sequence[bytes]) -> tuple[Fingerprint, Shingled]:
     numbers = hashed(words)
     text = _shingled(b" ".join(words), numbers.hashes)
     return fingerprint_of(text.normalised, numbers, text.shingles, text.skeleton_hashes), text
+
+
+def fingerprinted_text(text: str) -> tuple[Fingerprint, Shingled] | None:
+    """As `fingerprinted`, of a text, in half the time and without the GIL; None for a text without words."""
+    fingerprint, compared = fingerprint_text(text), shingled_text(text)
+    return None if fingerprint is None or compared is None else (fingerprint, compared)
 
 
 def _shingled(normalised: bytes, hashes: Hashes) -> Shingled:

@@ -45,6 +45,7 @@ from neardup.index.redis.settings import (
 from neardup.records import BandedFingerprint, Change, Language
 
 PROBES_PER_READ = 256
+FEW_PROBES = 4
 
 
 class RedisIndex(ABC):
@@ -127,9 +128,9 @@ class RedisIndex(ABC):
         return earliest([applied for applied, _ in parts]), [result for _, results in parts for result in results]
 
     async def _look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
-        bits = self._packed.bits
-        # in a thread, because the event loop also feeds the reader processes
-        requests, mgets = await asyncio.to_thread(self._packed.requests, probes)
+        bits, packed = self._packed.bits, self._packed
+        few = len(probes) <= FEW_PROBES  # which a thread costs more than; many would hold up the event loop
+        requests, mgets = packed.requests(probes) if few else await asyncio.to_thread(packed.requests, probes)
         commands = [read_key("neardup:bits"), *self._get_applied, *chain.from_iterable(mgets), *self._get_applied]
         replies = iter(await self._send(commands))
         [bits_record] = islice(replies, 1)
@@ -140,9 +141,10 @@ class RedisIndex(ABC):
             self._packed.bits = self._bits_of(text_of(bits_record))
             if self._packed.bits != bits:  # this lookup is the first, or the index was rebuilt with other widths
                 return await self._look_up(probes)
-            results = chain.from_iterable(await asyncio.to_thread(list, map(self._packed.results, requests, values)))
-        positions = chain.from_iterable(packed_buckets.positions_by_language(probes).values())
-        by_position = dict(zip(positions, results, strict=True))
+            computing = map(packed.results, requests, values)
+            results = chain.from_iterable(computing if few else await asyncio.to_thread(list, computing))
+            positions = chain.from_iterable(packed_buckets.positions_by_language(probes).values())
+            by_position = dict(zip(positions, results, strict=True))
         return applied, [by_position[n] for n in range(len(probes))]
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:

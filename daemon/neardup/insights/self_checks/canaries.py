@@ -10,7 +10,7 @@ from contextlib import aclosing
 import structlog
 
 from neardup.app import App, open_readers
-from neardup.core.page import PageText, split_story
+from neardup.core.page import PageText, PreparedStory, prepare_story
 from neardup.insights.evaluate.edits import OTHER_SCRIPT, replaced_name
 from neardup.insights.evaluate.passages import chapter_name
 from neardup.insights.evaluate.plant import COPIES, Corpus, PlantedStory, plant
@@ -95,8 +95,8 @@ async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list
 async def _check(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Tried]:
     """Check one copy, which counts for each story whose text it has; not at all if index or texts did not answer."""
     assert story.copy is not None
-    page = await asyncio.to_thread(split_story, text)
-    assert isinstance(page, PageText), "a copy of a story has words"
+    page = await asyncio.to_thread(prepare_story, text)
+    assert isinstance(page, PreparedStory), "a copy of a story has words"
     language = corpus.originals[0].language
     result = await checker.check(Submission(language, page))
     if result.estimated:
