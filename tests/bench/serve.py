@@ -140,6 +140,13 @@ def anonymous_mb(pid: int) -> float:
     return int(status.split("RssAnon:")[1].split()[0]) / 1024
 
 
+def scheduled_ms(pid: int) -> tuple[float, float]:
+    """How long the threads of a process have run, and how long they were ready to run and waited for a core."""
+    lines = [path.read_text(encoding="ascii").split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    ran, waited = (sum(int(line[column]) for line in lines) / 1e6 for column in (0, 1))
+    return ran, waited
+
+
 def main() -> None:
     """Fill a ledger, serve it, and print how long checks take under load."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -170,7 +177,9 @@ def main() -> None:
                 sampler = threading.Thread(target=sample_memory, args=(process.pid, stop, memory))
                 author.start()
                 sampler.start()
+                before = scheduled_ms(process.pid)
                 figures = load(f"http://{listen}", folder, options.rate, options.seconds)
+                ran, waited = np.subtract(scheduled_ms(process.pid), before) / int(figures["Request Count"])
                 stop.set()
                 author.join()
                 sampler.join()
@@ -181,6 +190,7 @@ def main() -> None:
         "p50 ms",
         "p99 ms",
         "slowest ms",
+        "CPU, wait for a core: ms a check",
         "novel s",
         "memory MB at 0, 25, 50, 75, 100 %",
     )
@@ -191,6 +201,7 @@ def main() -> None:
         figures["50%"],
         figures["99%"],
         figures["100%"],
+        f"{ran:.1f}, {waited:.1f}",
         f"{statistics.median(novels):.2f}, slowest {max(novels):.2f}" if novels else "none",
         " ".join(f"{memory[round(share * (len(memory) - 1))]:.0f}" for share in MOMENTS),
     )
