@@ -20,8 +20,9 @@ UNITS = (
     "neardup-serve.service",
     "neardup-backup.service",
     "neardup-embed.service",
+    "neardup-audit.service",
 )
-TIMERS = ("neardup-backup.timer", "neardup-embed.timer")
+TIMERS = ("neardup-backup.timer", "neardup-embed.timer", "neardup-audit.timer")
 CONFIG_PATH = "/etc/neardup/config.toml"
 # The lines below "# Hardening" in each unit, without comments.
 HARDENING = """\
@@ -114,6 +115,7 @@ def test_a_unit_may_bind_only_its_configured_port(production: Config) -> None:
         "neardup-serve.service": production.serve.listen or DEFAULT_LISTEN,
         "neardup-backup.service": None,
         "neardup-embed.service": None,
+        "neardup-audit.service": None,
     }
     for unit in UNITS:
         listen = addresses.get(unit, production.metrics.listen)

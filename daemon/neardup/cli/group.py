@@ -24,6 +24,7 @@ COMMANDS = {
     "serve": ("serving", "Serve the check before publication over HTTP, until SIGTERM"),
     "replay": ("insights", "Show what other thresholds would flag among the candidates on record"),
     "evaluate": ("insights", "Measure recall on copies made from your own stories, or on pairs that you labelled"),
+    "audit": ("auditing", "Measure what the index misses: compare some of the latest stories with all others"),
     "plan": ("insights", "Project what the corpus needs: memory, disk and time, and when the box will be full"),
     "scan": ("scan", "Find the copies among texts: folders and files of .txt, .md and .html, and tables"),
     "show": ("moderation", "Show the similarity of a story: its sources by share, and the copied passages"),

@@ -40,3 +40,10 @@ def _changes(db: sqlite3.Connection, rows: sqlite3.Cursor) -> list[Change]:
         Change(0, story_id, None, BandedFingerprint(name_of[language], *hashes), number)
         for number, story_id, language, *hashes in rows
     ]
+
+
+def of_stories(db: sqlite3.Connection, ids: Iterable[int]) -> list[Change]:
+    """The stories with these ids, in order of their numbers."""
+    wanted = json.dumps(list(ids))
+    rows = db.execute(f"{SELECT} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY number", (wanted,))
+    return _changes(db, rows)

@@ -25,6 +25,8 @@ from neardup.ledger.recalls import Measure
 from neardup.pairs import DECIDING
 from neardup.records import Language
 from neardup.telemetry.metrics import (
+    AUDIT_INTERVAL,
+    AUDIT_RECALL,
     CANARY_INTERVAL,
     CANARY_RECALL,
     CANDIDATES_PENDING,
@@ -83,6 +85,9 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: "PassageIndex")
     CANARY_RECALL.clear()
     CANARY_INTERVAL.clear()
     await ledger.do(_set_recalls, Measure.CANARY, CANARY_RECALL.labels, CANARY_INTERVAL.labels)
+    AUDIT_RECALL.clear()
+    AUDIT_INTERVAL.clear()
+    await ledger.do(_set_recalls, Measure.AUDIT, AUDIT_RECALL.labels, AUDIT_INTERVAL.labels)
     for command, at in (await ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
 

@@ -76,6 +76,17 @@ CANARY_INTERVAL = Gauge(
     " month_high), for one language or one edit and all of the other",
     ["language", "edit", "bound"],
 )
+AUDIT_RECALL = Gauge(
+    "neardup_audit_recall",
+    "Share of the pairs that the last audit found by an exhaustive scan, and that are flagged; with the tier index"
+    " entries, of the stories whose buckets all hold them",
+    ["language", "tier"],
+)
+AUDIT_INTERVAL = Gauge(
+    "neardup_audit_recall_interval",
+    "Ends of the interval of neardup_audit_recall, as in neardup_canary_recall_interval",
+    ["language", "tier", "bound"],
+)
 LARGEST_BUCKET = Gauge(
     "neardup_largest_bucket", "Members of the largest band bucket of a sample of stories", ["language"]
 )

@@ -1,0 +1,42 @@
+"""Law: the exhaustive comparison finds every pair that is close in Hamming distance or agrees in enough rows."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.candidates.exhaustive import ROWS, compare
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+
+from tests.support.languages import NAMES
+
+HAMMING = 3
+# Few values, so that rows and bits of unrelated stories are often equal.
+hashes = st.lists(st.sampled_from([0, 1, 128, 255]), min_size=16, max_size=16).map(bytes)
+signatures = st.none() | st.integers(0, 12).flatmap(
+    lambda n: st.binary(min_size=64 - n, max_size=64 - n).map(lambda rest: bytes(n) + rest)
+)
+stories = st.lists(st.tuples(hashes, signatures), max_size=12)
+Story = tuple[bytes, bytes | None]
+
+
+def arrays(some: list[Story]) -> FingerprintArrays:
+    return FingerprintArrays.of(((n, n, 0, *story) for n, story in enumerate(some)), NAMES)
+
+
+def agreeing(one: Story, other: Story) -> int:
+    a, b = one[1], other[1]
+    return 0 if a is None or b is None else sum(x == y for x, y in zip(a, b, strict=True))
+
+
+@settings(max_examples=60)
+@given(stories, stories)
+def test_every_close_pair_is_found(ones: list[Story], others: list[Story]) -> None:
+    found = compare(arrays(ones), arrays(others), HAMMING)
+    expected = {
+        (i, k, agreeing(one, other))
+        for i, one in enumerate(ones)
+        for k, other in enumerate(others)
+        if (int.from_bytes(one[0]) ^ int.from_bytes(other[0])).bit_count() <= HAMMING or agreeing(one, other) >= ROWS
+    }
+    columns = (column.tolist() for column in found)
+    assert set(zip(*columns, strict=True)) == expected
+    assert all(np.issubdtype(column.dtype, np.int64) for column in found)
