@@ -154,7 +154,7 @@ def test_both_implementations_agree_on_words_of_any_length(size: int) -> None:
     assert fingerprint_text(f"क {text} ख {text}") == plain_fingerprint(f"क {text} ख {text}")
 
 
-@pytest.mark.parametrize("times", [1, 2, len(WEIGHTS) - 1, len(WEIGHTS), 3 * len(WEIGHTS)])
+@pytest.mark.parametrize("times", [1, 2, len(WEIGHTS) - 1, len(WEIGHTS)])
 def test_both_implementations_agree_on_words_of_any_frequency(times: int) -> None:
     text = "कहानी " * times + "एक थी"
     assert kernel_supports(text) == (times < len(WEIGHTS))
