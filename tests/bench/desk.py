@@ -1,4 +1,4 @@
-"""Measures the review desk's pages: response times as a client in the same process sees them, and the CPU of both.
+"""Measures the review desk's pages: response times as a client in the same process sees them, and their CPU.
 
     python -m tests.bench.desk [--flags N] [--words N] [--cluster N]
 
@@ -8,6 +8,7 @@ run of 40 words, with one word in 20 changed; a third one of 10,000 words copies
 
 import argparse
 import asyncio
+import os
 import random
 import sqlite3
 import statistics
@@ -36,6 +37,7 @@ from neardup.records import Fingerprint, Fingerprinted, Story
 from tests.bench.report import out, table_of
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.languages import HINDI
+from tests.support.resource_meter import cpu_seconds_of_all
 
 REPEATS = 20
 BATCH = 500
@@ -149,30 +151,35 @@ def write_copying(folder: Path, db: sqlite3.Connection, words: int, rng: random.
 
 
 class Milliseconds(NamedTuple):
-    """What a request took: the time until the answer was read, and the CPU of server and client."""
+    """What the requests of a page took: the first one, the others, and the mean CPU of the others."""
 
-    elapsed: float
+    first: float
+    others: list[float]
     cpu: float
 
 
-async def measure(folder: Path, urls: Mapping[str, str]) -> dict[str, list[Milliseconds]]:
-    """What each request took, by the name of the page."""
+async def measure(folder: Path, urls: Mapping[str, str]) -> dict[str, Milliseconds]:
+    """What REPEATS + 1 requests of each page took, by its name; CPU includes the client and the reader processes."""
     config = Config(
         source=Source(manifest=Path("none")), content=Content(url=f"file:{folder}"), ledger=Ledger(path=folder / "l.db")
     )
-    milliseconds: dict[str, list[Milliseconds]] = {}
+    milliseconds: dict[str, Milliseconds] = {}
     async with open_desk(config, lambda: open_readers(config), "127.0.0.1:0") as desk:
         await desk.titles.catch_up()  # once after a backfill, it takes turns with the pages
         server = TestServer(application(desk))
         async with TestClient(server, cookie_jar=CookieJar(unsafe=True), cookies={"neardup_name": "Asha"}) as client:
             for name, url in urls.items():
+                elapsed = list[float]()
+                cpu_start = 0.0
                 for _ in range(REPEATS + 1):
-                    start, cpu_start = time.perf_counter(), time.process_time()
+                    start = time.perf_counter()
                     async with client.get(url, allow_redirects=False) as answer:
                         size = len(await answer.read())
                     assert answer.status == 200, f"{url}: status {answer.status}"
-                    took = Milliseconds(1000 * (time.perf_counter() - start), 1000 * (time.process_time() - cpu_start))
-                    milliseconds.setdefault(f"{name}, {size // 1000:,} KB", []).append(took)
+                    elapsed.append(1000 * (time.perf_counter() - start))
+                    cpu_start = cpu_start or cpu_seconds_of_all(os.getpid())
+                cpu = 1000 * (cpu_seconds_of_all(os.getpid()) - cpu_start) / REPEATS
+                milliseconds[f"{name}, {size // 1000:,} KB"] = Milliseconds(elapsed[0], elapsed[1:], cpu)
     return milliseconds
 
 
@@ -228,15 +235,9 @@ def main() -> None:
     table = table_of(
         f"page, {options.flags:,} flags", "first, ms", f"median of {REPEATS}, ms", "CPU, ms", "slowest, ms"
     )
-    for name, (first, *rest) in milliseconds.items():
-        elapsed, cpu = zip(*rest, strict=True)
-        table.add_row(
-            name,
-            f"{first.elapsed:,.0f}",
-            f"{statistics.median(elapsed):,.0f}",
-            f"{statistics.median(cpu):,.0f}",
-            f"{max(elapsed):,.0f}",
-        )
+    for name, (first, others, cpu) in milliseconds.items():
+        median = statistics.median(others)
+        table.add_row(name, f"{first:,.0f}", f"{median:,.0f}", f"{cpu:,.0f}", f"{max(others):,.0f}")
     out.print(table)
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from html import unescape
 from pathlib import Path
+from unittest.mock import patch
 
 from aiohttp import CookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
@@ -12,9 +13,11 @@ from neardup.app import open_readers
 from neardup.config import Config, Content, Ledger, Source
 from neardup.config.review import Review
 from neardup.ledger import connect
+from neardup.moderation.desk import texts
 from neardup.moderation.desk.app import application, open_desk
 
 TOKEN = "a token of some length"
+BUSY_SECONDS = 120.0  # in which a busy machine starts a reader process
 LOOPBACK, OPEN = "127.0.0.1:0", "0.0.0.0:0"
 Client = TestClient[web.Request, web.Application]
 
@@ -31,10 +34,11 @@ async def desk(
         ledger=Ledger(path=folder / "neardup.db"),
         review=Review(token=token, moderators=moderators),
     )
-    async with open_desk(config, lambda: open_readers(config), listen) as parts:
-        server = TestServer(application(parts))
-        async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
-            yield client
+    with patch.object(texts, "READ_SECONDS", BUSY_SECONDS):
+        async with open_desk(config, lambda: open_readers(config), listen) as parts:
+            server = TestServer(application(parts))
+            async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
+                yield client
 
 
 def origin(client: Client) -> dict[str, str]:

@@ -81,6 +81,16 @@ def cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
+def cpu_seconds_of_all(pid: int) -> float:
+    """User and system time so far of a process and of its children that are running, to a tick."""
+    ticks = 0
+    for one in (str(pid), *descendants(pid)):
+        with suppress(FileNotFoundError):
+            fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def peak_rss_mb() -> float:
     """The peak memory of this process in MiB.  ru_maxrss will not do: it survives exec, so it may be the parent's."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():

@@ -2,6 +2,7 @@
 
 import sqlite3
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.position import QueuePosition, case_position_of
-from neardup.moderation.desk.query import EVERY, Queue, number, query_of
+from neardup.moderation.desk.query import EVERY, Queue, at_word, number, query_of
 from neardup.moderation.desk.story import StoryDetails, report_values, story_details, story_of
 from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
 from neardup.moderation.interface import marked
@@ -79,7 +80,7 @@ async def show(request: web.Request) -> web.Response:
     return page(
         request,
         "case.html.j2",
-        **await report_values(desk, details.lead, lambda word: query_of(pairs, word=word))
+        **await report_values(desk, details.lead, partial(at_word, query_of(pairs)))
         | {"headline": case_headline(dict(details.row))},
         case=details,
         may_decide=may_decide,

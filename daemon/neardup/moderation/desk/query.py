@@ -96,6 +96,11 @@ def query_of(queue: Queue, **more: object) -> str:
     return f"?{urlencode(given)}" if given else ""
 
 
+def at_word(query: str, word: int | None) -> str:
+    """A query as `query_of` returns it, with the word that a pair's page begins at; many links differ only in it."""
+    return query if word is None else f"{query}{'&' if query else '?'}word={word}"
+
+
 def number(query: Mapping[str, str], name: str) -> int | None:
     """A parameter that is a number from 0 to MAX_NUMBER; None if it is missing.  Raises HTTPBadRequest."""
     text = query.get(name, "")

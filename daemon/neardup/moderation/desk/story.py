@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from neardup.ledger.similarities import Similarity
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.desk import Desk, desk_of
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import EVERY, Queue, query_of
+from neardup.moderation.desk.query import EVERY, Queue, at_word, query_of
 from neardup.moderation.desk.texts import load_text
 from neardup.moderation.evidence.common_text import common_text
 from neardup.moderation.evidence.story_report import COLOURS, story_report
@@ -59,7 +60,7 @@ async def show(request: web.Request) -> web.Response:
     return page(
         request,
         "story.html.j2",
-        **await report_values(desk, details, lambda word: query_of(Queue(), word=word)),
+        **await report_values(desk, details, partial(at_word, query_of(Queue()))),
         pairs=Queue(Selection(statuses=EVERY, story=story_id, same_author=True)),
     )
 
