@@ -89,7 +89,7 @@ def _story(n: int, rng: random.Random) -> Fingerprinted:
 def _flag(n: int, rng: random.Random) -> tuple[object, ...]:
     a, b = (2 * n, 2 * n + 1) if n % 10 else (2 * n, 2 * n + 3)
     share = rng.uniform(0.5, 1)
-    tier = tiers.TIERS[n % len(tiers.TIERS)]
+    tier = tiers.tier_of(tiers.kinds()[n % len(tiers.kinds())])
     strength = tier.strength(Signals(n % 4, False, share * 0.9, share, share * 0.8))
     return (
         a,

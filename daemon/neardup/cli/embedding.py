@@ -13,6 +13,7 @@ from neardup.cli.base import command, json_option, parse_time_option
 from neardup.cli.event_loop import run_async
 from neardup.cli.printing import by_reason
 from neardup.config import Config
+from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.embedding.importing import ImportSummary, import_vectors
 from neardup.embedding.run import EmbeddingSummary
 from neardup.embedding.run import embed as embed_waiting
@@ -32,7 +33,7 @@ from neardup.ledger.lock import only_one
 )
 @json_option
 def embed(config: Config, *, since: str | None, imported: Path | None, as_json: bool) -> None:
-    """Make the vectors of works and new stories.
+    """Make the vectors of works and new stories, and find translated and retold copies by them.
 
     The vectors of a text and its translation are close.  A day takes up to meaning.core_seconds_a_day; a later call
     goes on where this one ends.
@@ -58,5 +59,7 @@ def _in_words(done: EmbeddingSummary | ImportSummary) -> str:
     why = " for the budget of the next day" if done.budget_is_spent and done.waiting else ""
     return (
         f"{done.embedded:,} stories embedded in {done.core_seconds:,.0f} core seconds, {done.unchanged:,} unchanged,"
-        f" not readable: {by_reason(Counter(done.unreadable))}; {done.removed:,} removed; {done.waiting:,} wait{why}"
+        f" not readable: {by_reason(Counter(done.unreadable))}; {done.removed:,} removed; {done.waiting:,} wait{why};"
+        f" searched for {done.search.searched:,}: {done.search.found[TRANSLATED]:,} new pairs translated,"
+        f" {done.search.found[RETOLD]:,} retold"
     )

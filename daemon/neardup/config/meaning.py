@@ -46,6 +46,14 @@ class Meaning(Section):
         "has up to three. Unset, there is no limit.",
     )
 
+    false_alarms: float = Field(
+        default=0.0001,
+        gt=0,
+        lt=1,
+        description="Share of the stories without a translated or retold copy that may be flagged with one. "
+        "`neardup evaluate --meaning` fits the threshold to the corpus.",
+    )
+
     @model_validator(mode="after")
     def _complete(self) -> Self:
         refuse_missing(self, self.kind, NEEDED[self.kind])

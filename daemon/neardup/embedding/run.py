@@ -1,4 +1,5 @@
-"""Embedding: the works of the reference and the new stories get vectors, within the budget of a day.
+"""Embedding: the works of the reference and the new stories get vectors, within the budget of a day; then their copies
+are searched for.
 
 Each batch is one transaction, so that a run that ends anywhere goes on where it was.
 """
@@ -18,6 +19,7 @@ from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.page import PageText, Unreadable
 from neardup.embedding.parts import Parts, make_codes, open_parts
+from neardup.embedding.search import SearchSummary, search
 from neardup.ledger import now_ms, transaction, versions
 from neardup.meaning import queue, vectors
 from neardup.meaning.centring import Vectors
@@ -44,12 +46,13 @@ class EmbeddingSummary:
     core_seconds: float = 0.0
     waiting: int = 0
     budget_is_spent: bool = False
+    search: SearchSummary = field(default_factory=SearchSummary)
 
 
 async def embed(
     config: Config, stop: asyncio.Event, since: int | None = None, report: Report = lambda _: None
 ) -> EmbeddingSummary:
-    """Embed what waits until the queue is empty, the budget of the day is spent or `stop` is set.
+    """Embed what waits until the queue is empty, the budget of the day is spent or `stop` is set; then search.
 
     Stories known since a time in milliseconds, if one is given, join the queue.  Raises as `open_parts` does.
     """
@@ -59,7 +62,8 @@ async def embed(
         await fill(parts.ledger, parts.vectors, since)
         async with aclosing(open_readers(config)) as readers:
             await _work_off(parts, readers, summary, stop, report)
-        await make_codes(parts, stop)
+            await make_codes(parts, stop)
+            summary.search = await search(config, parts, readers, stop)
         summary.waiting = await parts.vectors.do(queue.size)
     return summary
 

@@ -2,14 +2,14 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
-from neardup.core.verify.tiers import kinds_of_passages
+from neardup.core.verify.tiers import kinds_of_meaning, kinds_of_passages
 from neardup.ledger import active_verdicts, languages, now_ms, transaction
 from neardup.pairs import Candidate, PairedStory, Verdict
-from neardup.records import Language, is_work
+from neardup.records import is_work
 
 SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 8
@@ -136,7 +136,7 @@ def _on_record(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dic
 
     The status is that of their flag or, if that was withdrawn, the active verdict; None for a pair that has neither.
     The verdict is None for a match none of whose pairs is a template.  A passage that is a template, such as a prayer,
-    does not make its story one.
+    does not make its story one, nor does a verdict on what vectors alone found.
     """
     pair = "a = min(value, ?1) AND b = max(value, ?1)"
     rows = db.execute(
@@ -144,7 +144,7 @@ def _on_record(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dic
         f" (SELECT verdict FROM active_verdicts WHERE {pair})),"
         " (SELECT max(verdict_id) FROM active_verdicts WHERE (a = value OR b = value) AND verdict = ?2"
         " AND kind NOT IN (SELECT value FROM json_each(?3))) FROM json_each(?4)",
-        (story_id, Verdict.TEMPLATE, json.dumps(kinds_of_passages()), json.dumps(list(ids))),
+        (story_id, Verdict.TEMPLATE, json.dumps(kinds_of_passages() + kinds_of_meaning()), json.dumps(list(ids))),
     )
     return {match: (status, template) for match, status, template in rows}
 
@@ -203,16 +203,14 @@ def pending_of(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Candida
 
 def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> Candidate | None:
     """The pair a < b as a candidate; None if a story of it is not on record."""
-    rows = db.execute(f"SELECT {SIDE.format('s')} FROM stories s WHERE s.id IN (?, ?) ORDER BY s.id", pair).fetchall()
-    if len(rows) < len(pair):
-        return None
-    name_of = languages.names(db)
-    return Candidate(*(_side(row, name_of) for row in rows))
+    return next(iter(of_pairs(db, [pair])), None)
 
 
-def _side(row: Sequence[Any], name_of: Mapping[int, Language]) -> PairedStory:
-    story_id, language, *rest = row
-    return PairedStory(story_id, name_of[language], *rest)
+def of_pairs(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> list[Candidate]:
+    """These pairs as candidates, whether they are nominated or not; those with a story that is gone are left out."""
+    sides = f"{SIDE.format('a')}, {SIDE.format('b')}"
+    of = "json_each(?) p JOIN stories a ON a.id = p.value ->> 0 JOIN stories b ON b.id = p.value ->> 1"
+    return _paired(db, db.execute(f"SELECT {sides} FROM {of}", (json.dumps(list(pairs)),)))
 
 
 def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tuple[int | str, ...]) -> list[Candidate]:
@@ -222,9 +220,13 @@ def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tupl
         f" WHERE c.verified_at IS NULL AND {condition}",
         values,
     )
+    return _paired(db, rows)
+
+
+def _paired(db: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
     name_of = languages.names(db)
     sides = ((row[:WIDTH], row[WIDTH:]) for row in rows)
-    return [Candidate(*(_side(row, name_of) for row in pair)) for pair in sides]
+    return [Candidate(*(PairedStory(n, name_of[language], *rest) for n, language, *rest in pair)) for pair in sides]
 
 
 def pending_count(db: sqlite3.Connection) -> int:

@@ -12,7 +12,7 @@ from importlib.resources import files
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES
 
-VERSION = 11  # PRAGMA user_version; 1 to 10 were schemas of trial versions
+VERSION = 12  # PRAGMA user_version; 1 to 11 were schemas of trial versions
 
 
 def version_of(db: sqlite3.Connection) -> int:

@@ -166,6 +166,26 @@ CREATE TRIGGER authors AFTER UPDATE OF author_id ON stories WHEN old.author_id I
     UPDATE marks SET author_id = new.author_id WHERE story_id = new.id;
 END;
 
+-- Pairs of stories that say the same in other words, a < b; no flags, because nothing verifies them but a moderator.
+-- `margin` is how much more alike the two are than their nearest others.  `chunks` is a JSON array of the chunks that
+-- belong together, [of a, of b, their cosine].  A row counts while both stories have the texts with these hashes.
+CREATE TABLE meaning_flags (
+    flag_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    a INTEGER NOT NULL,
+    b INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    margin REAL NOT NULL,
+    chunks TEXT NOT NULL,
+    model TEXT NOT NULL,
+    text_hash_a BLOB NOT NULL,
+    text_hash_b BLOB NOT NULL,
+    flagged_at INTEGER NOT NULL,
+    exported_at INTEGER,
+    UNIQUE (a, b)
+);
+CREATE INDEX meaning_flags_b ON meaning_flags (b);
+CREATE INDEX meaning_flags_queue ON meaning_flags (margin DESC, a, b);
+
 -- What moderators decided.  Verdicts given at once share a `decision`, the id of the first of them.
 -- `case_id` is the case that the flag was in then, and `joins_clusters` says whether its kind joined clusters.
 CREATE TABLE verdicts (
@@ -262,6 +282,29 @@ CREATE VIEW pairs AS
     LEFT JOIN verdicts c ON c.verdict_id = f.context
     LEFT JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id) FROM verdicts w WHERE w.a = f.a AND w.b = f.b)
     WHERE (m.sort_time, m.id) < (s.sort_time, s.id);
+
+-- The rows of `meaning_flags` that count, in the order of publication as in `pairs`.  A pair that is flagged by its words
+-- is no longer one of them.  The status is the active verdict on the pair, or open.
+CREATE VIEW meaning_pairs AS
+    SELECT f.flag_id, f.kind, f.margin, f.chunks, f.model, f.flagged_at, f.exported_at, f.a, f.b,
+        coalesce((SELECT verdict FROM active_verdicts v WHERE v.a = f.a AND v.b = f.b), 'open') AS status,
+        (s.author_id = m.author_id) IS TRUE AS same_author,
+        s.language, s.id AS story_id, s.name AS story_name, s.path AS story_path, s.title AS story_title,
+        s.author_id AS story_author_id, s.published_at AS story_published_at, s.updated_at AS story_updated_at,
+        s.known_since AS story_known_since,
+        m.language AS matched_language, m.id AS matched_id, m.name AS matched_name, m.path AS matched_path,
+        m.title AS matched_title, m.author_id AS matched_author_id, m.published_at AS matched_published_at,
+        m.updated_at AS matched_updated_at, m.known_since AS matched_known_since, m.catalogue, m.licence,
+        v.verdict, v.moderator, v.note, v.decided_at, v.undone_at, v.undone_by
+    FROM meaning_flags f
+    CROSS JOIN described s ON s.id IN (f.a, f.b)
+    CROSS JOIN described m ON m.id = iif(s.id = f.a, f.b, f.a)
+    LEFT JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id) FROM verdicts w WHERE w.a = f.a AND w.b = f.b)
+    WHERE (m.id >= 0, coalesce(m.published_at, 9223372036854775807), m.id)
+            < (s.id >= 0, coalesce(s.published_at, 9223372036854775807), s.id)
+        AND s.text_hash = iif(s.id = f.a, f.text_hash_a, f.text_hash_b)
+        AND m.text_hash = iif(m.id = f.a, f.text_hash_a, f.text_hash_b)
+        AND NOT EXISTS (SELECT 1 FROM flags x WHERE x.a = f.a AND x.b = f.b AND x.status <> 'withdrawn');
 
 -- The flags by which a story copies a source: an earlier story, in the order of `pairs`, by another author.  An author
 -- who is not known counts as another.  Text that a verdict calls a repost or a template is not copied from a source.

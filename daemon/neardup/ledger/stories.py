@@ -180,7 +180,8 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     removed = _remove(db, list(ids))
     for story_id in ids:
         known_since.forget(db, story_id)
-        removed += db.execute("DELETE FROM flags WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
+        for table in ("flags", "meaning_flags"):
+            removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
     marks.remove(db, list(ids))
     removed += dead_letters.strike(db, [str(story_id) for story_id in ids])

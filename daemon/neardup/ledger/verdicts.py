@@ -13,6 +13,7 @@ from neardup.core.verify.suppression import status_of
 from neardup.errors import Conflict
 from neardup.ledger import active_verdicts, candidates, leases, now_ms, similarities, transaction
 from neardup.pairs import DECIDING, Verdict
+from neardup.records import Language
 from neardup.timestamps import rfc3339
 
 AMONG = "IN (SELECT value FROM json_each(?))"
@@ -120,6 +121,14 @@ def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
         (decision,),
     )
     return [row[0] for row in rows]
+
+
+def languages_of(db: sqlite3.Connection, decision: int) -> set[Language]:
+    """The languages of the pairs of a decision."""
+    rows = db.execute(
+        "SELECT DISTINCT name FROM verdicts JOIN languages ON number = language WHERE decision = ?", (decision,)
+    )
+    return {Language(name) for (name,) in rows}
 
 
 def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:

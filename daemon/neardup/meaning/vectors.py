@@ -36,7 +36,10 @@ def put(db: sqlite3.Connection, made: Sequence[Embedded]) -> None:
         "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
         ((one.story_id, one.text_hash, quantised(one.chunks).tobytes()) for one in made),
     )
-    db.executemany("INSERT OR REPLACE INTO codes VALUES (?, ?, NULL)", ((one.story_id, one.language) for one in made))
+    db.executemany(
+        "INSERT OR REPLACE INTO codes (story_id, language) VALUES (?, ?)",
+        ((one.story_id, one.language) for one in made),
+    )
     queue.drop(db, [one.story_id for one in made])
 
 

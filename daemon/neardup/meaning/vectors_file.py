@@ -2,7 +2,10 @@
 
 It is derived from the ledger and the pages, at a high price.  `vectors` holds the chunks of each story, of 8 bits a
 dimension; `codes` their binary codes, by which stories are scanned.  A code is NULL until the mean of its language has
-been fitted.  `queue` holds the stories that wait; the works of the reference go first, then the latest versions.
+been fitted.  `background` is NULL until the story has been searched for.  `margin` is then the widest margin of the
+story's pairs that are not flagged by their words; see `meaning.margins`.  `fitted` holds the distribution of these
+margins, once it has been fitted to the corpus.  `queue` holds the stories that wait; the works of the reference go
+first, then the latest versions.
 """
 
 import sqlite3
@@ -24,8 +27,10 @@ TABLES = """
 CREATE TABLE model (name TEXT NOT NULL, scheme TEXT NOT NULL, probe BLOB NOT NULL, ledger_id TEXT NOT NULL,
     through INTEGER NOT NULL);
 CREATE TABLE vectors (story_id INTEGER PRIMARY KEY, text_hash BLOB NOT NULL, chunks BLOB NOT NULL);
-CREATE TABLE codes (story_id INTEGER PRIMARY KEY, language TEXT NOT NULL, code BLOB);
+CREATE TABLE codes (story_id INTEGER PRIMARY KEY, language TEXT NOT NULL, code BLOB, background REAL, margin REAL);
 CREATE INDEX codes_missing ON codes (language) WHERE code IS NULL;
+CREATE INDEX codes_unsearched ON codes (story_id) WHERE background IS NULL;
+CREATE TABLE fitted (location REAL NOT NULL, scale REAL NOT NULL, stories INTEGER NOT NULL);
 CREATE TABLE means (language TEXT PRIMARY KEY, stories INTEGER NOT NULL, total BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE queue (story_id INTEGER PRIMARY KEY, number INTEGER NOT NULL);
 CREATE INDEX queue_order ON queue (story_id >= 0, -number);

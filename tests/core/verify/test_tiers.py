@@ -12,12 +12,15 @@ from neardup.core.verify.tiers import (
     NEAR,
     PARTIAL,
     PASSAGE,
+    RETOLD,
     SIMILAR,
     TIERS,
+    TRANSLATED,
     TRANSLITERATED,
     Tier,
     kind_of,
     kinds,
+    kinds_of_meaning,
     tier_of,
 )
 from neardup.pairs import Signals
@@ -37,8 +40,9 @@ signals = st.builds(
 def test_severities_ascend_and_kinds_are_distinct() -> None:
     severities = [tier.severity for tier in TIERS]
     assert severities == sorted(set(severities)), "the order of the table is the order of severity"
-    assert len(set(kinds())) == len(TIERS)
-    assert [tier_of(kind) for kind in kinds()] == list(TIERS)
+    every = (*kinds(), *kinds_of_meaning())
+    assert len(set(every)) == len(TIERS)
+    assert [tier_of(kind) for kind in every] == list(TIERS)
 
 
 def test_unknown_kind_is_refused() -> None:
@@ -78,7 +82,7 @@ def test_stronger_signals_come_first_within_a_tier(one: Signals, other: Signals)
 @given(st.integers(1, 1000), st.integers(1, 1000))
 def test_partial_joins_only_stories_of_similar_length_and_passage_none(longer: int, shorter: int) -> None:
     parts = dict.fromkeys((PARTIAL, TRANSLITERATED), longer <= 2 * shorter)
-    joins = parts | {PASSAGE: False}
+    joins = parts | dict.fromkeys((PASSAGE, TRANSLATED, RETOLD), False)
     for tier in TIERS:
         assert tier.joins_clusters(longer, shorter) == joins.get(tier.kind, True), tier.kind
 
@@ -88,4 +92,6 @@ def test_authors_repeat_parts_of_their_own_text() -> None:
         PARTIAL,
         TRANSLITERATED,
         PASSAGE,
+        TRANSLATED,
+        RETOLD,
     ]

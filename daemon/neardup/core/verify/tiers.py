@@ -12,9 +12,10 @@ from typing import Literal, Protocol
 from neardup.pairs import Kind, Signals
 
 EXACT, NEAR, SIMILAR, PARTIAL, PASSAGE = "exact", "near", "similar", "partial", "passage"
-TRANSLITERATED = "transliterated"
+TRANSLITERATED, TRANSLATED, RETOLD = "transliterated", "translated", "retold"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
+MARGIN = "margin"  # of vectors, as `meaning.margins` computes it
 LANGUAGES = "languages"  # where the signals compare skeletons: how many languages the stories are filed under, 1 or 2
 LABELS = "labels"  # where the signals compare words: 2 if the stories are filed under two languages, in one script
 # Of the skeletons of two stories of one language.  Stories that share a form or a disclaimer have up to .50.
@@ -40,7 +41,8 @@ class Tier:
 
     - `severity`: the rank in queues and exports; the lowest comes first and is the most serious.
     - `nominated_by`: the indexes that bring up its candidates.
-    - `compares`: what of the texts its signals compare.
+    - `compares`: what of the texts its signals compare.  Kinds that compare vectors are no verified copies: they have a
+      queue of their own, see neardup.ledger.meaning_flags.
     - `holds`: whether a pair with these signals is of this kind, if no tier above holds.
     - `strength`: orders flags of this kind, the largest first.  Any scale will do.
     - `joins_clusters`: whether a flag joins its two stories in a cluster, given the words of the longer and
@@ -53,8 +55,8 @@ class Tier:
 
     kind: Kind
     severity: int
-    nominated_by: tuple[Literal["simhash", "signature", "passages"], ...]
-    compares: Literal["words", "skeletons"]
+    nominated_by: tuple[Literal["simhash", "signature", "passages", "vectors"], ...]
+    compares: Literal["words", "skeletons", "vectors"]
     holds: Callable[[Signals, Thresholds], bool]
     strength: Callable[[Signals], float]
     joins_clusters: Callable[[int, int], bool]
@@ -70,7 +72,12 @@ def _always(longer: int, shorter: int) -> bool:
 
 
 def _never(longer: int, shorter: int) -> bool:
-    """A passage says nothing on the rest of its two stories."""
+    """A passage says nothing on the rest of its two stories, and vectors prove no copy."""
+    return False
+
+
+def _by_words_never(signals: Signals, thresholds: Thresholds) -> bool:
+    """The margin decides, against a threshold that is fitted to the corpus: neardup.meaning.margins."""
     return False
 
 
@@ -174,12 +181,45 @@ TIERS: tuple[Tier, ...] = (
         evidence="{copied_words} words copied",
         tone="mild",
     ),
+    Tier(
+        kind=TRANSLATED,
+        severity=600,
+        nominated_by=("vectors",),
+        compares="vectors",
+        holds=_by_words_never,
+        strength=lambda signals: signals.extra.get(MARGIN, 0),
+        joins_clusters=_never,
+        own_text_expected=True,
+        label="Translated story",
+        meaning="the same story in another language",
+        evidence="alike in meaning",
+        tone="mild",
+    ),
+    Tier(
+        kind=RETOLD,
+        severity=700,
+        nominated_by=("vectors",),
+        compares="vectors",
+        holds=_by_words_never,
+        strength=lambda signals: signals.extra.get(MARGIN, 0),
+        joins_clusters=_never,
+        own_text_expected=True,
+        label="Retold story",
+        meaning="the same story in other words",
+        evidence="alike in meaning",
+        tone="mild",
+    ),
 )
 
 
 def kinds() -> tuple[Kind, ...]:
-    """The kinds, the most severe first."""
-    return tuple(tier.kind for tier in TIERS)
+    """The kinds of flags, which the texts verify, the most severe first."""
+    return tuple(tier.kind for tier in TIERS if tier.compares != "vectors")
+
+
+def kinds_of_meaning() -> tuple[Kind, ...]:
+    """The kinds that vectors find, which a moderator must verify; no flag is of these."""
+    return tuple(tier.kind for tier in TIERS if tier.compares == "vectors")
 
 
 def kinds_of_passages() -> tuple[Kind, ...]:

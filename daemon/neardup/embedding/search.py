@@ -1,0 +1,121 @@
+"""The search for translated and retold copies among the stories that have vectors.
+
+The codes nominate, the margin of the aligned chunks decides.  The pairs of a batch are on record in the ledger before
+its stories count as searched, so that a run that ends anywhere finds the same pairs again.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from neardup.config import Config, Detection
+from neardup.core.verify.scores import Shingled, assess
+from neardup.core.verify.tiers import RETOLD, TRANSLATED
+from neardup.embedding.parts import Parts
+from neardup.ledger import Ledger, candidates, meaning_flags
+from neardup.ledger.meaning_flags import MeaningFlag
+from neardup.meaning import margins, neighbours, vectors
+from neardup.meaning.alignment import chunk_pairs
+from neardup.meaning.neighbours import Searched
+from neardup.pages.reader_pool import ReaderPool
+from neardup.pages.text_cache import Text, Texts
+from neardup.pairs import Candidate, Kind
+
+BATCH_STORIES = 10_000  # searched for in one pass over the codes
+PAIRS_AT_ONCE = 250  # whose texts are in memory together
+
+Margins = dict[tuple[int, int], float]  # of pairs, the lower id first
+
+
+@dataclass(slots=True)
+class SearchSummary:
+    """How many stories were searched for, the new pairs by kind, and the pairs that are copies by their words."""
+
+    searched: int = 0
+    found: dict[Kind, int] = field(default_factory=lambda: {TRANSLATED: 0, RETOLD: 0})
+    copies: int = 0
+
+
+async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asyncio.Event) -> SearchSummary:
+    """Search for the stories whose vectors are new until done or `stop` is set.  Raises Fatal."""
+    summary, texts = SearchSummary(), Texts(readers.shingled)
+    fitted = await parts.vectors.do(neighbours.distribution)
+    least = fitted.exceeded_by(parts.section.false_alarms)
+    with closing(Ledger(config.ledger.path)) as ledger:
+        while not stop.is_set() and (ids := await parts.vectors.do(neighbours.unsearched, BATCH_STORIES)):
+            found, searched = await _margins(parts, ledger, ids)
+            wide = {pair: width for pair, width in sorted(found.items()) if width >= least}
+            others = await _without_copies(ledger, config.detection, texts, list(wide))
+            summary.copies += len(wide) - len(others)
+            flags = await _flags(parts, {pair: wide[pair] for pair in others})
+            for kind, new in (await ledger.do(meaning_flags.put, flags, parts.embedder.model)).items():
+                summary.found[kind] += new
+            await parts.vectors.do(neighbours.settle, searched)
+            summary.searched += len(ids)
+    return summary
+
+
+async def _margins(parts: Parts, ledger: Ledger, ids: Sequence[int]) -> tuple[Margins, list[Searched]]:
+    """The margins of the pairs of these stories that no flag has, and what the file keeps of the stories."""
+    nominated = await parts.vectors.do(neighbours.nominated, ids)
+    alike = await parts.vectors.do(neighbours.ranked, nominated)
+    flagged = await ledger.do(meaning_flags.flagged_by_words, nominated)
+    own = {story: margins.background(of_story.values()) for story, of_story in alike.items()}
+    known = await parts.vectors.do(neighbours.backgrounds, {other for some in nominated.values() for other in some})
+    return await asyncio.to_thread(_widths, alike, flagged, own, known | own)
+
+
+def _widths(
+    alike: Mapping[int, Mapping[int, float]],
+    flagged: set[tuple[int, int]],
+    own: Mapping[int, float],
+    known: Mapping[int, float],
+) -> tuple[Margins, list[Searched]]:
+    found, searched = Margins(), list[Searched]()
+    for story, others in alike.items():
+        widest = None
+        for other, similarity in others.items():
+            pair = min(story, other), max(story, other)
+            if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
+                continue
+            found[pair] = margins.margin(similarity, own[story], known.get(other, own[story]))
+            widest = max(found[pair], widest or found[pair])
+        searched.append(Searched(story, own[story], widest))
+    return found, searched
+
+
+async def _without_copies(
+    ledger: Ledger, detection: Detection, texts: Texts, pairs: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The pairs that are no copies by their words, also not where a limit kept them from being nominated."""
+    kept = list[tuple[int, int]]()
+    for at in range(0, len(pairs), PAIRS_AT_ONCE):
+        some = await ledger.do(candidates.of_pairs, pairs[at : at + PAIRS_AT_ONCE])
+        read = await texts.read(side for pair in some for side in (pair.a, pair.b))
+        kept += await asyncio.to_thread(_not_copied, some, read, detection)
+    return kept
+
+
+def _not_copied(pairs: Sequence[Candidate], read: Mapping[bytes, Text], detection: Detection) -> list[tuple[int, int]]:
+    kept = list[tuple[int, int]]()
+    for pair in pairs:
+        a, b = (text if isinstance(text := read[side.text_hash], Shingled) else None for side in (pair.a, pair.b))
+        found = assess(pair, a, b, detection.of(pair.language))
+        if found is None or found.kind is None:
+            kept.append((pair.a.id, pair.b.id))
+    return kept
+
+
+async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:
+    """The pairs as the ledger keeps them."""
+    ids = {story for pair in wide for story in pair}
+    held = await parts.vectors.do(vectors.held, ids)
+    chunks = await parts.vectors.do(neighbours.centred, ids)
+    flags = list[MeaningFlag]()
+    for (a, b), width in wide.items():
+        (language, text_hash), (other_language, other_hash) = held[a], held[b]
+        kind = RETOLD if language == other_language else TRANSLATED
+        aligned = chunk_pairs(chunks[a], chunks[b])
+        flags.append(MeaningFlag(a, b, kind, round(width, 4), aligned, text_hash, other_hash))
+    return flags

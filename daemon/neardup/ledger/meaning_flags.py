@@ -1,0 +1,204 @@
+"""Meaning flags: pairs of stories that say the same in other words, by their vectors.
+
+They are no flags: nothing has verified them.  A moderator decides each in a queue of its own, and nothing else counts
+them.  A pair that is flagged by its words leaves the queue, and so does one with a story whose text has changed.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from neardup.core.verify.tiers import tier_of
+from neardup.errors import Conflict
+from neardup.ledger import languages, now_ms, transaction
+from neardup.ledger.selection import Selection
+from neardup.pairs import Kind, Verdict
+
+QUEUE_ORDER = "ORDER BY margin DESC, a, b"
+OPEN = Selection()
+
+
+class ChunkPair(NamedTuple):
+    """Two chunks that belong together, counted from 0, and the cosine of their centred vectors."""
+
+    a: int
+    b: int
+    cosine: float
+
+
+class MeaningFlag(NamedTuple):
+    """A pair, a < b: its margin, its aligned chunks, and the hashes of the texts that were compared."""
+
+    a: int
+    b: int
+    kind: Kind
+    margin: float
+    chunks: Sequence[ChunkPair]
+    text_hash_a: bytes
+    text_hash_b: bytes
+
+
+def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str) -> Counter[Kind]:
+    """Record the pairs that a search found, in one transaction; returns how many are new, by kind.
+
+    A pair on record keeps its id and its time, unless a text of it was another then.
+    """
+    now, new = now_ms(), Counter[Kind]()
+    with transaction(db):
+        for one in found:
+            pair, hashes = (one.a, one.b), (one.text_hash_a, one.text_hash_b)
+            db.execute(
+                "DELETE FROM meaning_flags WHERE a = ? AND b = ? AND (text_hash_a, text_hash_b) IS NOT (?, ?)",
+                (*pair, *hashes),
+            )
+            if not db.execute("SELECT 1 FROM meaning_flags WHERE a = ? AND b = ?", pair).fetchone():
+                new[one.kind] += 1
+            db.execute(
+                "INSERT INTO meaning_flags (a, b, kind, margin, chunks, model, text_hash_a, text_hash_b, flagged_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (a, b) DO UPDATE SET"
+                " (kind, margin, chunks, model) = (excluded.kind, excluded.margin, excluded.chunks, excluded.model)",
+                (*pair, one.kind, one.margin, json.dumps(list(one.chunks)), model, *hashes, now),
+            )
+    return new
+
+
+def remove_below(db: sqlite3.Connection, margin: float) -> int:
+    """Remove the pairs below a margin without a verdict, in one transaction; returns how many those are."""
+    with transaction(db):
+        return db.execute(
+            "DELETE FROM meaning_flags WHERE margin < ? AND NOT EXISTS"
+            " (SELECT 1 FROM verdicts v WHERE v.a = meaning_flags.a AND v.b = meaning_flags.b)",
+            (margin,),
+        ).rowcount
+
+
+def select(
+    db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0
+) -> Iterator[sqlite3.Row]:
+    """The pairs of a selection as rows of the view `meaning_pairs`, the widest margin first.
+
+    Of the selection, `score`, `similarity`, `cluster` and `case` do not apply.
+    """
+    holding, values = _conditions(selection)
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    return cursor.execute(
+        f"SELECT * FROM meaning_pairs WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?", (*values, limit, offset)
+    )
+
+
+def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
+    """The number of pairs in a selection."""
+    holding, values = _conditions(selection)
+    return int(db.execute(f"SELECT count(*) FROM meaning_pairs WHERE {holding}", values).fetchone()[0])
+
+
+def of_pair(db: sqlite3.Connection, one: int, other: int) -> sqlite3.Row | None:
+    """The row of two stories, in either order and of any status; None where there is none."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    row: sqlite3.Row | None = cursor.execute(
+        "SELECT * FROM meaning_pairs WHERE a = ? AND b = ?", (min(one, other), max(one, other))
+    ).fetchone()
+    return row
+
+
+def _conditions(selection: Selection) -> tuple[str, list[object]]:
+    """A selection as an SQL condition on the view `meaning_pairs`, with its values."""
+    holding: list[tuple[str, list[object]]] = [("true", [])]
+    for columns, values in (
+        (("status",), selection.statuses),
+        (("kind",), selection.kinds),
+        (("language", "matched_language"), selection.languages),
+    ):
+        if values:
+            among = f"IN ({', '.join('?' * len(values))})"
+            either = " OR ".join(f"{column} {among}" for column in columns)
+            holding.append((f"({either})", [*values] * len(columns)))
+    for condition, value in (
+        ("flagged_at >= ?1", selection.since),
+        ("flagged_at < ?1", selection.until),
+        ("catalogue = ?1", selection.catalogue),
+        ("?1 IN (a, b)", selection.story),
+        ("?1 IN (story_author_id, matched_author_id)", selection.author),
+    ):
+        if value is not None:
+            holding.append((condition.replace("?1", "?"), [value]))
+    if selection.only_new:
+        holding.append(("exported_at IS NULL", []))
+    if not selection.same_author:
+        holding.append(("NOT same_author", []))
+    return " AND ".join(sql for sql, _ in holding), [value for _, values in holding for value in values]
+
+
+def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
+    """Record that these pairs have been exported."""
+    with transaction(db):
+        db.executemany(
+            "UPDATE meaning_flags SET exported_at = ? WHERE flag_id = ? AND exported_at IS NULL",
+            ((now_ms(), n) for n in flag_ids),
+        )
+
+
+def flagged_by_words(db: sqlite3.Connection, candidates: Mapping[int, Collection[int]]) -> set[tuple[int, int]]:
+    """Which stories are flagged by their words with which of their candidates, as pairs with the lower id first."""
+    found = set[tuple[int, int]]()
+    for story_id, others in candidates.items():
+        rows = db.execute(
+            "SELECT a, b FROM json_each(?2) JOIN flags ON a = min(?1, value) AND b = max(?1, value)"
+            " WHERE status <> 'withdrawn'",
+            (story_id, json.dumps(list(others))),
+        )
+        found.update(rows)
+    return found
+
+
+def decide(  # noqa: PLR0917 - the fields of a form, in their order
+    db: sqlite3.Connection, a: int, b: int, verdict: Verdict, note: str, moderator: str, seen: int
+) -> int:
+    """Give a pair a verdict, in one transaction; returns the number of the decision, for `verdicts.undo`.
+
+    `seen` is the `state` of the pair that the moderator was shown.  Raises Conflict where it has changed, or the pair
+    is no longer in the queue.
+    """
+    with transaction(db):
+        row = of_pair(db, a, b)
+        if row is None:
+            raise Conflict("this pair is not flagged any more")
+        if state(db, a, b) != seen:
+            raise Conflict("another moderator has decided this pair meanwhile: look at it again")
+        language = languages.numbers(db)[row["language"]]
+        values = row["a"], row["b"], language, row["kind"], tier_of(row["kind"]).severity, verdict, note, moderator
+        decision = db.execute(
+            "INSERT INTO verdicts (a, b, language, kind, severity, verdict, note, moderator, decided_at, decision,"
+            " joins_clusters) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)",
+            (*values, now_ms()),
+        ).lastrowid
+        assert decision is not None
+        db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (decision,))
+    return decision
+
+
+def state(db: sqlite3.Connection, a: int, b: int) -> int:
+    """A number that grows with each verdict and undo on a pair."""
+    row = db.execute(
+        "SELECT count(*) + count(undone_at) FROM verdicts WHERE a = ? AND b = ?", (min(a, b), max(a, b))
+    ).fetchone()
+    return int(row[0])
+
+
+def precision(db: sqlite3.Connection, band: float) -> list[sqlite3.Row]:
+    """The active verdicts by band of the margin, the widest first.
+
+    Columns: margin (the lower end of the band, a multiple of `band`), judged, confirmed (those with another verdict
+    than not_similar).
+    """
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    return cursor.execute(
+        "SELECT CAST(margin / ?1 AS INTEGER) * ?1 AS margin, count(*) AS judged, sum(verdict <> ?2) AS confirmed"
+        " FROM meaning_flags JOIN active_verdicts USING (a, b) GROUP BY 1 ORDER BY 1 DESC",
+        (band, Verdict.NOT_SIMILAR),
+    ).fetchall()

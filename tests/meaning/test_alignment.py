@@ -1,0 +1,54 @@
+"""The alignment of chunks is monotone, the same both ways, and the best there is."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.meaning.alignment import chunk_pairs, similarities
+from neardup.meaning.centring import Vectors, unit
+
+lengths = st.integers(1, 3)
+
+
+def chunks(seed: int, n: int) -> Vectors:
+    return unit(np.random.default_rng(seed).standard_normal((n, 24)).astype(np.float32))
+
+
+def best_by_dynamic_programming(cosines: Vectors) -> float:
+    best = cosines[0]
+    for row in cosines[1:]:
+        best = np.maximum.accumulate(best) + row
+    return float(best.max()) / len(cosines)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 99), lengths, lengths)
+def test_it_is_the_best_monotone_one_both_ways(seed: int, n: int, m: int) -> None:
+    a, b = chunks(seed, n), chunks(seed + 100, m)
+    found = float(similarities(a, b[None])[0])
+    cosines = a @ b.T
+    assert found == pytest.approx(
+        (best_by_dynamic_programming(cosines) + best_by_dynamic_programming(cosines.T)) / 2, abs=1e-5
+    )
+    assert found == pytest.approx(float(similarities(b, a[None])[0]), abs=1e-5), "neither story comes first"
+    assert float(similarities(a, a[None])[0]) == pytest.approx(1, abs=1e-5)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 99), lengths, lengths)
+def test_every_chunk_has_a_partner_and_none_goes_back(seed: int, n: int, m: int) -> None:
+    a, b = chunks(seed, n), chunks(seed + 100, m)
+    pairs = chunk_pairs(a, b)
+    assert ({one.a for one in pairs}, {one.b for one in pairs}) == (set(range(n)), set(range(m)))
+    for one in pairs:
+        assert one.cosine == pytest.approx(float(a[one.a] @ b[one.b]), abs=1e-3)
+
+
+def test_chunks_in_another_order_are_less_alike() -> None:
+    a = chunks(1, 3)
+    assert float(similarities(a, a[None, ::-1])[0]) < 0.6
+
+
+def test_a_story_that_goes_on_is_as_alike_in_what_both_have() -> None:
+    a = chunks(1, 3)
+    assert [(one.a, one.b) for one in chunk_pairs(a, a[:2]) if one.cosine > 0.99] == [(0, 0), (1, 1)]

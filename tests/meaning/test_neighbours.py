@@ -1,0 +1,76 @@
+"""The neighbours of a story are those with the nearest codes, in any language, and a search is recorded."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+import pytest
+from neardup.ledger import transaction
+from neardup.meaning import neighbours, vectors
+from neardup.meaning.alignment import similarities
+from neardup.meaning.centring import unit
+from neardup.meaning.margins import UNFITTED, Gumbel
+from neardup.meaning.neighbours import NOMINATED, Searched
+from neardup.meaning.vectors import Embedded
+from neardup.meaning.vectors_file import claim, connect
+
+from tests.support.languages import HINDI, TAMIL
+
+SIZE, STORIES = 64, 130
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    random = np.random.default_rng(4)
+    with closing(connect(tmp_path_factory.mktemp("meaning") / "vectors")) as opened:
+        claim(opened, "tiny", unit(np.ones((1, SIZE), np.float32))[0], "ledger", 0)
+        made = [
+            Embedded(
+                n - 10, (HINDI, TAMIL)[n % 2], b"", unit(random.standard_normal((1 + n % 3, SIZE)).astype(np.float32))
+            )
+            for n in range(STORIES)
+        ]
+        with transaction(opened):
+            vectors.put(opened, made)
+        vectors.fit_means(opened)
+        while vectors.make_codes(opened):
+            pass
+        yield opened
+
+
+def test_the_nearest_codes_are_nominated(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    code_of = {n: int.from_bytes(code) for n, code in db.execute("SELECT story_id, code FROM codes")}
+    monkeypatch.setattr(neighbours, "CODES_AT_ONCE", 31)
+    found = neighbours.nominated(db, [-10, 5, 77])
+    for story, others in found.items():
+        distances = sorted((code_of[story] ^ code_of[other]).bit_count() for other in code_of if other != story)
+        assert len(set(others)) == NOMINATED
+        assert story not in others
+        assert [(code_of[story] ^ code_of[other]).bit_count() for other in others] == distances[:NOMINATED]
+
+
+def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "STORIES_AT_ONCE", 2)
+    candidates = neighbours.nominated(db, [1, 2, 3])
+    chunks = neighbours.centred(db, range(-10, STORIES))
+    for story, others in neighbours.ranked(db, candidates).items():
+        assert set(others) == set(candidates[story])
+        for other, alike in others.items():
+            assert alike == pytest.approx(float(similarities(chunks[story], chunks[other][None])[0]), abs=1e-5)
+
+
+def test_a_story_is_searched_for_once_and_again_after_a_fit_that_reaches_its_margin(db: sqlite3.Connection) -> None:
+    assert len(neighbours.unsearched(db, 1_000)) == STORIES
+    assert neighbours.distribution(db) == UNFITTED
+    neighbours.settle(db, [Searched(1, 0.3, 0.2), Searched(2, 0.1, None), Searched(3, 0.1, 0.1)])
+    assert not {1, 2, 3} & set(neighbours.unsearched(db, 1_000))
+    assert neighbours.backgrounds(db, [1, 2, 4]) == {1: 0.3, 2: 0.1}
+    assert neighbours.widest_margins(db) == [0.2, 0.1]
+    assert neighbours.keep_fit(db, Gumbel(0.1, 0.01), 2, 0.15) == 1
+    assert neighbours.distribution(db) == Gumbel(0.1, 0.01)
+    assert {1, 2, 3} & set(neighbours.unsearched(db, 1_000)) == {1}
+    with transaction(db):
+        vectors.put(db, [Embedded(3, HINDI, b"new", unit(np.ones((1, SIZE), np.float32)))])
+    vectors.make_codes(db)
+    assert 3 in neighbours.unsearched(db, 1_000), "a story with another text is searched for again"
