@@ -48,7 +48,13 @@ OPTIONS = (
         metavar="L",
         help="A name or an ISO code, such as HINDI or hi; may be repeated.",
     ),
-    click.option("--kind", "kinds", multiple=True, type=click.Choice(tiers.kinds()), help="May be repeated."),
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        type=click.Choice((*tiers.kinds(), *tiers.kinds_of_meaning())),
+        help="May be repeated; translated and retold pairs are in no export of other kinds.",
+    ),
     click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="May be repeated.  [open]"),
     click.option(
         "--min-score",

@@ -24,13 +24,14 @@ from neardup.core.page import Unreadable, prepare_file
 from neardup.core.verify.keep import POLICIES, Policy
 from neardup.errors import Fatal, Misuse
 from neardup.languages import SHIPPED
-from neardup.ledger import connect, flags, read, translate_errors
+from neardup.ledger import connect, flags, meaning_flags, read, translate_errors
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk import moderators
 from neardup.moderation.desk.app import serve
 from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
 from neardup.moderation.evidence.similarity_bars import similarity_bars
+from neardup.moderation.export.meaning import is_of_meaning
 from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
 from neardup.pages.results import explain
@@ -161,8 +162,9 @@ def export(
         click.echo(f"{len(written):,} {'flags' if options.by == 'pair' else 'stories'}: {target}", err=True)
     if options.by != "pair":
         return
+    mark_exported = meaning_flags.mark_exported if is_of_meaning(selection) else flags.mark_exported
     with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
-        flags.mark_exported(db, written)
+        mark_exported(db, written)
 
 
 def _write_fingerprints(config: Config, path: Path) -> None:

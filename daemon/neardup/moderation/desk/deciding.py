@@ -72,7 +72,7 @@ def reopen_case(db: sqlite3.Connection, case_id: int, given: Given) -> int:
 
 def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str) -> None:
     """Undo a decision, as `verdicts.undo` does."""
-    moderator.require(case_flags.languages_of(db, verdicts.flags_of(db, decision)))
+    moderator.require(verdicts.languages_of(db, decision))
     verdicts.undo(db, decision, moderator.name, seen)
 
 

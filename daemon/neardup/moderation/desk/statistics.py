@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from aiohttp import web
 
-from neardup.ledger import now_ms, statistics, verdicts
+from neardup.core.verify.tiers import kinds
+from neardup.ledger import meaning_flags, now_ms, statistics, verdicts
 from neardup.ledger.statistics import DAY_MS, Agreement, Waiting
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.desk import desk_of
@@ -19,6 +20,7 @@ from neardup.pairs import Kind
 from neardup.records import Language
 
 DAYS = 30
+MARGIN_BAND = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Statistics:
     waiting: Waiting | None
     agreement: Agreement
     precision: list[sqlite3.Row]
+    precision_by_margin: list[sqlite3.Row]
     oldest: tuple[int, int] | None
     flagged: Counter[tuple[Language, Kind]]
     fingerprinted: int
@@ -69,7 +72,8 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
         statistics.decisions(db, since),
         statistics.waiting(db, since),
         statistics.agreement(db, since),
-        [row for row in verdicts.verdict_counts(db) if row["judged"]],
+        [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in kinds()],
+        meaning_flags.precision(db, MARGIN_BAND),
         statistics.oldest_open(db),
         statistics.flagged(db, today * DAY_MS),
         statistics.fingerprinted(db, today * DAY_MS),

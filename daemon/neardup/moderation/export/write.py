@@ -14,15 +14,26 @@ import structlog
 from neardup.config import Config
 from neardup.config.export import Format, Target
 from neardup.core.verify.keep import Policy
-from neardup.errors import NeardupError
+from neardup.errors import Misuse, NeardupError
 from neardup.extras import needs
 from neardup.languages import Languages
-from neardup.ledger import cases, clusters, connect, copying_stories, flags, read, snapshot, translate_errors
+from neardup.ledger import (
+    cases,
+    clusters,
+    connect,
+    copying_stories,
+    flags,
+    meaning_flags,
+    read,
+    snapshot,
+    translate_errors,
+)
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.cases import choose, listed
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_to_target
 from neardup.moderation.export.files import write_csv, write_jsonl
+from neardup.moderation.export.meaning import MEANING_PAIRS, is_of_meaning, meaning_row
 from neardup.moderation.export.members import MEMBERS, member_rows
 from neardup.moderation.export.page import Passages, write_page
 from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row, whole_row
@@ -59,6 +70,8 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
     target cannot be written, Misuse if the library of the format is missing, Transient if the store does not answer.
     """
     check_format(options.file_format)
+    if is_of_meaning(options.selection):
+        _refuse_all_but_tables(options)
     lists_cases = options.by == "pair" and options.file_format == "html"
     if lists_cases:
         await asyncio.to_thread(_refresh_cases, config.ledger.path)
@@ -70,9 +83,17 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
                 return write_stories(db, file, options, config.registry)
             if options.by == "member":
                 return write_members(db, file, options, config.registry)
+            if is_of_meaning(options.selection):
+                return write_meaning(db, file, options)
             return write(db, file, options, config.registry, passages)
 
     return await write_to_target(target, config.content, write_selected)
+
+
+def _refuse_all_but_tables(options: ExportOptions) -> None:
+    if options.by != "pair" or options.file_format == "html":
+        kinds = " and ".join(options.selection.kinds)
+        raise Misuse(f"--kind: {kinds} pairs can be exported as a table of pairs only")
 
 
 def check_format(file_format: Format) -> None:
@@ -112,6 +133,13 @@ def write(
     else:
         _write_rows(file, rows(flags.select(db, options.selection)), table, options)
     return exported
+
+
+def write_meaning(db: sqlite3.Connection, file: Path, options: ExportOptions) -> list[int]:
+    """Write the translated and retold pairs to a local file and return their ids, for `meaning_flags.mark_exported`."""
+    selected = list(meaning_flags.select(db, options.selection))
+    _write_rows(file, map(meaning_row, selected), MEANING_PAIRS, options)
+    return [row["flag_id"] for row in selected]
 
 
 def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages) -> list[int]:

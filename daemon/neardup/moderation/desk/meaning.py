@@ -1,0 +1,185 @@
+"""The queue of translated and retold pairs, and the page of one: its aligned chunks side by side, and its verdicts."""
+
+import asyncio
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import structlog
+from aiohttp import web
+
+from neardup.core.verify.tiers import kinds_of_meaning
+from neardup.errors import Conflict
+from neardup.ledger import meaning_flags, verdicts
+from neardup.meaning.chunks import chunks
+from neardup.moderation.desk.access import require_moderator
+from neardup.moderation.desk.deciding import Given
+from neardup.moderation.desk.desk import Desk, desk_of
+from neardup.moderation.desk.forms import conflict_page, given_in, query_in
+from neardup.moderation.desk.moderators import Moderator
+from neardup.moderation.desk.pages import page
+from neardup.moderation.desk.pair import pair_of
+from neardup.moderation.desk.position import Pair
+from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, queue_of
+from neardup.moderation.desk.queue import PAGE_SIZE
+from neardup.moderation.desk.texts import load_text
+from neardup.moderation.interface import marked
+from neardup.pairs import Verdict
+from neardup.query.compare import describe_stories
+from neardup.query.compared_story import LoadedStory
+
+log = structlog.get_logger()
+
+
+class AlignedChunks(NamedTuple):
+    """Two chunks that belong together, of the earlier story and the later one; a text is None if it cannot be read."""
+
+    cosine: float
+    matched: str | None
+    story: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningPair:
+    """A row of the view `meaning_pairs`, both stories by id, its verdicts so far, and the next pair of the queue.
+
+    `seen` is the `meaning_flags.state`.
+    """
+
+    row: dict[str, Any]
+    stories: dict[int, dict[str, Any]]
+    history: list[sqlite3.Row]
+    seen: int
+    after: Pair | None
+
+
+async def show_queue(request: web.Request) -> web.Response:
+    """GET /meaning: the widest margin first."""
+    require_moderator(request)
+    desk, at = desk_of(request), number(request.query, "page") or 1
+    queue, first = queue_of(request.query, desk.config.registry), max(at - 1, 0) * PAGE_SIZE
+
+    def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int]:
+        found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
+        return list(found), meaning_flags.count(db, queue.selection)
+
+    rows, total = await desk.ledger.read(read)
+    return page(
+        request,
+        "meaning_queue.html.j2",
+        rows=rows,
+        total=total,
+        queue=queue,
+        first=first,
+        at=at,
+        last=max(-(-total // PAGE_SIZE), 1),
+        kinds=kinds_of_meaning(),
+        statuses=STATUSES,
+    )
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET /meaning/A/B: the story published earlier is shown first, if that is known."""
+    moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
+    queue = queue_of(request.query, desk.config.registry)
+    found = await desk.ledger.read(_meaning_pair, pair, queue)
+    if found is None:
+        raise web.HTTPNotFound(reason=marked("These two stories are not flagged as a pair"))
+    languages = found.row["language"], found.row["matched_language"]
+    return page(
+        request,
+        "meaning_pair.html.j2",
+        found=found,
+        aligned=await _aligned(desk, found),
+        may_decide=all(map(moderator.may_decide, languages)),
+        action="/meaning/{}/{}/verdict".format(*pair),
+        undo="/meaning/{}/{}/undo".format(*pair),
+        queue=queue,
+    )
+
+
+def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: Queue) -> MeaningPair | None:
+    row = meaning_flags.of_pair(db, *pair)
+    if row is None:
+        return None
+    listed = [(one["a"], one["b"]) for one in meaning_flags.select(db, queue.selection, limit=2 * PAGE_SIZE)]
+    after = listed[listed.index(pair) + 1 :] if pair in listed else listed
+    return MeaningPair(
+        dict(row),
+        describe_stories(db, list(pair)),
+        verdicts.of_pair(db, *pair),
+        meaning_flags.state(db, *pair),
+        after[0] if after else None,
+    )
+
+
+async def _aligned(desk: Desk, found: MeaningPair) -> list[AlignedChunks]:
+    row, sides = found.row, ("matched_id", "story_id")
+    loaded = await asyncio.gather(*(load_text(desk, found.stories[row[side]]) for side in sides))
+    matched, story = (chunks(one.text) if isinstance(one, LoadedStory) else [] for one in loaded)
+    is_swapped = row["matched_id"] != row["a"]
+    aligned = list[AlignedChunks]()
+    for one, other, cosine in json.loads(row["chunks"]):
+        first, second = (other, one) if is_swapped else (one, other)
+        aligned.append(AlignedChunks(cosine, _at(matched, first), _at(story, second)))
+    return aligned
+
+
+def _at(texts: list[str], place: int) -> str | None:
+    return texts[place] if place < len(texts) else None
+
+
+async def decide(request: web.Request) -> web.StreamResponse:
+    """POST /meaning/A/B/verdict: fields `verdict`, `note`, `seen` and `query`; leads to the next pair of the queue."""
+    desk, pair = desk_of(request), pair_of(request)
+    given = given_in(request)
+    if isinstance(given, web.Response):
+        return given
+    queue = queue_of(query_in(request), desk.config.registry)
+    before = await desk.ledger.read(_meaning_pair, pair, queue)
+    try:
+        await desk.ledger.write(_decide, pair, given)
+    except Conflict as error:
+        return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
+    log.info("a verdict was stored", stories=pair, verdict=str(given.verdict))
+    after = before and before.after
+    path = "/meaning/{}/{}".format(*after) if after else "/meaning"
+    raise web.HTTPSeeOther(f"{path}{query_of(queue)}")
+
+
+def _decide(db: sqlite3.Connection, pair: Pair, given: Given) -> None:
+    _require(db, pair, given.moderator)
+    seen = int(given.seen) if given.seen.isascii() and given.seen.isdecimal() else -1
+    meaning_flags.decide(db, *pair, given.verdict, given.note, given.moderator.name, seen)
+
+
+async def undo(request: web.Request) -> web.StreamResponse:
+    """POST /meaning/A/B/undo: undo the latest verdict; fields `seen` and `query`; leads back to the pair."""
+    desk, pair = desk_of(request), pair_of(request)
+    given = given_in(request, Verdict.REOPENED)
+    if isinstance(given, web.Response):
+        return given
+    try:
+        await desk.ledger.write(_undo, pair, given)
+    except Conflict as error:
+        return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
+    log.info("a verdict was undone", stories=pair)
+    queue = queue_of(query_in(request), desk.config.registry)
+    raise web.HTTPSeeOther("/meaning/{}/{}{}".format(*pair, query_of(queue)))
+
+
+def _undo(db: sqlite3.Connection, pair: Pair, given: Given) -> None:
+    _require(db, pair, given.moderator)
+    if str(meaning_flags.state(db, *pair)) != given.seen:
+        raise Conflict("another moderator has decided this pair meanwhile: look at it again")
+    latest = next((row for row in verdicts.of_pair(db, *pair) if not row["undone_at"]), None)
+    if latest is None:
+        raise Conflict("this verdict was undone before")
+    decision = latest["decision"]
+    verdicts.undo(db, decision, given.moderator.name, verdicts.state(db, verdicts.flags_of(db, decision)))
+
+
+def _require(db: sqlite3.Connection, pair: Pair, moderator: Moderator) -> None:
+    row = meaning_flags.of_pair(db, *pair)
+    moderator.require([row["language"], row["matched_language"]] if row else [])

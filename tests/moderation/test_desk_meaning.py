@@ -1,0 +1,68 @@
+"""The desk's queue of translated and retold pairs is apart from all others; a verdict there counts as any other."""
+
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from neardup.core.verify.tiers import RETOLD, TRANSLATED
+from neardup.ledger import connect, meaning_flags
+from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
+
+from tests.support.builders import commit, fingerprinted
+from tests.support.desk_client import Client, get, hidden_fields, named_client, post
+from tests.support.languages import HINDI, TAMIL
+
+EARLIER, LATER, RETELLING = 1, 2, 3
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        commit(
+            db,
+            fingerprinted(EARLIER, 101, HINDI),
+            fingerprinted(LATER, 102, TAMIL),
+            fingerprinted(RETELLING, 103, HINDI),
+        )
+        hash_of = dict(db.execute("SELECT id, text_hash FROM stories"))
+        found = [
+            MeaningFlag(a, b, kind, margin, [ChunkPair(0, 0, 0.71), ChunkPair(1, 0, 0.5)], hash_of[a], hash_of[b])
+            for a, b, kind, margin in ((EARLIER, LATER, TRANSLATED, 0.41), (EARLIER, RETELLING, RETOLD, 0.52))
+        ]
+        meaning_flags.put(db, found, "m")
+    async with named_client(tmp_path) as opened:
+        yield opened
+
+
+async def test_the_queue_has_the_widest_margin_first_and_no_other_page_has_its_pairs(client: Client) -> None:
+    status, queue = await get(client, "/meaning")
+    assert status == 200
+    assert queue.index(f"/meaning/{EARLIER}/{RETELLING}") < queue.index(f"/meaning/{EARLIER}/{LATER}")
+    assert "margin 0.52" in queue
+    _, only = await get(client, "/meaning?kind=translated")
+    assert f"/meaning/{EARLIER}/{RETELLING}" not in only
+    for page in ("/", "/pairs"):
+        assert "/meaning/" not in (await get(client, page))[1]
+    assert (await get(client, f"/pair/{EARLIER}/{LATER}"))[0] == 404
+
+
+async def test_a_verdict_leads_to_the_next_pair_and_can_be_undone(client: Client) -> None:
+    path = f"/meaning/{EARLIER}/{RETELLING}"
+    _, page = await get(client, path)
+    assert "0.71" in page
+    form = hidden_fields(page)
+    assert await post(client, f"{path}/verdict", form | {"verdict": "plagiarism", "note": "retold"}) == 303
+    assert await post(client, f"{path}/verdict", form | {"verdict": "not_similar"}) == 409, "it was decided meanwhile"
+    assert path not in (await get(client, "/meaning"))[1]
+    _, decided = await get(client, path)
+    assert "retold" in decided
+    _, statistics = await get(client, "/statistics")
+    assert "Margin, from" in statistics
+    assert "0.50" in statistics
+    assert await post(client, f"{path}/undo", hidden_fields(decided, "undone")) == 303
+    assert path in (await get(client, "/meaning"))[1]
+
+
+async def test_a_pair_that_is_not_flagged_is_not_found(client: Client) -> None:
+    assert (await get(client, f"/meaning/{LATER}/{RETELLING}"))[0] == 404
