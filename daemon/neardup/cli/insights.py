@@ -70,9 +70,18 @@ def replay(config: Config, since: str | None, until: str | None, as_json: bool, 
 @click.option(
     "--truth", type=click.Path(path_type=Path), metavar="PAIRS.jsonl", help="Score the flags on record instead."
 )
+@click.option("--meaning", is_flag=True, help="Fit the threshold of translated and retold pairs instead.")
 @json_option
 def evaluate(
-    config: Config, *, sample: int, min_words: int, seed: int, html: Path | None, truth: Path | None, as_json: bool
+    config: Config,
+    *,
+    sample: int,
+    min_words: int,
+    seed: int,
+    html: Path | None,
+    truth: Path | None,
+    meaning: bool,
+    as_json: bool,
 ) -> None:
     """Measure recall on copies made from your own stories, or on pairs that you labelled.
 
@@ -80,29 +89,38 @@ def evaluate(
     temporary folder, and runs the real pipeline on it with the thresholds of [detection].  It does
     not touch ledger or index.  With --truth, it scores the flags of the ledger against a file of
     JSON lines.  Each line names two stories, a and b, and may give their kind, their Jaccard
-    similarity j and their containment c.
+    similarity j and their containment c.  With --meaning, it fits the threshold of translated and
+    retold pairs to the stories that `neardup embed` has searched for, and keeps it with their vectors.
     """
     if html is not None:
         refuse_missing_folder("--html", html)
-    if truth is not None:
+    if meaning and truth is not None:
+        raise Misuse("--meaning and --truth exclude each other")
+    if meaning:
+        from neardup.insights.evaluate.meaning import evaluate_meaning, meaning_tables  # noqa: PLC0415 - loads numba
+
+        html = page = html or config.ledger.path.parent / "evaluation.html"
+        facts = run_async(lambda _: evaluate_meaning(config, page))
+        tables = meaning_tables(facts)
+    elif truth is not None:
         labels = read_labels(truth)
         db = read(config.ledger.path)
         with translate_errors(config.ledger.path), snapshot(db):
             facts = score_flags(db, labels)
-        tables, page = truth_tables.tables(facts), html
-        if page is not None:
-            report.write_truth(page, facts)
+        tables = truth_tables.tables(facts)
+        if html is not None:
+            report.write_truth(html, facts)
     else:
         progress = copies.Progress(console.show_count, console.show_progress)
         facts = run_async(lambda _: copies.evaluate_copies(config, sample, min_words, seed, progress))
-        tables, page = copies_tables.tables(facts), html or config.ledger.path.parent / "evaluation.html"
-        report.write_copies(page, facts)
+        tables, html = copies_tables.tables(facts), html or config.ledger.path.parent / "evaluation.html"
+        report.write_copies(html, facts)
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         show(printing.out, tables)
-    if page is not None:
-        click.echo(f"Report: {page}", err=as_json)
+    if html is not None:
+        click.echo(f"Report: {html}", err=as_json)
 
 
 @command

@@ -1,0 +1,112 @@
+"""`neardup embed` finds what was translated or retold, and nothing else; a run that ends anywhere finds the same."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+from neardup.config import Config, Meaning, load
+from neardup.embedding import search
+from neardup.embedding.run import EmbeddingSummary, embed
+from neardup.errors import Misuse
+from neardup.insights.evaluate.meaning import evaluate_meaning
+from neardup.ledger import connect, meaning_flags, read
+from neardup.meaning import neighbours
+
+from tests.support.command import Neardup, assert_one_line
+from tests.support.embeddings_server import embeddings_server
+from tests.support.parallel_stories import (
+    ORIGINAL,
+    RETELLING,
+    TRANSLATION,
+    UNRELATED,
+    embeddings_of_concepts,
+    write_stories,
+)
+
+WANTED = {
+    (ORIGINAL, TRANSLATION, "translated"),
+    (ORIGINAL, RETELLING, "retold"),
+    (TRANSLATION, RETELLING, "translated"),
+}
+
+
+def found(neardup: Neardup) -> set[tuple[int, int, str]]:
+    with closing(read(neardup.ledger)) as db:
+        return {(row["a"], row["b"], row["kind"]) for row in meaning_flags.select(db)}
+
+
+@pytest.fixture
+def stories(make_neardup: Callable[[str], Neardup]) -> Neardup:
+    neardup = make_neardup("")
+    neardup.configure(write_stories(neardup.folder))
+    assert neardup("backfill").code == 0
+    return neardup
+
+
+async def run(neardup: Neardup) -> EmbeddingSummary:
+    async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):
+        loaded: Config = load(neardup.folder / "config.toml")
+        config = loaded.model_copy(update={"meaning": Meaning(kind="url", url=url, model="concepts")})
+        return await embed(config, asyncio.Event(), since=0)
+
+
+async def test_translated_and_retold_stories_are_found(stories: Neardup, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(neighbours, "settle", fails)
+        with pytest.raises(RuntimeError):
+            await run(stories)
+    assert found(stories) == WANTED, "the pairs are on record before their stories count as searched for"
+    monkeypatch.setattr(search, "BATCH_STORIES", 7)
+    done = await run(stories)
+    assert (done.embedded, done.search.searched) == (0, len(UNRELATED) + 3)
+    assert (sum(done.search.found.values()), done.search.copies) == (0, 0)
+    assert found(stories) == WANTED
+    assert (await run(stories)).search.searched == 0
+    assert not stories.pairs(), "no flag is among them"
+
+
+async def test_a_copy_by_its_words_is_not_called_retold(stories: Neardup) -> None:
+    """Also where nothing nominated the pair: its texts decide."""
+    one, other = (stories.folder / "pages" / "HINDI" / f"{n}.html" for n in (ORIGINAL, RETELLING))
+    words = one.read_text(encoding="utf-8").split()
+    other.write_text(" ".join([*words[:5], *words[6:]]), encoding="utf-8")
+    assert stories("backfill", "--refingerprint").code == 0
+    with closing(connect(stories.ledger)) as db:
+        db.execute("DELETE FROM flags")
+    done = await run(stories)
+    assert done.search.copies == 1
+    assert (ORIGINAL, RETELLING, "retold") not in found(stories)
+
+
+async def test_they_are_exported_when_asked_for_and_never_with_others(stories: Neardup) -> None:
+    await run(stories)
+    done = stories("export", "--kind", "translated", "--kind", "retold", "--format", "jsonl")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert {(*sorted((row["story_id"], row["matched_id"])), row["kind"]) for row in rows} == WANTED
+    assert [row["margin"] for row in rows] == sorted((row["margin"] for row in rows), reverse=True)
+    assert stories("export", "--kind", "retold", "--new").out.count("\n") == 1, "the header alone"
+    assert_one_line(stories("export", "--kind", "retold", "--kind", "exact"), 2, "together")
+    assert_one_line(stories("export", "--kind", "retold", "--by", "story"), 2, "table of pairs")
+    assert_one_line(stories("export", "--kind", "retold", "--min-score", "0.5"), 2, "--min-score")
+
+
+async def test_the_threshold_is_fitted_to_the_stories_that_were_searched_for(
+    stories: Neardup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await run(stories)
+    config = load(stories.folder / "config.toml").model_copy(update={"meaning": Meaning(false_alarms=0.01)})
+    page = stories.folder / "evaluation.html"
+    with pytest.raises(Misuse, match="a fit needs 500"):
+        await evaluate_meaning(config, page)
+    monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
+    facts = await evaluate_meaning(config, page)
+    assert facts["threshold"] > facts["location"]
+    assert "Widest margins of stories" in page.read_text(encoding="utf-8")
+    assert found(stories) == WANTED, "the copies stand out from the others"
+    assert (await run(stories)).search.searched == facts["searched_again"] == len(WANTED)
+    assert found(stories) == WANTED
