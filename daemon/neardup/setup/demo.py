@@ -19,7 +19,7 @@ def copy_samples(folder: Path) -> Path:
             is_demo = (folder / CONFIG).exists() and (folder / CONFIG).read_bytes() == (samples / CONFIG).read_bytes()
             if folder.exists() and not is_demo and any(folder.iterdir()):
                 raise Misuse(f"{folder} holds files of your own: name a new folder, `neardup demo FOLDER`")
-            shutil.copytree(samples, folder, dirs_exist_ok=True)
+            shutil.copytree(samples, folder, ignore=shutil.ignore_patterns("meaning"), dirs_exist_ok=True)
     except OSError as error:
         raise Fatal(f"cannot write the samples to {folder}: {error.strerror or error}") from error
     return folder / CONFIG
