@@ -7,29 +7,34 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.ledger import connect, transaction
+from neardup.ledger import connect, read, transaction
 from playwright.sync_api import Browser
 
 from tests.support import desk_browser as browsers
 from tests.support.command import Neardup, embedded
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")  # ends before tests of other packages, which have event loops of their own
 def browser() -> Iterator[Browser]:
     with browsers.chromium() as launched:
         yield launched
 
 
 @pytest.fixture(scope="session")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder for screenshots: $SCREENSHOTS, or `screenshots` in pytest's temporary folder."""
-    return browsers.shots_folder(tmp_path_factory.getbasetemp() / "screenshots")
+def shots() -> Path | None:
+    return browsers.shots_folder()
+
+
+def configured(folder: Path, config: str) -> Neardup:
+    """A command with this configuration; there is no ledger yet."""
+    neardup = Neardup(folder, {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")})
+    neardup.configure(config)
+    return neardup
 
 
 def filled(folder: Path, config: str) -> Neardup:
     """A command whose ledger has been backfilled by this configuration."""
-    neardup = Neardup(folder, {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")})
-    neardup.configure(config)
+    neardup = configured(folder, config)
     ended = neardup("backfill", "--json")
     assert ended.code == 0, ended.err
     return neardup
@@ -37,20 +42,34 @@ def filled(folder: Path, config: str) -> Neardup:
 
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
-    """A ledger of the samples, shared by all tests: tests that change verdicts use `private_copy`."""
+    """A ledger of the samples, which no test changes."""
     return filled(tmp_path_factory.mktemp("samples"), embedded())
+
+
+@pytest.fixture(scope="package")
+def desk(samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[browsers.Desk]:
+    """The desk on a copy of the samples, shared by all tests: those that change verdicts restore the ledger."""
+    with browsers.serving(copy_of(samples, tmp_path_factory.mktemp("desk") / "copy")) as shared:
+        yield shared
+
+
+def copy_of(neardup: Neardup, folder: Path) -> Neardup:
+    """A copy of a command and its ledger in another folder."""
+    shutil.copytree(neardup.folder, folder)
+    copied = Neardup(folder, neardup.env)
+    restore(copied, neardup)
+    return copied
+
+
+def restore(copied: Neardup, of: Neardup) -> None:
+    """Make a copy's ledger as that which it is of, without leases; a desk may serve it meanwhile."""
+    with closing(read(of.ledger)) as db, closing(connect(copied.ledger)) as copy:
+        db.backup(copy)
+        with transaction(copy):
+            copy.execute("DELETE FROM leases")
 
 
 @pytest.fixture
 def private_copy(tmp_path: Path) -> Callable[[Neardup], Neardup]:
     """Makes a copy of a command and its ledger for one test."""
-
-    def copy(of: Neardup) -> Neardup:
-        folder = tmp_path / "copy"
-        shutil.copytree(of.folder, folder)
-        copied = Neardup(folder, of.env)
-        with closing(connect(copied.ledger)) as db, transaction(db):
-            db.execute("DELETE FROM leases")  # those of the cases that other tests opened
-        return copied
-
-    return copy
+    return lambda of: copy_of(of, tmp_path / "copy")

@@ -5,6 +5,7 @@ logged.
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from html import escape
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def desk(attacked: Neardup) -> Iterator[Desk]:
 
 
 @pytest.fixture(params=[WIDE, NARROW], ids=["wide", "narrow"])
-def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureRequest) -> Iterator[Moderator]:
+def asha(browser: Browser, desk: Desk, shots: Path | None, request: pytest.FixtureRequest) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots, window=request.param) as moderator:
         moderator.page.on("request", lambda request: _report_foreign_request(moderator, request.url))
         yield moderator
@@ -82,16 +83,15 @@ def test_queue_shows_attacks_as_text(asha: Moderator, desk: Desk) -> None:
 
 
 def test_pages_of_pairs_cases_and_stories_show_attacks_as_text(asha: Moderator, desk: Desk) -> None:
-    for a, b in pairs(desk):
-        for path in (f"/pair/{a}/{b}", f"/case/{a}", f"/story/{b}", "/pairs"):
-            page = asha.go(path)
-            if path.startswith("/pair/"):
-                expect(page.get_by_role("button", name="Plagiarism")).to_be_visible()
-            assert asha.fits(), path
-            assert not page.locator("main iframe, main img, main script, main style, main form[action^=http]").count()
-            assert "\u202e" not in page.content(), "a direction override is on the page"
-        asha.go(f"/pair/{a}/{b}")
-        asha.shot(f"attack-{a}-{page.viewport_size['width']}", whole=False)  # type: ignore[index]
+    of_pairs = [(f"/pair/{a}/{b}", f"/case/{a}", f"/story/{b}") for a, b in pairs(desk)]
+    for path in ("/pairs", *chain.from_iterable(of_pairs)):
+        page = asha.go(path)
+        if path.startswith("/pair/"):
+            expect(page.get_by_role("button", name="Plagiarism")).to_be_visible()
+            asha.shot(f"attack-{path.split('/')[2]}-{page.viewport_size['width']}", whole=False)  # type: ignore[index]
+        assert asha.fits(), path
+        assert not page.locator("main iframe, main img, main script, main style, main form[action^=http]").count()
+        assert "\u202e" not in page.content(), "a direction override is on the page"
 
 
 def test_search_and_notes_show_attacks_as_text(asha: Moderator, desk: Desk) -> None:
@@ -112,7 +112,7 @@ def test_search_and_notes_show_attacks_as_text(asha: Moderator, desk: Desk) -> N
 
 
 def test_attacks_and_input_are_not_logged(
-    browser: Browser, private_copy: Callable[[Neardup], Neardup], attacked: Neardup, shots: Path
+    browser: Browser, private_copy: Callable[[Neardup], Neardup], attacked: Neardup, shots: Path | None
 ) -> None:
     with serving(private_copy(attacked)) as desk, signed_in(browser, desk, shots, "SECRETNAME") as asha:
         for a, b in pairs(desk):

@@ -3,21 +3,21 @@ each can be undone: by keyboard, by mouse, and without scripts.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from neardup.ledger import now_ms, read, verdicts
 from neardup.pairs import DECIDING
 from playwright.sync_api import Browser, Page, expect
 
-from tests.moderation.desk.conftest import filled
+from tests.moderation.desk.conftest import copy_of, filled, restore
 from tests.support.command import Neardup
 from tests.support.desk_browser import Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import cluster_of
 
-PrivateCopy = Callable[[Neardup], Neardup]
 TwoModerators = tuple[Desk, Moderator, Moderator]
 
 
@@ -28,28 +28,39 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     return filled(folder, cluster_of(folder / "corpus", 4))
 
 
-@pytest.fixture
-def desk(private_copy: PrivateCopy, samples: Neardup) -> Iterator[Desk]:
-    with serving(private_copy(samples)) as open_desk:
+@pytest.fixture(scope="module")
+def served_copies(copies: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    copy = copy_of(copies, tmp_path_factory.mktemp("served") / "copy")
+    copy.configure((copy.folder / "config.toml").read_text().replace(str(copies.folder), str(copy.folder)))
+    with serving(copy) as open_desk:
         yield open_desk
 
 
 @pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
+def desk(desk: Desk, samples: Neardup) -> Iterator[Desk]:
+    yield desk
+    restore(desk.neardup, samples)
+
+
+@pytest.fixture
+def desk_of_copies(served_copies: Desk, copies: Neardup) -> Iterator[Desk]:
+    yield served_copies
+    restore(served_copies.neardup, copies)
+
+
+@pytest.fixture
+def asha(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots) as moderator:
         yield moderator
 
 
 @pytest.fixture
-def two_moderators(
-    browser: Browser, private_copy: PrivateCopy, copies: Neardup, shots: Path
-) -> Iterator[TwoModerators]:
+def two_moderators(browser: Browser, desk_of_copies: Desk, shots: Path | None) -> Iterator[TwoModerators]:
     with (
-        serving(private_copy(copies)) as desk,
-        signed_in(browser, desk, shots) as asha,
-        signed_in(browser, desk, shots, "Ravi") as ravi,
+        signed_in(browser, desk_of_copies, shots) as asha,
+        signed_in(browser, desk_of_copies, shots, "Ravi") as ravi,
     ):
-        yield desk, asha, ravi
+        yield desk_of_copies, asha, ravi
 
 
 def statuses(desk: Desk) -> dict[tuple[int, int], str]:
@@ -139,9 +150,10 @@ def test_key_pressed_twice_gives_one_verdict(asha: Moderator, desk: Desk) -> Non
 
 
 def test_case_is_decided_with_three_keys_and_leads_to_the_next(
-    browser: Browser, private_copy: PrivateCopy, copies: Neardup, shots: Path
+    browser: Browser, desk_of_copies: Desk, shots: Path | None
 ) -> None:
-    with serving(private_copy(copies)) as desk, signed_in(browser, desk, shots) as asha:
+    desk = desk_of_copies
+    with signed_in(browser, desk, shots) as asha:
         page = asha.go("/?sort=stories")
         expect(page.locator("h1")).to_have_text("2 cases")
         asha.shot("cases")
@@ -198,7 +210,7 @@ def test_second_opinion_is_asked_and_given(two_moderators: TwoModerators) -> Non
     assert set(statuses(desk).values()) == {"open"}
 
 
-def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots: Path) -> None:
+def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots: Path | None) -> None:
     path, pair = "/pair/4104002/4104005", (4104002, 4104005)
     with signed_in(browser, desk, shots) as asha, signed_in(browser, desk, shots, "Ravi <b>") as ravi:
         for moderator in (asha, ravi):
@@ -212,6 +224,7 @@ def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots:
         expect(page.locator("h1")).to_have_text("Another moderator was faster")
         ravi.expect_status(409)
         expect(page.get_by_role("alert")).to_contain_text("Asha judged plagiarism")
+        assert not Axe().run(page).violations_count
         expect(page.locator(".history")).to_contain_text("seen in print")
         expect(page.get_by_label("Note")).to_have_value("मेरी टिप्पणी")
         ravi.shot("conflict")
@@ -229,7 +242,7 @@ def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots:
         assert statuses(desk)[pair] == "not_similar", "a verdict was undone unseen"
 
 
-def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
+def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path | None) -> None:
     with signed_in(browser, desk, shots, java_script_enabled=False) as asha:
         page = asha.go("/")
         page.get_by_label("Story, author").fill("4104002")
@@ -256,21 +269,18 @@ def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -
         expect(page.locator(".notice")).to_contain_text("Verdict: template")
 
 
-def test_pair_without_a_text_can_be_decided(
-    browser: Browser, private_copy: PrivateCopy, copies: Neardup, shots: Path
-) -> None:
-    moved = private_copy(copies)
-    corpus = moved.folder / "corpus"
-    moved.configure((moved.folder / "config.toml").read_text().replace(str(copies.folder / "corpus"), str(corpus)))
-    (corpus / "pages" / "200.html").unlink()
-    with serving(moved) as desk, signed_in(browser, desk, shots) as asha:
+def test_pair_without_a_text_can_be_decided(browser: Browser, desk_of_copies: Desk, shots: Path | None) -> None:
+    text = desk_of_copies.neardup.folder / "corpus" / "pages" / "200.html"
+    kept = text.rename(text.with_suffix(".kept"))
+    with signed_in(browser, desk_of_copies, shots) as asha:
         page = asha.go("/pair/200/201")
         expect(page.locator("article[data-side=a]")).to_contain_text("Text not available")
         expect(page.locator("main")).to_contain_text("200.html")
         asha.shot("gone")
         page.keyboard.press("1")
         page.wait_for_url("**done=**")
-        assert statuses(desk)[200, 201] == "plagiarism"
+        assert statuses(desk_of_copies)[200, 201] == "plagiarism"
+    kept.rename(text)
 
 
 def test_token_opens_the_desk_to_other_machines(browser: Browser, samples: Neardup) -> None:
@@ -278,6 +288,7 @@ def test_token_opens_the_desk_to_other_machines(browser: Browser, samples: Neard
     with serving(samples, "--listen", "0.0.0.0:0", NEARDUP_REVIEW__TOKEN=token) as desk:
         page = browser.new_context().new_page()
         page.goto(desk.address.replace("0.0.0.0", "127.0.0.1") + "/?kind=near")
+        assert not Axe().run(page).violations_count
         page.get_by_label("The desk’s token").fill("not the token at all")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("alert")).to_be_visible()

@@ -4,6 +4,7 @@ stories stay inside their frames, and nothing violates the page's own policy.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.moderation.test_evidence_page import ATTACKS
 from tests.support.compared_stories import THRESHOLDS, story_of
-from tests.support.desk_browser import NARROW, WIDE
+from tests.support.desk_browser import NARROW, WIDE, take_shot
 from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, SAMPLED, TAMIL
 from tests.support.sample_texts import AROUND, STORIES
 
@@ -132,10 +133,9 @@ def test_keys_step_through_passages_and_open_folds(browser: Browser, tmp_path: P
         assert page.locator(".story details[open]").count() == 1
 
 
-@pytest.mark.parametrize("language", SAMPLED)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_each_language_in_light_and_dark_scheme(
-    browser: Browser, tmp_path: Path, shots: Path, language: Language, scheme: str
+@pytest.mark.parametrize(("language", "scheme"), list(zip(SAMPLED, cycle(("light", "dark")), strict=False)))
+def test_each_language_in_light_or_dark_scheme(
+    browser: Browser, tmp_path: Path, shots: Path | None, language: Language, scheme: str
 ) -> None:
     with opened(browser, written(tmp_path, language), color_scheme=scheme) as page:
         frame = page.locator('[data-side="a"] .story')
@@ -145,23 +145,23 @@ def test_each_language_in_light_and_dark_scheme(
         assert page.evaluate("document.documentElement.scrollHeight - document.body.clientHeight") < 2, (
             "empty space below"
         )
-        page.screenshot(path=shots / f"evidence-{language.lower()}-{scheme}.png")
+        take_shot(page, shots, f"evidence-{language.lower()}-{scheme}")
 
 
 @pytest.mark.parametrize("window", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_hostile_text_stays_inside_the_page(
-    browser: Browser, tmp_path: Path, shots: Path, window: tuple[int, int]
+    browser: Browser, tmp_path: Path, shots: Path | None, window: tuple[int, int]
 ) -> None:
     address = written(tmp_path, HINDI, hostile=" ".join(ATTACKS))
     with opened(browser, address, window) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= window[0]
-        page.screenshot(path=shots / f"evidence-attacked-{window[0]}.png", full_page=window == WIDE)
+        take_shot(page, shots, f"evidence-attacked-{window[0]}", whole=window == WIDE)
         assert page.locator("main").count() == 1
         heights = page.evaluate("[...document.querySelectorAll('.side header')].map((one) => one.clientHeight)")
         assert max(heights) < 400, "a title or a name takes the space of the story"
 
 
-def test_narrow_screen_shows_passages_in_pairs(browser: Browser, tmp_path: Path, shots: Path) -> None:
+def test_narrow_screen_shows_passages_in_pairs(browser: Browser, tmp_path: Path, shots: Path | None) -> None:
     address = written(tmp_path, MALAYALAM)
     with opened(browser, address, NARROW, is_mobile=True, has_touch=True) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
@@ -169,7 +169,7 @@ def test_narrow_screen_shows_passages_in_pairs(browser: Browser, tmp_path: Path,
         a, b = (first.locator("dd").nth(n).bounding_box() for n in (0, 1))
         assert a is not None and b is not None
         assert a["y"] + a["height"] <= b["y"], "A's words are not above B's"
-        page.screenshot(path=shots / "evidence-narrow.png", full_page=True)
+        take_shot(page, shots, "evidence-narrow", whole=True)
         first.locator("dt a").first.click()
         wait_until_in_view(page, "a1")
     with opened(browser, address, WIDE) as page:

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.desk.test_evidence_file import opened, written
 from tests.support.command import Neardup
-from tests.support.desk_browser import Moderator, serving, signed_in
+from tests.support.desk_browser import Desk, Moderator, signed_in
 from tests.support.languages import TAMIL
 
 PAPER = 717, 1046  # A4 with the margins of Chromium, in CSS pixels
@@ -25,10 +25,9 @@ CUT = """() => [...document.querySelectorAll('dd, .story, h3, .side h2 bdi')].fi
 
 
 @pytest.fixture(scope="module")
-def printed(browser: Browser, samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moderator]:
+def printed(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator]:
     """A moderator's window that shows each page as it is printed."""
-    shots = tmp_path_factory.mktemp("shots")
-    with serving(samples) as desk, signed_in(browser, desk, shots, window=PAPER) as moderator:
+    with signed_in(browser, desk, shots, window=PAPER) as moderator:
         as_printed(moderator.page)
         yield moderator
 

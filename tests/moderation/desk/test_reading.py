@@ -11,19 +11,12 @@ from neardup.ledger.selection import Selection
 from neardup.records import Language
 from playwright.sync_api import Browser, expect
 
-from tests.support.command import Neardup
-from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
+from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, signed_in
 from tests.support.languages import CODES, HINDI, SAMPLED
 
 
-@pytest.fixture(scope="module")
-def desk(samples: Neardup) -> Iterator[Desk]:
-    with serving(samples) as open_desk:
-        yield open_desk
-
-
 @pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
+def asha(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots) as moderator:
         yield moderator
 
@@ -61,9 +54,8 @@ def test_pair_in_each_language(asha: Moderator, language: Language) -> None:
     asha.shot(f"pair-{CODES[language]}", whole=False)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["wide", "narrow"])
-def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path, scheme: str, size: str) -> None:
+@pytest.mark.parametrize(("scheme", "size"), [("light", "wide"), ("dark", "narrow")])
+def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path | None, scheme: str, size: str) -> None:
     window = {"wide": WIDE, "narrow": NARROW}[size]
     with signed_in(browser, desk, shots, color_scheme=scheme, window=window) as moderator:
         for name, path in {

@@ -1,6 +1,6 @@
 """The report on a story in a browser: each passage and each source leads to both sides, by mouse, keys and links."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -8,14 +8,13 @@ import pytest
 from neardup.ledger import connect, read
 from playwright.sync_api import Browser, Page, expect
 
-from tests.moderation.desk.conftest import filled
+from tests.moderation.desk.conftest import configured, copy_of, restore
 from tests.support.command import Neardup
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import prose, write
 from tests.support.languages import HINDI, URDU
 
-PrivateCopy = Callable[[Neardup], Neardup]
 HINDI_STORY, URDU_STORY, SOURCES = 5010, 6010, 10
 UNDERLINED = "(one) => [getComputedStyle(one).textDecorationLine, getComputedStyle(one).textDecorationStyle].join(' ')"
 
@@ -24,7 +23,7 @@ UNDERLINED = "(one) => [getComputedStyle(one).textDecorationLine, getComputedSty
 def copying(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     """A ledger with a story of each direction that copies 20 passages from SOURCES sources."""
     folder = tmp_path_factory.mktemp("copying")
-    neardup = filled(folder, write(folder / "corpus", [(1, "अकेली", f"<p>{prose(1)}</p>")]))
+    neardup = configured(folder, write(folder / "corpus", []))
     with closing(connect(neardup.ledger)) as db:
         for story_id, language in ((HINDI_STORY, HINDI), (URDU_STORY, URDU)):
             own = prose(story_id, 2000).split()
@@ -41,13 +40,13 @@ def copying(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
 
 
 @pytest.fixture(scope="module")
-def desk(copying: Neardup) -> Iterator[Desk]:
-    with serving(copying) as open_desk:
+def desk(copying: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with serving(copy_of(copying, tmp_path_factory.mktemp("served") / "copy")) as open_desk:
         yield open_desk
 
 
 @pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
+def asha(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots) as moderator:
         yield moderator
 
@@ -84,10 +83,10 @@ def test_source_leads_to_both_sides_and_to_its_passage(asha: Moderator) -> None:
 
 
 def test_keys_go_from_passage_to_passage_and_decide(
-    browser: Browser, private_copy: PrivateCopy, copying: Neardup, shots: Path
+    browser: Browser, desk: Desk, copying: Neardup, shots: Path | None
 ) -> None:
-    copy = private_copy(copying)
-    with serving(copy) as desk, signed_in(browser, desk, shots) as asha:
+    with signed_in(browser, desk, shots) as asha:
+        asha.go(f"/story/{HINDI_STORY}")  # so that a process has read its text
         page = asha.go("/")
         page.keyboard.press("j")
         page.keyboard.press("Enter")
@@ -98,19 +97,19 @@ def test_keys_go_from_passage_to_passage_and_decide(
             assert page.evaluate(focused) == str(passage)
         page.keyboard.press("1")
         page.wait_for_url("**done=**")
-        with closing(read(copy.ledger)) as db:
+        with closing(read(desk.neardup.ledger)) as db:
             [(decided,)] = db.execute("SELECT count(*) FROM flags WHERE status = 'plagiarism'").fetchall()
         assert decided == SOURCES
         page.keyboard.press("u")
         page.wait_for_url(lambda url: "done=" not in url)
-        with closing(read(copy.ledger)) as db:
+        with closing(read(desk.neardup.ledger)) as db:
             assert {row[0] for row in db.execute("SELECT status FROM flags")} == {"open"}
+    restore(desk.neardup, copying)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("window", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("scheme", "window"), [("light", WIDE), ("dark", NARROW)], ids=["wide", "narrow"])
 def test_report_fits_and_reads_in_its_direction(
-    browser: Browser, desk: Desk, shots: Path, scheme: str, window: tuple[int, int]
+    browser: Browser, desk: Desk, shots: Path | None, scheme: str, window: tuple[int, int]
 ) -> None:
     with signed_in(browser, desk, shots, color_scheme=scheme, window=window) as asha:
         for story, direction in ((HINDI_STORY, "ltr"), (URDU_STORY, "rtl")):
@@ -136,7 +135,7 @@ def test_printed_report_underlines_what_is_copied(asha: Moderator) -> None:
     assert page.locator(".sources").evaluate_all(cut) == 0, "the list of sources is cut"
 
 
-def test_report_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
+def test_report_works_without_scripts(browser: Browser, desk: Desk, shots: Path | None) -> None:
     with signed_in(browser, desk, shots, java_script_enabled=False) as asha:
         page = asha.go(f"/story/{HINDI_STORY}")
         page.locator(".report .jump").nth(3).click()
