@@ -9,6 +9,9 @@ from neardup.query.prepared_texts import NotComparable, PairVerifier, prepare
 from neardup.records import Language
 
 from tests.support.disguises import DISGUISES, Disguise
+from tests.support.disguises_by_element import BY_ELEMENT
+from tests.support.disguises_by_order import BY_ORDER
+from tests.support.disguises_by_style import HIDDEN_BY_STYLE
 from tests.support.sample_texts import STORIES
 
 NO_COMMON = np.empty(0, np.uint32)
@@ -35,3 +38,13 @@ def verdict(disguise: Disguise, language: Language) -> str:
 def test_a_disguised_copy_is_found(disguise: Disguise) -> None:
     missed = {language: found for language in disguise.languages if " " in (found := verdict(disguise, language))}
     assert not missed
+
+
+MORE = (*HIDDEN_BY_STYLE, *BY_ELEMENT, *BY_ORDER)
+
+
+@pytest.mark.parametrize("number", range(len(MORE)), ids=lambda n: f"{MORE[n].family}: {MORE[n].name}")
+def test_a_copy_is_found_however_its_page_is_made(number: int) -> None:
+    languages = MORE[number].languages
+    language = languages[number % len(languages)]  # one each; the mechanisms are the same in all
+    assert " " not in verdict(MORE[number], language), language

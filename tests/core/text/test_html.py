@@ -152,7 +152,8 @@ def test_a_blank_page_is_empty_and_without_a_match_no_body() -> None:
     *(f"<style>{sheet}</style><p class=h><i>b</i></p>" for sheet in (
         ".h{display:none}", "p.h{color:red}.h{visibility:hidden}", "@media screen{.h{display:none}}",
         "@media(min-width:1px){.h{display:none}}", "[class]{display:none}", ".x,.h{display:none}",
-        ":is(.h){display:none}", "p{&.h{display:none}}", "@supports(x:y){.h{display:none}}", "@layer a{.h{opacity:0}}",
+        ":is(.h){display:none}", "p{&.h{display:none}}", "@supports(color:red){.h{display:none}}",
+        "@layer a{.h{opacity:0}}",
         ".h{display:none!important}p.h{display:block}", ":root{--a:none}.h{display:var(--a)}", ".h *{display:none}",
     )),
 ])  # fmt: skip

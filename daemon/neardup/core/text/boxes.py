@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from neardup.core.text.css import FAR, HIDING_CLIP, HIDING_TRANSFORM, TINY
+from neardup.core.text.css_media import HEIGHT, WIDTH
 from neardup.core.text.css_values import pixels
 
 Values = Mapping[str, str]  # of longhands and custom properties
 CLIPPING = {"paint", "content", "strict"}  # containments
 TRANSLATION = re.compile(r"translate\w*\(([^)]*)\)")
+HIDING_DISPLAYS = ("none", "table-column", "table-column-group")
 NUMBERS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[a-z%]*")
 
 
@@ -19,8 +21,8 @@ def is_out_of_flow(values: Values) -> bool:
 
 def is_unseen(values: Values, display: str, size: float) -> bool:
     """Whether nothing within an element can be seen, whatever its own style."""
-    if not values or display in ("none", "contents"):
-        return display == "none"
+    if not values or display in HIDING_DISPLAYS or display == "contents":
+        return display in HIDING_DISPLAYS
     return _is_moved_or_clipped(tuple(values.items()), display, size)
 
 
@@ -42,6 +44,8 @@ def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
             return True
         if max(moved("left"), moved("right"), moved("bottom")) >= 5 * FAR:
             return True
+    if values.get("position") == "fixed" and (moved("top") >= HEIGHT or moved("left") >= WIDTH):
+        return True
     shifts = (values.get("translate", ""), *TRANSLATION.findall(values.get("transform", "")))
     if is_box and any((pixels(part, size) or 0) <= -FAR for shift in shifts for part in NUMBERS.findall(shift)):
         return True

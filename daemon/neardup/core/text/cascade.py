@@ -1,83 +1,56 @@
-"""The cascade: which declarations hold for each element of a page, and the style that an element inherits and has."""
+"""The cascade: which declarations hold for each element of a page."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from operator import itemgetter
 
 from selectolax.lexbor import LexborNode, SelectolaxError
 
 from neardup.core.text.boxes import Values
-from neardup.core.text.css import (
-    FAINT,
-    FAR,
-    MOST_RULES,
-    TINY,
-    Declaration,
-    Rule,
-    declarations,
-    rules,
-    substituted,
-)
+from neardup.core.text.computed_style import DOUBT
+from neardup.core.text.css import Declaration, declarations, substituted
 from neardup.core.text.css_media import applies
-from neardup.core.text.css_values import FONT_SIZES, GLOBAL, Colour, colour, expanded, pixels
+from neardup.core.text.css_values import GLOBAL, expanded
+from neardup.core.text.data_urls import data_url
+from neardup.core.text.style_sheets import MOST_RULES, Rule, rules
 
-Key = tuple[bool, bool, tuple[int, int, int], int]  # important, of a style attribute, specificity, order
+# Important, of a style attribute, rank of the cascade layer, specificity, order.
+Key = tuple[bool, bool, int, tuple[int, int, int], int]
 Weighed = tuple[Key, Declaration]
 Attributes = Mapping[str, str | None]
 
-BLACK: Colour = (0, 0, 0, 1)
-WHITE: Colour = (1, 1, 1, 1)
 INITIAL = {
     "display": "inline", "visibility": "visible", "font-size": "medium", "color": "black", "text-indent": "0",
     "-webkit-text-fill-color": "currentcolor", "direction": "ltr",
 }  # fmt: skip
-SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
 MOST_MATCHES = 200_000  # of rules and elements; each takes 300 bytes
 MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
 COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all siblings of an element
-CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
 CONTROL = declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
 OVERRIDE = declarations("unicode-bidi: isolate-override").items
-BROWSER_STYLES = {"button": CONTROL, "textarea": CONTROL, "bdo": OVERRIDE}
-HINTS = {"bgcolor": "background-color", "color": "color", "dir": "direction"}  # attributes of old that are styles
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """What an element hands down to the elements and the text in it; `faint` text takes its room without being seen."""
-
-    visible: bool = True
-    faint: bool = False
-    size: float = 16
-    indent: float = 0
-    ink: Colour = BLACK
-    fill: Colour | None = None  # of the letters, instead of `ink`
-    background: Colour | None = WHITE  # None for a picture
-    to_the_left: bool = False
-    custom: Values = field(default_factory=dict)
-
-    @property
-    def readable(self) -> bool:
-        """Whether text directly within it can be read."""
-        shade = self.fill or self.ink
-        if self.faint or shade[3] < FAINT or self.size < TINY or self.indent <= -FAR:
-            return False
-        return (
-            self.background is None or max(abs(a - b) for a, b in zip(shade[:3], self.background, strict=False)) > CLOSE
-        )
+BOX = declarations("overflow: hidden; display: inline-block").items
+BROWSER_STYLES = {"button": CONTROL, "textarea": CONTROL, "bdo": OVERRIDE, "svg": BOX}
+# Attributes that are styles.
+HINTS = {"bgcolor": "background-color", "color": "color", "text": "color", "dir": "direction"}
+OF_SVG = ("display", "visibility", "opacity", "font-size", "fill", "transform", "clip-path", "mask", "filter")
+SVG = frozenset(("svg", "g", "text", "tspan", "textpath", "foreignobject", "switch", "a"))
+BARE_COLOUR = re.compile(r"[0-9a-f]{3}(?:[0-9a-f]{3})?", re.IGNORECASE)
 
 
 class Sheets:
     """The rules of a page's style sheets, by the elements that they match."""
 
     def __init__(self, root: LexborNode) -> None:
-        self._matched: dict[int, list[tuple[Key, Rule]]] = {}
+        self._matched: dict[int, list[tuple[int, Rule]]] = {}
+        self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
         elements = sum(1 for _ in root.traverse())
         room, work = MOST_MATCHES, MOST_WORK
-        for order, rule in enumerate(_rules_of(root.css("style"))):
+        found = _rules_of(root.css("style, link[href]"))
+        self._is_whole = len(found) < MOST_RULES
+        for order, rule in enumerate(found):
             work -= elements * (elements if COSTLY.search(rule.selector) else 1)
             if work < 0:
+                self._is_whole = False
                 break
             try:
                 nodes = root.css(rule.selector)
@@ -85,23 +58,46 @@ class Sheets:
                 continue
             room -= len(nodes)
             if room < 0:
+                self._is_whole = False
                 break
             for node in {node.mem_id: node for node in nodes}.values():
-                self._matched.setdefault(node.mem_id, []).append(((False, False, rule.specificity, order), rule))
+                self._matched.setdefault(node.mem_id, []).append((order, rule))
 
-    def values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str = "") -> Values:
-        """The declared values of an element, or of its `before` or `after`: the last of the strongest."""
-        weighed = [
-            ((one.important, *key[1:]), one)
-            for key, rule in self._matched.get(node.mem_id, ())
-            if rule.pseudo == pseudo
+    def of(self, node: LexborNode, custom: Values, pseudo: str = "") -> tuple[Attributes, Values]:
+        """The attributes of an element, and its declared values; with `pseudo`, those of its `before` or `after`.
+
+        `custom` are the custom properties that it inherits.
+        """
+        key = node.mem_id, pseudo
+        if key not in self._of:
+            attributes = node.attributes if not pseudo else self.of(node, custom)[0]
+            has_none = pseudo and node.mem_id not in self._matched
+            self._of[key] = attributes, {} if has_none else self._values(node, attributes, custom, pseudo)
+        return self._of[key]
+
+    def _values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
+        """The last of the strongest declared values."""
+        matched = [(order, rule) for order, rule in self._matched.get(node.mem_id, ()) if rule.pseudo == pseudo]
+        weighed: list[Weighed] = [
+            ((one.important, False, -rule.layer if one.important else rule.layer, rule.specificity, order), one)
+            for order, rule in matched
+            if not rule.is_doubtful
             for one in rule.declarations.items
         ]
         if not pseudo:
-            weighed = [*_browser_style(node), *_hints(attributes), *weighed, *_inline(attributes)]
+            weighed = [*_browser_style(node), *_hints(node, attributes), *weighed, *_inline(attributes)]
         values = _cascaded([one for _, one in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
+        unsure = any(rule.is_doubtful and rule.declarations.acts for _, rule in matched)
+        if unsure or (not pseudo and self._is_covered(node)) or (not self._is_whole and "class" in attributes):
+            values = {**values, DOUBT: "1"}
         # One can scroll to what overflows the whole page.
         return {**values, "overflow": "visible"} if values and node.tag in ("html", "body") else values
+
+    def _is_covered(self, node: LexborNode) -> bool:
+        """Whether generated content may lie over the element."""
+        generated = [rule for _, rule in self._matched.get(node.mem_id, ()) if rule.pseudo]
+        names = {name for rule in generated for one in rule.declarations.items for name, _ in one.longhands}
+        return {"position", "background-color"} <= names
 
 
 def acting(sheets: Iterable[LexborNode]) -> bool:
@@ -114,25 +110,34 @@ def _rules_of(sheets: Iterable[LexborNode]) -> list[Rule]:
     for sheet in sheets:
         attributes = sheet.attributes
         if (attributes.get("type") or "text/css").lower() == "text/css" and applies(attributes.get("media") or ""):
-            found += rules(sheet.text_lexbor())
+            linked = data_url(attributes.get("href")) if sheet.tag == "link" else None
+            found += rules(sheet.text_lexbor() if linked is None else linked.text)
     return found[:MOST_RULES]
 
 
 def _browser_style(node: LexborNode) -> Iterator[Weighed]:
     for one in BROWSER_STYLES.get(node.tag or "", ()):
-        yield (False, False, (0, 0, 0), -2), one
+        yield (False, False, -2, (0, 0, 0), 0), one
 
 
-def _hints(attributes: Attributes) -> Iterator[Weighed]:
-    for name, longhand in HINTS.items():
+def _hints(node: LexborNode, attributes: Attributes) -> Iterator[Weighed]:
+    hints = HINTS.items()
+    if node.tag in SVG:
+        hints = {one: one for one in (*OF_SVG, *(("width", "height") if node.tag == "svg" else ()))}.items()
+    for name, longhand in hints:
         if value := attributes.get(name):
-            for pair in expanded(longhand, value):
-                yield (False, False, (0, 0, 0), -1), Declaration(longhand, value, important=False, longhands=(pair,))
+            for pair in expanded(longhand, hinted(value)):
+                yield (False, False, -1, (0, 0, 0), 0), Declaration(longhand, value, important=False, longhands=(pair,))
+
+
+def hinted(value: str) -> str:
+    """The value of an attribute that is a style -> that of the style; colours need no sign."""
+    return f"#{value}" if BARE_COLOUR.fullmatch(value) else value
 
 
 def _inline(attributes: Attributes) -> Iterator[Weighed]:
     for one in declarations(attributes.get("style") or "").items if "style" in attributes else ():
-        yield (one.important, True, (0, 0, 0), 0), one
+        yield (one.important, True, 0, (0, 0, 0), 0), one
 
 
 def _cascaded(ordered: list[Declaration], custom: Values) -> Values:
@@ -140,6 +145,8 @@ def _cascaded(ordered: list[Declaration], custom: Values) -> Values:
     custom = {**custom, **own} if own else custom
     values = dict(own)
     for one in ordered:
+        if one.value == "revert-layer":
+            continue
         if one.longhands:
             values.update(one.longhands)
         elif not one.name.startswith("--"):
@@ -149,23 +156,6 @@ def _cascaded(ordered: list[Declaration], custom: Values) -> Values:
     return _without_keywords(values)
 
 
-def computed(parent: Style, values: Values) -> Style:
-    """The style of an element in `parent`, by its declared values."""
-    custom = {name: value for name, value in values.items() if name.startswith("--")}
-    size = _font_size(values.get("font-size"), parent.size) * (pixels(values.get("zoom", "1"), whole=1) or 1)
-    return Style(
-        visible=values["visibility"] == "visible" if "visibility" in values else parent.visible,
-        faint=parent.faint or (values.get("display") != "contents" and _is_faint(values)),
-        size=size,
-        indent=(pixels(values["text-indent"].split()[0], size) or 0) if "text-indent" in values else parent.indent,
-        ink=colour(values.get("color", "")) or parent.ink,
-        fill=colour(values["-webkit-text-fill-color"]) if "-webkit-text-fill-color" in values else parent.fill,
-        background=_background(values, parent.background),
-        to_the_left=values["direction"] == "rtl" if "direction" in values else parent.to_the_left,
-        custom={**parent.custom, **custom} if custom else parent.custom,
-    )
-
-
 def _without_keywords(values: Values) -> Values:
     """The values, with the keywords that every property knows replaced by what they stand for."""
     plain = {name: text for name, text in values.items() if text not in GLOBAL or (name, text) == ("display", "revert")}
@@ -173,26 +163,3 @@ def _without_keywords(values: Values) -> Values:
         if name in INITIAL and (text == "initial" or (name == "display" and text == "unset")):
             plain[name] = INITIAL[name]
     return plain
-
-
-def _font_size(value: str | None, parent: float) -> float:
-    if value is None:
-        return parent
-    if value in ("smaller", "larger"):
-        return parent * (0.8 if value == "smaller" else 1.2)
-    size = FONT_SIZES.get(value, pixels(value, parent, parent))
-    return 16 if size is None else size
-
-
-def _background(values: Values, parent: Colour | None) -> Colour | None:
-    if values.get("background-image", "none") != "none":
-        return None
-    own = colour(values.get("background-color", ""))
-    return parent if own is None or own[3] < 0.5 else own
-
-
-def _is_faint(values: Values) -> bool:
-    if (pixels(values.get("opacity", "1"), whole=1) or 0) < FAINT:
-        return True
-    share = SHARE.search(values.get("filter", ""))
-    return share is not None and (pixels(share[1], whole=1) or 0) < FAINT

@@ -21,6 +21,23 @@ FONT_SIZES = {
     "xx-small": 9, "x-small": 10, "small": 13, "medium": 16, "large": 18, "x-large": 24, "xx-large": 32,
     "xxx-large": 48, "smaller": 13, "larger": 19, "math": 16,
 }  # fmt: skip
+# The properties that may hide or move a text in ways that are not computed.
+UNCOMPUTED = (
+    "mask", "mix-blend-mode", "animation", "clip-path", "transform", "scale", "rotate", "translate", "filter",
+    "offset-path", "backface-visibility", "perspective", "font-size-adjust", "-webkit-box-reflect", "text-security",
+)  # fmt: skip
+# They only make a text visible that has no colour of its own.
+PAINTING = ("text-shadow", "-webkit-text-stroke", "background-clip")
+ARRANGING = ("order", "flex-direction", "grid-row", "grid-column")
+# The functions whose value is known; that of others, such as color-mix(), env() and if(), is not.
+COMPUTED = re.compile(
+    r"(?:-webkit-)?(calc|min|max|clamp|url|attr|counter|counters|rgba?|hsla?|hwb|lab|lch|oklab|oklch|color|rect|inset|"
+    r"circle|ellipse|polygon|path|opacity|[\w-]*gradient|scale\w*|translate\w*|rotate\w*|matrix\w*|skew\w*|"
+    r"var|fit-content|minmax|repeat|image-set)$"
+)
+SHADE = re.compile(r"[a-z]+\([^)]*\)|#?[\w-]+")
+FUNCTION = re.compile(r"([a-z-]+)\(")
+SYSTEM_COLOURS = frozenset(("canvas", "field", "buttonface", "highlighttext", "accentcolortext", "mark", "window"))
 LIGHTNESS = {"lab": 100, "lch": 100, "oklab": 1, "oklch": 1}  # of white, by colour space
 DISPLAYS = frozenset(
     [
@@ -60,6 +77,9 @@ LOGICAL = {
     "inset-inline-start": "left", "inset-inline-end": "right", "inset-block-start": "top", "inset-block-end": "bottom",
     "margin-inline-start": "margin-left", "margin-block-start": "margin-top", "inline-size": "width",
     "block-size": "height", "max-inline-size": "max-width", "max-block-size": "max-height",
+    "mask-image": "mask", "animation-name": "animation", "flex-flow": "flex-direction", "offset": "offset-path",
+    "grid-row-start": "grid-row", "grid-column-start": "grid-column", "-webkit-text-security": "text-security",
+    "-webkit-text-stroke-width": "-webkit-text-stroke", "-webkit-mask-image": "mask",
     "overflow-x": "overflow", "overflow-y": "overflow", "overflow-inline": "overflow", "overflow-block": "overflow",
 }  # fmt: skip
 
@@ -117,7 +137,14 @@ def is_font_size(value: str) -> bool:
 
 
 def is_colour(value: str) -> bool:
-    return value == "currentcolor" or value.startswith(("color(", "ok", "lab(", "lch(")) or colour(value) is not None
+    known = value in SYSTEM_COLOURS or value.startswith(("color", "ok", "lab(", "lch(", "rgb(from", "hsl(from"))
+    return known or value == "currentcolor" or colour(value) is not None
+
+
+@lru_cache(4096)
+def is_computed(value: str) -> bool:
+    """Whether the value of each function in it is known."""
+    return all(map(COMPUTED.match, FUNCTION.findall(value))) and "(from " not in value
 
 
 def anything(value: str) -> bool:
@@ -138,25 +165,40 @@ LONGHANDS: dict[str, Callable[[str], bool]] = {
     "overflow": lambda value: all(map(one_of("visible hidden clip scroll auto overlay"), value.split())),
     "content-visibility": one_of("visible hidden auto"),
     "content": anything,
-    **dict.fromkeys(("clip", "clip-path", "contain", "transform", "scale", "translate", "filter"), anything),
-    **dict.fromkeys(("width", "height", "max-width", "max-height", *SIDES, "margin-left", "margin-top"), is_size),
+    **dict.fromkeys(("clip", "contain"), anything),
+    **dict.fromkeys(
+        ("width", "height", "max-width", "max-height", *SIDES, *(f"margin-{one}" for one in SIDES)), is_size
+    ),
+    **dict.fromkeys((*UNCOMPUTED, *PAINTING, *ARRANGING, "fill", "z-index", "text-decoration"), anything),
+    **dict.fromkeys(("letter-spacing", "word-spacing", "text-decoration-thickness"), anything),
     "direction": one_of("ltr rtl"),
     "unicode-bidi": one_of("normal embed isolate plaintext bidi-override isolate-override"),
     "text-indent": lambda value: is_length(value.split()[0]),
 }
+AXES = {
+    "inset-inline": ("left", "right"), "inset-block": ("top", "bottom"),
+    "margin-inline": ("margin-left", "margin-right"), "margin-block": ("margin-top", "margin-bottom"),
+}  # fmt: skip
 SHORTHANDS = ("font", "background", "inset", "inset-inline", "inset-block", "margin", "margin-inline", "margin-block")
 
 
 def expanded(name: str, value: str) -> tuple[tuple[str, str], ...]:
     """A declaration -> its longhands that matter here; empty if it has none, or if a browser would ignore it."""
     name = LOGICAL.get(name, name)
+    if name not in LONGHANDS and name.startswith("-webkit-"):
+        name = name.removeprefix("-webkit-")
     if name != "content":
         value = value.lower()
     if name == "all":
         return tuple((one, value) for one in LONGHANDS) if value in GLOBAL else ()
     pairs = _longhands(name, value)
-    valid = all(one in LONGHANDS and text and (text in GLOBAL or LONGHANDS[one](text)) for one, text in pairs)
-    return tuple(pairs) if valid else ()
+    return tuple(pairs) if all(_is_valid(one, text) for one, text in pairs) else ()
+
+
+def _is_valid(name: str, value: str) -> bool:
+    if name not in LONGHANDS or not value:
+        return False
+    return value in GLOBAL or LONGHANDS[name](value) or not is_computed(value)
 
 
 def _longhands(name: str, value: str) -> list[tuple[str, str]]:
@@ -166,16 +208,16 @@ def _longhands(name: str, value: str) -> list[tuple[str, str]]:
         return [("font-size", next((one for one in sizes if one in GLOBAL or _is_size_of_font(one)), ""))]
     if name == "background":
         return _background(value)
+    if name == "grid-area":
+        row, _, column = value.partition("/")
+        return [("grid-row", row.strip()), ("grid-column", column.split("/")[0].strip() or "auto")]
     if name in ("inset", "margin") and words:
         prefix = "margin-" if name == "margin" else ""
         each = (words * 4)[:4] if len(words) != 3 else [*words, words[1]]
         pairs = [(prefix + side, word) for side, word in zip(SIDES, each, strict=False)]
         return [pair for pair in pairs if pair[0] in LONGHANDS]
-    if name in ("inset-inline", "inset-block") and words:
-        start, end = ("left", "right") if name == "inset-inline" else ("top", "bottom")
-        return [(start, words[0]), (end, words[-1])]
-    if name in ("margin-inline", "margin-block") and words:
-        return [("margin-left" if name == "margin-inline" else "margin-top", words[0])]
+    if name in AXES and words:
+        return list(zip(AXES[name], (words[0], words[-1]), strict=True))
     return [(name, value)]
 
 
@@ -187,6 +229,9 @@ def _is_size_of_font(word: str) -> bool:
 def _background(value: str) -> list[tuple[str, str]]:
     image = "url(" in value or "gradient(" in value
     outside = re.sub(r"(url|[a-z-]*gradient)\(.*\)", " ", value)
-    shades = re.findall(r"[a-z]+\([^)]*\)|#?[\w-]+", outside)
-    found = next((one for one in shades if one in GLOBAL or is_colour(one)), "transparent")
-    return [("background-color", found), ("background-image", "image" if image else "none")]
+    stops = [one for one in SHADE.findall(value.partition("gradient(")[2]) if is_colour(one)]
+    if len(stops) > 1 and len({colour(one) for one in stops}) == 1:  # a picture of one colour
+        image, outside = False, stops[0]
+    found = next((one for one in SHADE.findall(outside) if one in GLOBAL or is_colour(one)), "transparent")
+    clip = "text" if "text" in outside.split() else "border-box"
+    return [("background-color", found), ("background-image", "image" if image else "none"), ("background-clip", clip)]

@@ -11,6 +11,7 @@ from neardup.records import Skip
 
 META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-z0-9_:.\-]+)", re.IGNORECASE)
 HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([a-z0-9_:.\-]+)", re.IGNORECASE)
+TAG = re.compile(rb"<(?:[a-z]{3}|[!/][a-z])", re.IGNORECASE)
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 PRESCAN_BYTES = 4096
 MAX_BROKEN_SHARE = 0.1
@@ -71,6 +72,8 @@ def _decoded(body: bytes, content_type: str | None) -> str:
 
 def _utf16(head: bytes) -> str | None:
     """The codec of UTF-16 without a BOM, in which spaces and markup have a NUL at every other byte; None for others."""
+    if TAG.search(head):  # in UTF-16 the letters of a tag are not adjacent
+        return None
     even, odd = head[::2].count(0), head[1::2].count(0)
     if max(even, odd) * 20 < len(head) or min(even, odd) * 10 > max(even, odd):
         return None
@@ -86,8 +89,8 @@ def _is_utf8(text: str) -> bool:
 def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Encoding]:
     """The encodings named in the header and in the meta tag, by the labels that browsers accept."""
     header = HEADER_CHARSET.search(content_type or "")
-    meta = META_CHARSET.search(body[:PRESCAN_BYTES])
-    for label in (header and header[1], meta and meta[1].decode()):
+    metas = META_CHARSET.findall(body[:PRESCAN_BYTES])
+    for label in (header and header[1], *(meta.decode() for meta in metas)):
         encoding = webencodings.lookup(label or "")
         if encoding is not None:
             yield encoding

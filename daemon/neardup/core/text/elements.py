@@ -7,16 +7,14 @@ BLOCKS = frozenset((
     "option", "p", "plaintext", "pre", "search", "section", "summary", "table", "td", "th", "tr", "ul", "xmp",
 ))  # fmt: skip
 NOT_SHOWN = frozenset((
-    "area", "base", "datalist", "head", "link", "meta", "noembed", "noframes", "noscript", "param", "rp", "rt",
-    "script", "style", "template", "title", "defs", "desc", "metadata", "symbol", "clippath", "annotation",
-    "annotation-xml",
-))  # fmt: skip
-REPLACED = frozenset((
-    "audio", "canvas", "iframe", "img", "noscript", "rp", "rt", "select", "template", "video",
-))  # fmt: skip  # whatever their style
-NOT_TEXT = NOT_SHOWN | REPLACED
+    "area", "base", "datalist", "head", "link", "meta", "noembed", "noframes", "param", "rp", "script", "style",
+    "title", "defs", "desc", "metadata", "symbol", "clippath", "annotation", "annotation-xml",
+))  # fmt: skip  # unless their style displays them
+NEVER_SHOWN = frozenset(("audio", "canvas", "noscript", "rp", "template", "video"))  # whatever their style
+PERHAPS_SHOWN = frozenset(("rt", "defs", "symbol"))  # beside a text, in small letters, or in another place
+LISTS = frozenset(("select",))
 CONTROLS = frozenset((
-    "button", "textarea",
+    "button", "textarea", "input",
 ))  # fmt: skip
 BREAKING = frozenset((
     "block", "flex", "grid", "table", "table-row", "table-cell", "table-caption", "list-item", "flow-root",

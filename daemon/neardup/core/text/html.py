@@ -8,11 +8,12 @@ from itertools import chain
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from neardup.core.text.cascade import HINTS, acting
+from neardup.core.text.cascade import HINTS, acting, hinted
 from neardup.core.text.css import declarations
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
 from neardup.core.text.elements import BLOCKS
-from neardup.core.text.rendering import MARKER, characters, rendered
+from neardup.core.text.own_texts import MARKER
+from neardup.core.text.rendering import rendered
 from neardup.core.text.unparsed import unparsed_text
 from neardup.records import Limit, Skip
 
@@ -30,17 +31,22 @@ BREAKS = _tag_ids(" ".join((*(BLOCKS - {"html", "body", "dialog"}), "br")))
 SUPERSCRIPT = _tag_ids("sup")
 # What is shown in a way of its own, and what may be.
 PECULIAR = _tag_ids("bdo button dialog math svg textarea")
-FRAMES = _tag_ids("iframe template")
+FRAMES = _tag_ids("iframe select template")
+ANNOTATIONS = _tag_ids("img input rt sup")
 STYLES = _tag_ids("style")
 PAGES_WITHIN = frozenset(("srcdoc", "shadowrootmode"))  # attributes
+PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
 HIDING = frozenset(("hidden", "popover"))
-PECULIAR_ATTRIBUTES = "[style], [hidden], [popover], [bgcolor], font[color]"
-OTHERS = SUPERSCRIPT | PECULIAR
+ATTRIBUTED = _tag_ids("embed font frame img input link object")  # whose attributes decide
+PECULIAR_ATTRIBUTES = "[style], [hidden], [popover], [bgcolor]"
+OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
 # Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
 insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
-# Characters that a page shows at most and hides at least if its story is looked for in what it hides.
-MOST_SHOWN, LEAST_HIDDEN = 200, 400
+LEAST_SHOWN = 200  # characters; a page that shows less may show a text in a way of its own,
+LEAST_PAGE = 600  # if it has so many, or as many bytes
+MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
+LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
 MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a kilobyte of memory
 
 
@@ -107,32 +113,35 @@ def visible_text(html: str | bytes, extraction: Extraction) -> str:
 
 
 def shown(html: str | bytes, extraction: Extraction) -> Extracted:
-    """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText.
-
-    A page that shows next to nothing, and hides a text, is read as if it hid nothing: a browser may show the text by
-    an animation, a script, or in a way that is not known here.
-    """
+    """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText."""
     root = LexborHTMLParser(html).root
     if root is None:
         raise NoStoryText(Skip.EMPTY)
     breaks, invisible, others = _elements(root)
-    hidden = 0.0
     if _needs_rendering(root, invisible, others):
-        if not _stripped(root, map(root.css, extraction.strip)):
-            return Extracted("")
-        text, is_whole, unseen = rendered(root, frozenset(node.mem_id for node in _bodies(root, extraction.body)))
-        seen = characters(text)
-        hidden = unseen / (seen + unseen) if unseen else 0.0
-        if seen > MOST_SHOWN or unseen < LEAST_HIDDEN:
-            return Extracted(text, None if is_whole else Limit.NESTING, hidden)
-        breaks, invisible, others = _elements(root)  # again, because elements were removed
+        return _rendered(root, extraction)
     for node in breaks:
         insert_before(node, b"\n")
         insert_after(node, b"\n")
-    invisible += [node for node in others if node.tag_id in SUPERSCRIPT and MARKER.fullmatch(node.text_lexbor())]
-    if not _stripped(root, chain([invisible], map(root.css, extraction.strip))):
+    annotations = [node for node in others if node.tag_id in SUPERSCRIPT and MARKER.fullmatch(node.text_lexbor())]
+    if not _stripped(root, chain([invisible + annotations], map(root.css, extraction.strip))):
         return Extracted("")
-    return Extracted("\n".join(node.text_lexbor() for node in _bodies(root, extraction.body)), hidden=hidden)
+    text = "\n".join(node.text_lexbor() for node in _bodies(root, extraction.body))
+    if len(html) < LEAST_PAGE or not _is_nearly_empty(text) or not (whole := LexborHTMLParser(html).root):
+        return Extracted(text)
+    found = _rendered(whole, extraction)
+    return found if len(found.text.split()) > len(text.split()) else Extracted(text)
+
+
+def _is_nearly_empty(text: str) -> bool:
+    return len(text) < 10 * LEAST_SHOWN and sum(map(len, text.split())) < LEAST_SHOWN
+
+
+def _rendered(root: LexborNode, extraction: Extraction) -> Extracted:
+    if not _stripped(root, map(root.css, extraction.strip)):
+        return Extracted("")
+    text, is_whole, hidden = rendered(root, frozenset(node.mem_id for node in _bodies(root, extraction.body)))
+    return Extracted(text, None if is_whole else Limit.NESTING, hidden)
 
 
 def _elements(root: LexborNode) -> tuple[list[LexborNode], list[LexborNode], list[LexborNode]]:
@@ -152,19 +161,31 @@ def _elements(root: LexborNode) -> tuple[list[LexborNode], list[LexborNode], lis
 def _needs_rendering(root: LexborNode, invisible: Sequence[LexborNode], others: Sequence[LexborNode]) -> bool:
     """Whether the page may hide a text by its markup, or show it in a way of its own."""
     return (
-        any(node.tag_id in PECULIAR for node in others)
-        or any(not PAGES_WITHIN.isdisjoint(node.attributes) for node in invisible if node.tag_id in FRAMES)
+        any(node.tag_id in PECULIAR or (node.tag_id in ATTRIBUTED and _may_hide(node.attributes)) for node in others)
+        or sum(node.tag_id in ANNOTATIONS for node in (*others, *invisible)) > MOST_ANNOTATIONS
+        or any(_holds_page(node) for node in invisible if node.tag_id in FRAMES)
         or acting(node for node in invisible if node.tag_id in STYLES)
         or any(_may_hide(node.attributes) for node in root.css(PECULIAR_ATTRIBUTES))
     )
+
+
+def _holds_page(node: LexborNode) -> bool:
+    attributes = node.attributes
+    if node.tag == "select":
+        return len(node.text_lexbor()) > LONG_LIST
+    return not PAGES_WITHIN.isdisjoint(attributes) or _may_hide(attributes)
 
 
 def _may_hide(attributes: Mapping[str, str | None]) -> bool:
     for name, value in attributes.items():
         if name == "style":
             hides = declarations(value or "").acts
+        elif name in ("href", "src", "data"):
+            hides = (value or "").lstrip()[:15].lower().startswith("data:" if name == "data" else PAGES_IN_ADDRESSES)
+        elif name in ("alt", "value", "placeholder"):
+            hides = len(value or "") > LONG_ATTRIBUTE
         elif name in HINTS:
-            hides = declarations(f"{HINTS[name]}: {value}").acts
+            hides = declarations(f"{HINTS[name]}: {hinted(value or '')}").acts
         else:
             hides = name in HIDING
         if hides:

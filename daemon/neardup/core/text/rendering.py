@@ -4,23 +4,29 @@ Pages whose markup hides nothing do not need this; `core.text.html` decides.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.text.boxes import Values, is_out_of_flow, is_unseen
-from neardup.core.text.cascade import Attributes, Sheets, Style, computed
-from neardup.core.text.elements import BLOCKS, BREAKING, CONTROLS, NOT_SHOWN, NOT_TEXT, REPLACED
+from neardup.core.text.boxes import is_out_of_flow, is_unseen
+from neardup.core.text.cascade import Attributes, Sheets
+from neardup.core.text.computed_style import Sight, Style, computed
+from neardup.core.text.display import display_of, is_block
+from neardup.core.text.elements import BLOCKS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
+from neardup.core.text.layout_order import in_order_shown
+from neardup.core.text.own_texts import is_aside, page_within, text_of_content, text_of_field, texts_perhaps_shown
 from neardup.core.text.reading_order import as_read
 
-MARKER = re.compile(r"[\W\d_]*\w?[\W\d_]*")  # of a footnote: digits, signs or one letter
 SPACES = re.compile(r"[ \t\n\r\f]+")
-STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)\s*\)")
-ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
 EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
 DEEPEST = 3  # pages within pages
+LEAST_DOUBTFUL = 200  # characters; doubtful texts that are shorter are read with the others alone
+LEAST_HIDDEN = 400  # characters; hidden texts are read too if they have so many,
+MOST_HIDING = 2  # and more than so many times as many as are shown
 
 
 class InlineBlock(Enum):
@@ -38,25 +44,27 @@ class Override(Enum):
 class _Page(NamedTuple):
     """The page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
 
-    `left_out` are the pages that stand within too many, `hidden` the texts of the story that are not seen.
+    The texts of these `sights` are read.  `left_out` are the pages that stand within too many, `characters` counts
+    those of each sight.
     """
 
     sheets: Sheets
     bodies: frozenset[int]
+    sights: frozenset[Sight]
     depth: int
     left_out: list[str]
-    hidden: list[str]
+    characters: Counter[Sight]
 
 
 class Rendered(NamedTuple):
-    """The text of a page, with line breaks between blocks, and how many characters are hidden.
+    """The text of a page, with line breaks between blocks, and the share of its characters that is hidden.
 
     It `is_whole` unless pages that stand within more than DEEPEST others were left out.
     """
 
     text: str
     is_whole: bool
-    hidden: int
+    hidden: float
 
 
 Part = tuple[LexborNode, Style, bool] | str | InlineBlock | Override
@@ -65,22 +73,31 @@ Part = tuple[LexborNode, Style, bool] | str | InlineBlock | Override
 def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
     """The text of a page within the elements whose `mem_id` is in `bodies`.
 
-    White space does not count as hidden, nor does what no browser shows, such as scripts.
+    White space does not count as hidden, nor does what no browser shows, such as scripts.  Doubtful texts are read
+    among the others, and if they are many once more, apart from these.  A page that hides much more than it shows may
+    show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
-    page = _Page(Sheets(root), bodies, 0, [], [])
-    text = _rendered(root, page).replace(EDGE, "")
-    return Rendered(text, not page.left_out, characters("".join(page.hidden)))
+    sheets, left_out = Sheets(root), list[str]()
+
+    def read(*sights: Sight) -> tuple[str, Counter[Sight]]:
+        page = _Page(sheets, bodies, frozenset(sights), 0, left_out, Counter())
+        return _rendered(root, page, Style()).replace(EDGE, ""), page.characters
+
+    text, characters = read(Sight.SEEN, Sight.DOUBTFUL)
+    seen, doubtful, hidden = (characters[sight] for sight in Sight)
+    again: list[Sight] = []
+    if min(seen, doubtful) > LEAST_DOUBTFUL:
+        again += Sight.SEEN, Sight.DOUBTFUL
+    if hidden >= LEAST_HIDDEN and hidden > MOST_HIDING * (seen + doubtful):
+        again.append(Sight.HIDDEN)
+    texts = [text, *(read(sight)[0] for sight in again)]
+    return Rendered("\n".join(texts), not left_out, hidden / max(1, seen + doubtful + hidden))
 
 
-def characters(text: str) -> int:
-    """The number of characters that are not white space."""
-    return sum(map(len, text.split()))
-
-
-def _rendered(root: LexborNode, page: _Page) -> str:
+def _rendered(root: LexborNode, page: _Page, style: Style) -> str:
     out: list[str] = []
     starts: list[int] = []
-    pending: list[Part] = [(root, Style(), False)]
+    pending: list[Part] = [(root, style, False)]
     while pending:
         part = pending.pop()
         if isinstance(part, str):
@@ -102,141 +119,123 @@ def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Ite
     """What a node shows, in order: texts, breaks, and the nodes in it."""
     if node.is_text_node:
         if is_inside:
-            text = node.text_content or ""
-            if not _is_seen(parent):
-                page.hidden.append(text)
-            yield _shown(text, parent)
-    elif node.is_element_node and is_inside:
+            yield _shown(node.text_content or "", parent, page)
+    elif not node.is_element_node:
+        return
+    elif is_inside:
         yield from _element(node, parent, page)
-    elif node.is_element_node and node.mem_id in page.bodies:
+    elif node.mem_id in page.bodies:
         yield from ("\n", *_element(node, parent, page), "\n")
-    elif node.is_element_node:
-        tag, attributes = node.tag or "", node.attributes
-        values = page.sheets.values(node, attributes, parent.custom)
+    else:
+        tag = node.tag or ""
+        attributes, values = page.sheets.of(node, parent.custom)
         style = computed(parent, values) if values else parent
-        if is_unseen(values, _display(tag, attributes, values), style.size):
-            page.hidden.extend(_texts(node, page, is_inside=False))
-        elif tag not in REPLACED:
+        if is_unseen(values, display_of(tag, attributes, values), style.size) or is_aside(node, attributes, values):
+            style = style.in_unseen_box()
+        if tag not in NEVER_SHOWN:
             yield from ((child, style, False) for child in node.iter(include_text=True))
-
-
-def _texts(node: LexborNode, page: _Page, *, is_inside: bool) -> Iterator[str]:
-    """The texts of the story in an element, in no order."""
-    pending = [(node, is_inside)]
-    while pending:
-        one, is_inside = pending.pop()
-        if one.is_text_node and is_inside:
-            yield one.text_content or ""
-        elif one.is_element_node and one.tag not in NOT_TEXT:
-            is_inside = is_inside or one.mem_id in page.bodies
-            pending += [(child, is_inside) for child in one.iter(include_text=True)]
 
 
 def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     """What an element of the story shows."""
-    tag, attributes = node.tag or "", node.attributes
-    values = page.sheets.values(node, attributes, parent.custom)
+    tag = node.tag or ""
+    attributes, values = page.sheets.of(node, parent.custom)
     style = computed(parent, values) if values else parent
-    display = _display(tag, attributes, values)
-    if tag == "wbr":
+    display = display_of(tag, attributes, values)
+    is_read = not style.boxed_in or Sight.HIDDEN in page.sights
+    if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
+        if tag == "style":
+            yield _asides(node, attributes, style, page)
         return
     if tag == "br":
-        yield "\n" if style.visible and display not in ("none", "contents") else ""
-    elif is_unseen(values, display, style.size):
-        page.hidden.extend(_texts(node, page, is_inside=True))
-        yield "\n" if style.visible and _is_block(display) and not is_out_of_flow(values) else ""
-    else:
-        start, end = _edges(display, breaks=style.visible and (tag in BLOCKS or not is_out_of_flow(values)))
-        yield start
-        overrides = values.get("unicode-bidi", "").endswith("override")
-        yield Override.START if overrides else ""
-        yield _generated(node, attributes, style, page.sheets, "before")
-        yield from _children(node, attributes, style, page)
-        yield _generated(node, attributes, style, page.sheets, "after")
-        if overrides:
-            yield Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
-        yield end
+        yield "\n" if is_read and style.visible and display not in ("none", "contents") else ""
+        return
+    is_box_unseen = is_unseen(values, display, style.size)
+    if is_box_unseen:
+        yield "\n" if is_read and style.visible and is_block(display) and not is_out_of_flow(values) else ""
+    if is_box_unseen or is_aside(node, attributes, values):
+        style = style.in_unseen_box()
+        is_read = not style.boxed_in or Sight.HIDDEN in page.sights
+    start, end = _edges(display, breaks=is_read and style.visible and (tag in BLOCKS or not is_out_of_flow(values)))
+    yield start
+    overrides = values.get("unicode-bidi", "").endswith("override")
+    yield Override.START if overrides else ""
+    yield _generated(node, style, page, "marker")
+    yield _generated(node, style, page, "before")
+    yield _asides(node, attributes, style, page)
+    yield from _children(node, style, display, page)
+    yield _generated(node, style, page, "after")
+    if overrides:
+        yield Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
+    yield end
 
 
 def _edges(display: str, *, breaks: bool) -> tuple[str | InlineBlock, str | InlineBlock]:
     """What stands before and after the content of an element."""
     if display.startswith("inline-"):
         return InlineBlock.START, InlineBlock.END
-    return ("\n", "\n") if breaks and _is_block(display) else ("", "")
+    return ("\n", "\n") if breaks and is_block(display) else ("", "")
 
 
-def _children(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Part]:
-    if node.tag == "iframe" and "srcdoc" in attributes and style.visible:
-        yield _page_within(attributes["srcdoc"] or "", page)
-    tag = node.tag
-    if tag in REPLACED or (tag == "sup" and MARKER.fullmatch(node.text_lexbor())):
+def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
+    attributes, values = page.sheets.of(node, style.custom)
+    if field := text_of_field(node, attributes):
+        yield f" {_shown(field, style, page)} "
+    if markup := page_within(node, attributes):
+        yield _page_within(markup, style, page)
+    if node.tag == "iframe":
         return
-    for child in node.iter(include_text=True):
+    if node.tag == "details" and "open" not in attributes:
+        style = replace(style, doubtful=True)
+    children = list(node.iter(include_text=True))
+    if len(children) > 1:
+        styles = [page.sheets.of(one, style.custom)[1] if one.is_element_node else {} for one in children]
+        children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
+    for child in children:
         if child.tag == "template" and "shadowrootmode" in child.attributes:
             markup = child.template_fragments()[0].inner_html or ""
-            yield _page_within(markup, page)
+            yield _page_within(markup, style, page)
             if "<slot" not in markup:
                 return
         yield child, style, True
 
 
-def _page_within(markup: str, page: _Page) -> str:
-    if markup and page.depth == DEEPEST:
+def _page_within(markup: str, style: Style, page: _Page) -> str:
+    """The text of a page that stands in an element with this style."""
+    if page.depth == DEEPEST:
         page.left_out.append(markup)
         return ""
-    root = LexborHTMLParser(markup).root if markup else None
+    root = LexborHTMLParser(markup).root
     if root is None:
         return ""
-    return _rendered(root, page._replace(sheets=Sheets(root), bodies=frozenset((root.mem_id,)), depth=page.depth + 1))
+    inside = page._replace(sheets=Sheets(root), bodies=frozenset((root.mem_id,)), depth=page.depth + 1)
+    text = _rendered(root, inside, Style(boxed_in=style.boxed_in or not style.visible, doubtful=style.doubtful))
+    return f"\n{text}\n"
 
 
-def _display(tag: str, attributes: Attributes, values: Values) -> str:
-    display = values.get("display", "none" if "hidden" in attributes else "revert")
-    if display == "revert":
-        return _display_without_styles(tag, attributes)
-    if tag == "html" and display != "none":
-        return "block"
-    return "inline-block" if display == "inline" and tag in CONTROLS else display
+def _shown(text: str, style: Style, page: _Page) -> str:
+    """What is read of a text: all, nothing, or only the room that it takes."""
+    sight = style.sight
+    page.characters[sight] += sum(map(len, text.split()))
+    if sight in page.sights:
+        return SPACES.sub(" ", text)
+    takes_room = style.visible and style.size >= 1 and not style.boxed_in
+    return " " if takes_room and SPACES.search(text) else ""
 
 
-def _display_without_styles(tag: str, attributes: Attributes) -> str:
-    if tag in NOT_SHOWN or "popover" in attributes or (tag == "dialog" and "open" not in attributes):
-        return "none"
-    return "block" if tag in BLOCKS else "inline-block" if tag in CONTROLS else "inline"
-
-
-def _is_block(display: str) -> bool:
-    words = display.split()
-    return "inline" not in words and not BREAKING.isdisjoint(words)
-
-
-def _is_seen(style: Style) -> bool:
-    return style.visible and style.size >= 1 and style.readable
-
-
-def _shown(text: str, style: Style) -> str:
-    """What is seen of a text: all, nothing, or only the room that it takes."""
-    if not style.visible or style.size < 1:
-        return ""
-    return SPACES.sub(" ", text) if style.readable else " " if SPACES.search(text) else ""
-
-
-def _generated(node: LexborNode, attributes: Attributes, parent: Style, sheets: Sheets, pseudo: str) -> str:
+def _generated(node: LexborNode, parent: Style, page: _Page, pseudo: str) -> str:
     """The text that style sheets put before or after the content of an element."""
-    values = sheets.values(node, attributes, parent.custom, pseudo)
+    attributes, values = page.sheets.of(node, parent.custom, pseudo)
     if "content" not in values:
         return ""
     style, display = computed(parent, values), values.get("display", "inline")
     if is_unseen(values, display, style.size):
         return ""
-    pieces = STRING.findall(values["content"])
-    texts = [
-        attributes.get(name) or "" if name else ESCAPE.sub(_unescaped, one or other) for one, other, name in pieces
-    ]
-    text = _shown("".join(texts), style)
-    return f"\n{text}\n" if text and _is_block(display) else text
+    text = _shown(text_of_content(values["content"], attributes), style, page)
+    return f"\n{text}\n" if text and is_block(display) else text
 
 
-def _unescaped(escape: re.Match[str]) -> str:
-    code = int(escape[1], 16) if escape[1] else ord(escape[2])
-    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else "\ufffd"
+def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> str:
+    """The texts that an element shows in some cases."""
+    unseen = style.in_unseen_box()
+    return "".join(_shown(f"\n{text}\n", unseen, page) for text in texts_perhaps_shown(node, attributes))

@@ -1,0 +1,81 @@
+"""The texts that an element shows beside those within it: generated content, form fields, alternative texts, pages."""
+
+import re
+from collections.abc import Iterator
+
+from selectolax.lexbor import LexborNode
+
+from neardup.core.text.boxes import Values
+from neardup.core.text.cascade import Attributes
+from neardup.core.text.data_urls import data_url
+from neardup.core.text.elements import LISTS, PERHAPS_SHOWN
+
+MARKER = re.compile(r"[\W\d_]*\w?[\W\d_]*")  # of a footnote: digits, signs or one letter
+# A string, or an attribute, whatever type it is said to have.
+CONTENT = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)[^)]*\)")
+ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
+STRING = re.compile(r"\"[^\"]{20,}\"|'[^']{20,}'")
+WITHOUT_TEXT = frozenset(
+    ("hidden", "password", "checkbox", "radio", "color", "range", "file", "image")
+)  # types of input
+ADDRESSES = {"iframe": "src", "frame": "src", "embed": "src", "object": "data", "img": "src"}
+PAGES = ("text/", "image/svg", "application/xhtml", "application/xml")
+
+
+def text_of_content(value: str, attributes: Attributes) -> str:
+    """The value of the property `content` -> its text."""
+    value = value.partition(" / ")[0]  # the rest is what it is called
+    return "".join(
+        attributes.get(name) or "" if name else ESCAPE.sub(_unescaped, one or other)
+        for one, other, name in CONTENT.findall(value)
+    )
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    code = int(escape[1], 16) if escape[1] else ord(escape[2])
+    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else "\ufffd"
+
+
+def text_of_field(node: LexborNode, attributes: Attributes) -> str:
+    """The text that a form field shows by its attributes."""
+    if node.tag == "textarea":
+        return "" if node.text_lexbor().strip() else attributes.get("placeholder") or ""
+    if node.tag != "input" or (attributes.get("type") or "").lower() in WITHOUT_TEXT:
+        return ""
+    return attributes.get("value") or attributes.get("placeholder") or ""
+
+
+def texts_perhaps_shown(node: LexborNode, attributes: Attributes) -> Iterator[str]:
+    """The texts that a browser shows in some cases: of a picture that is missing, of a list that opens, by a style."""
+    for name in ("alt", "label"):
+        if value := attributes.get(name):
+            yield value
+    style = (node.text_lexbor() if node.tag == "style" else attributes.get("style")) or ""
+    for string in STRING.findall(style):
+        yield text_of_content(string, attributes)
+
+
+def page_within(node: LexborNode, attributes: Attributes) -> str:
+    """The markup of the page that stands in an attribute of the element; empty if there is none."""
+    if node.tag == "iframe" and "srcdoc" in attributes:
+        return attributes["srcdoc"] or ""
+    address = attributes.get(ADDRESSES.get(node.tag or "", ""))
+    found = data_url(address) if address and node.tag in ADDRESSES else None
+    return found.text if found is not None and found.kind.startswith(PAGES) else ""
+
+
+def is_aside(node: LexborNode, attributes: Attributes, values: Values) -> bool:
+    """Whether what is within an element is usually not part of the text, or not shown."""
+    tag = node.tag or ""
+    if tag in LISTS:
+        return "multiple" not in attributes and "size" not in attributes
+    if tag == "sup":
+        return MARKER.fullmatch(node.text_lexbor()) is not None
+    return tag in PERHAPS_SHOWN or _shows_data(node, attributes, values)
+
+
+def _shows_data(node: LexborNode, attributes: Attributes, values: Values) -> bool:
+    """Whether an element shows the document that it names, instead of its own text."""
+    if node.tag == "object":
+        return (attributes.get("data") or "").lstrip().lower().startswith("data:image/")
+    return values.get("content", "").startswith("url(")

@@ -1,0 +1,192 @@
+"""Parses style sheets: their rules, those of the sheets that they import, and what is said about where rules apply."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import cssselect2
+import tinycss2
+
+from neardup.core.text.css import NODES, Declaration, Declarations, declarations_of, is_deep
+from neardup.core.text.css_media import applies
+from neardup.core.text.css_values import LONGHANDS
+from neardup.core.text.data_urls import data_url
+
+MOST_RULES = 2_000  # of a page; matching one takes as long as walking the page
+PSEUDO = re.compile(r"::?(before|after|marker)\s*$", re.IGNORECASE)
+# Pseudo-classes that the parser of selectors does not know; what they ask may hold.
+STATES = (
+    r":(?:lang|dir|target|defined|scope|host|autofill|fullscreen|modal|user-valid|state|popover-open)\b(?:\([^()]*\))?"
+)
+LANGUAGE = re.compile(r":(lang|dir)\(\s*[\"']?([\w-]+)[\"']?\s*\)", re.IGNORECASE)
+UNKNOWN_STATE = re.compile(rf":not\(\s*{STATES}\s*\)|{STATES}", re.IGNORECASE)
+SUPPORTED = re.compile(r"(not\s*)?\(\s*([\w-]+)\s*:([^()]*(?:\([^()]*\))?[^()]*)\)", re.IGNORECASE)
+KNOWN = re.compile(
+    r"(-webkit-)?(display|position|color|background|font|margin|padding|border|width|height|flex|grid|gap|object-fit|"
+    r"aspect-ratio|filter|backdrop-filter|transform|animation|transition|overflow|inset|content-visibility|mask|"
+    r"clip-path|container|scrollbar|accent-color|text-wrap|writing-mode|appearance|opacity|visibility)(-[\w-]+)?$"
+)
+UNLAYERED = 1_000_000  # the rank of rules in no cascade layer: above those of all layers
+DEEPEST = 3  # imports
+
+
+class Rule(NamedTuple):
+    """A selector of a style sheet and its declarations; `pseudo` is `before`, `after`, `marker` or empty.
+
+    `layer` is the rank of its cascade layer; it `is_doubtful` where it is not known whether the rule applies.
+    """
+
+    selector: str
+    specificity: tuple[int, int, int]
+    pseudo: str
+    declarations: Declarations
+    layer: int = UNLAYERED
+    is_doubtful: bool = False
+
+
+class _Scope(NamedTuple):
+    """What stands around a rule: the selectors it is nested in, its layer, and what is said about where it applies."""
+
+    layers: dict[str, int]
+    selectors: str = ""
+    layer: str = ""
+    is_doubtful: bool = False
+    depth: int = 0
+
+
+@lru_cache(256)
+def rules(sheet: str) -> tuple[Rule, ...]:
+    """A style sheet -> its rules that matter here, for the screen of `css_media`."""
+    found: list[Rule] = []
+    for rule in _of_sheet(sheet, _Scope({})):
+        found.append(rule)
+        if len(found) == MOST_RULES:
+            break
+    return tuple(found)
+
+
+def _of_sheet(sheet: str, scope: _Scope) -> Iterator[Rule]:
+    if not is_deep(sheet):
+        yield from _rules(tinycss2.parse_stylesheet(sheet, **NODES), scope)
+
+
+def _rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
+    for node in nodes:
+        if node.type == "qualified-rule":
+            selectors = [_nested(one, scope.selectors) for one in _split(tinycss2.serialize(node.prelude))]
+            yield from _block(node.content, selectors, scope)
+        elif node.type == "at-rule":
+            yield from _at_rule(node, scope)
+
+
+def _at_rule(node: Any, scope: _Scope) -> Iterator[Rule]:
+    name, prelude = node.lower_at_keyword, tinycss2.serialize(node.prelude).strip()
+    if name == "import":
+        yield from _imported(node, scope)
+    elif name == "property":
+        yield from _initial(node, prelude, scope)
+    elif (inside := _inside(name, prelude, scope)) is not None and node.content is not None:
+        if inside.selectors:
+            yield from _block(node.content, [inside.selectors], inside)
+        else:
+            yield from _rules(tinycss2.parse_rule_list(node.content, **NODES), inside)
+
+
+def _inside(name: str, prelude: str, scope: _Scope) -> _Scope | None:
+    """The scope of what stands in an at-rule; None if it does not apply."""
+    match name:
+        case "layer":
+            names = [_layer(scope, one) for one in prelude.split(",")]
+            for one in names:
+                scope.layers.setdefault(one, len(scope.layers))
+            return scope._replace(layer=names[0])
+        case "supports":
+            holds = _is_supported(prelude)
+            return None if holds is False else scope._replace(is_doubtful=scope.is_doubtful or holds is None)
+        case "scope":
+            within = re.match(r"\(([^()]*)\)", prelude)
+            return scope._replace(selectors=within[1]) if within else scope
+        case "container":
+            return scope._replace(is_doubtful=True)
+        case "media":
+            return scope if applies(prelude) else None
+    return None
+
+
+def _initial(node: Any, name: str, scope: _Scope) -> Iterator[Rule]:
+    """A rule that gives a custom property its initial value."""
+    for one in tinycss2.parse_blocks_contents(node.content or [], **NODES):
+        if one.type == "declaration" and one.lower_name == "initial-value":
+            declaration = Declaration(name, tinycss2.serialize(one.value).strip(), important=False, longhands=())
+            yield Rule("html", (0, 0, 0), "", Declarations((declaration,), acts=False), is_doubtful=scope.is_doubtful)
+
+
+def _layer(scope: _Scope, name: str) -> str:
+    return f"{scope.layer}.{name.strip() or len(scope.layers)}"
+
+
+def _imported(node: Any, scope: _Scope) -> Iterator[Rule]:
+    address, *rest = [one for one in node.prelude if one.type != "whitespace"] or [None]
+    value = getattr(address, "value", None)
+    if getattr(address, "type", "") == "function":
+        value = next((one.value for one in address.arguments if one.type == "string"), None)
+    found = data_url(value) if isinstance(value, str) and scope.depth < DEEPEST else None
+    if found is not None and applies(tinycss2.serialize(rest)):
+        yield from _of_sheet(found.text, scope._replace(depth=scope.depth + 1))
+
+
+def _is_supported(condition: str) -> bool | None:
+    """Whether a browser supports what a condition asks; None if that is not known."""
+    asked = SUPPORTED.findall(condition)
+    if not asked or SUPPORTED.sub("", condition).strip(" ()"):
+        return None
+    (negation, name, _), *others = asked
+    if others:
+        return None
+    return (name.lower() in LONGHANDS or KNOWN.match(name.lower()) is not None) != bool(negation)
+
+
+def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
+    """The rules of a block with these selectors, and of those nested in it."""
+    nodes = tinycss2.parse_blocks_contents(content, **NODES)
+    block = declarations_of(nodes)
+    for selector in selectors if block.items else ():
+        plain = UNKNOWN_STATE.sub("", LANGUAGE.sub(r'[\1|="\2" i]', selector))
+        try:
+            (compiled,) = cssselect2.compile_selector_list(_completed(plain))
+        except (cssselect2.SelectorError, ValueError):
+            continue
+        pseudo = compiled.pseudo_element or ""
+        if pseudo in ("", "before", "after", "marker"):
+            subject = PSEUDO.sub("", plain) if pseudo else plain
+            layer = scope.layers[scope.layer] if scope.layer else UNLAYERED
+            is_doubtful = scope.is_doubtful or plain != selector
+            yield Rule(_completed(subject), compiled.specificity, pseudo, block, layer, is_doubtful)
+    inner = [one for one in nodes if one.type in ("qualified-rule", "at-rule")]
+    if inner:
+        yield from _rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))
+
+
+def _completed(selector: str) -> str:
+    """A selector of which a part was left out."""
+    return (
+        selector + "*" if not selector.strip() or selector.rstrip()[-1] in ">+~" or selector.endswith(" ") else selector
+    )
+
+
+def _nested(selector: str, within: str) -> str:
+    if not within:
+        return selector
+    return selector.replace("&", within) if "&" in selector else f"{within} {selector}"
+
+
+def _split(selectors: str) -> list[str]:
+    """The selectors of a list; a comma in brackets does not separate two."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(selectors):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(character, 0)
+        if character == "," and not depth:
+            parts.append(selectors[start:at].strip())
+            start = at + 1
+    return [*parts, selectors[start:].strip()]

@@ -1,0 +1,67 @@
+"""Disguises whose words stand in another order than they are shown in."""
+
+import html
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+import regex
+from neardup.records import Language
+
+from tests.support.disguises import Disguise, lines_of
+
+ROW = "gap:.3em;justify-content:start"
+SHUFFLED = {  # a style for the line, and one for word number {n}, in row {row} and column {column}
+    "order in a flex box": (f"display:flex;flex-wrap:wrap;{ROW}", "order:{n}"),
+    "order in a grid": (f"display:grid;grid-template-columns:repeat(9,auto);{ROW}", "order:{n}"),
+    "rows and columns": (f"display:grid;{ROW}", "grid-row:{row};grid-column:{column}"),
+    "areas": (f"display:grid;{ROW}", "grid-area:{row} / {column}"),
+    "positions": ("position:relative;height:20em", "position:absolute;left:{column}00px;top:{row}em"),
+}
+REVERSED = {
+    "row-reverse": (f"display:flex;flex-direction:row-reverse;{ROW}", ""),
+    "flex-flow": (f"display:inline-flex;flex-flow:row-reverse;{ROW}", ""),
+    "column-reverse": ("display:flex;flex-direction:column-reverse", ""),
+    "a flex box to the left": (f"display:flex;direction:rtl;{ROW}", ""),
+    "floats": ("overflow:auto", "float:right;margin-left:.3em"),
+}
+COLUMNS = 9
+
+
+def _arranged(line_style: str, word_style: str, *, is_shuffled: bool) -> Callable[[str, Language], str]:
+    def page(text: str, _: Language) -> str:
+        chance, out = Random(1), []
+        for line in lines_of(text):
+            words = list(enumerate(line.split()))
+            if is_shuffled:
+                chance.shuffle(words)
+            else:
+                words.reverse()
+            spans = "".join(f"<span style='{_placed(word_style, n)}'>{html.escape(word)}</span>" for n, word in words)
+            out.append(f"<div style='{line_style}'>{spans}</div>")
+        return "".join(out)
+
+    return page
+
+
+def _placed(style: str, n: int) -> str:
+    return style.format(n=n, row=n // COLUMNS + 1, column=n % COLUMNS + 1)
+
+
+def _reversed_letters(text: str, _: Language) -> str:
+    """Each word as a flex box of letters."""
+
+    def box(word: str) -> str:
+        letters = "".join(f"<i>{html.escape(one)}</i>" for one in reversed(regex.findall(r"\X", word)))
+        return f"<span style='display:inline-flex;flex-direction:row-reverse'>{letters}</span>"
+
+    return "".join(f"<p>{' '.join(map(box, line.split()))}</p>" for line in lines_of(text))
+
+
+order = partial(Disguise, "order")
+
+BY_ORDER = (
+    *(order(name, _arranged(*styles, is_shuffled=True)) for name, styles in SHUFFLED.items()),
+    *(order(name, _arranged(*styles, is_shuffled=False)) for name, styles in REVERSED.items()),
+    order("letters in flex boxes", _reversed_letters),
+)
