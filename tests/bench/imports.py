@@ -1,6 +1,6 @@
 """`neardup import`: stories a second by part, and the peak memory, of synthetic stories as uneven as prose.
 
-    python -m tests.bench.imports FOLDER [--stories 1000000] [--redis]
+    python -m tests.bench.imports FOLDER [--stories 1000000] [--redis LAYOUT]
 
 writes the stories to FOLDER/fingerprints, and imports them into a new deployment in FOLDER.
 """
@@ -67,22 +67,25 @@ def _rows(rng: np.random.Generator, page: Sequence[Fingerprinted]) -> list[dict[
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--stories", default=1_000_000)
-@click.option("--redis", "with_redis", is_flag=True)
-def main(folder: Path, stories: int, with_redis: bool) -> None:
+@click.option(
+    "--redis", "layout", type=click.Choice(["documented", "compact"]), help="The layout of a Redis.  [SQLite]"
+)
+def main(folder: Path, stories: int, layout: str | None) -> None:
     """Write the stories if they are not there, and import them."""
     source = folder / "fingerprints" / f"{stories}.parquet"
     if not source.exists():
         source.parent.mkdir(parents=True, exist_ok=True)
         write_stories(source, stories)
     with ExitStack() as stack:
-        url = stack.enter_context(redis_server(folder)) if with_redis else "sqlite:"
+        url = stack.enter_context(redis_server(folder)) if layout else "sqlite:"
         neardup = Neardup(folder, {"PATH": "/usr/bin:/bin"})
         for old in folder.glob("neardup.db*"):
             if old.is_dir():
                 shutil.rmtree(old)
             else:
                 old.unlink()
-        neardup.configure(embedded(index=url))
+        named = f'layout = "{layout}"\n' if layout else ""
+        neardup.configure(embedded(index=url).replace("[ledger]", f"{named}[ledger]"))
         done = subprocess.run(neardup.command("import", "--json", str(source)), stdout=subprocess.PIPE, check=True)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         facts = {"cpu": used.ru_utime + used.ru_stime, "peak_mib": used.ru_maxrss // 1024}

@@ -25,7 +25,7 @@ INSERT = f"INSERT INTO stories VALUES (?, ?, ?, {', '.join('?' * len(STORED))}, 
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SegmentContent:
     """What the segment of a batch must hold: the stories `first` to `last`, by their numbers.
 
     `rows` are the places in the batch of the new stories, which have the last numbers, in this order; `waiting` are
@@ -51,7 +51,7 @@ class Added:
     forgotten: int = 0
 
 
-def add(db: sqlite3.Connection, batch: Columns, held: int, write_passages: Callable[[Written], None]) -> Added:
+def add(db: sqlite3.Connection, batch: Columns, held: int, write_passages: Callable[[SegmentContent], None]) -> Added:
     """Add the stories of a batch in one transaction, and record that a sweep is owed.
 
     `held` is the last number that a segment holds.  `write_passages` makes a durable segment.
@@ -74,7 +74,7 @@ def add(db: sqlite3.Connection, batch: Columns, held: int, write_passages: Calla
         dead_letters.strike(db, list(map(str, ids)))
         owe_sweep(db, owed=True)
         first = max(passage_hashes.flushed(db), held) + 1
-        write_passages(Written(first, numbers[-1], rows, passage_hashes.after(db, first - 1, -1)))
+        write_passages(SegmentContent(first, numbers[-1], rows, passage_hashes.after(db, first - 1, -1)))
         passage_hashes.hand_over(db, numbers[-1])
     return done
 

@@ -123,15 +123,15 @@ class Import:
             self._advance(len(batch))
         await reading
 
-    def _writer(self, batch: Batch) -> Callable[[imported.Written], None]:
-        def write(written: imported.Written) -> None:
+    def _writer(self, batch: Batch) -> Callable[[imported.SegmentContent], None]:
+        def write(content: imported.SegmentContent) -> None:
             with self.summary.timed("passages", within="ledger"):
-                numbers = np.arange(written.last - len(written.rows) + 1, written.last + 1, dtype=np.uint32)
-                keys = batch.keys(written.rows, numbers)
-                if written.waiting:
-                    waiting: list[Row] = [(n, np.frombuffer(hashes, np.uint32)) for n, hashes in written.waiting]
+                numbers = np.arange(content.last - len(content.rows) + 1, content.last + 1, dtype=np.uint32)
+                keys = batch.keys(content.rows, numbers)
+                if content.waiting:
+                    waiting: list[Row] = [(n, np.frombuffer(hashes, np.uint32)) for n, hashes in content.waiting]
                     keys = merged([keys, keys_of(waiting)])
-                self._app.passages.flush(written.first, written.last, written.last, keys)
+                self._app.passages.flush(content.first, content.last, content.last, keys)
 
         return write
 
