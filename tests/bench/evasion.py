@@ -1,4 +1,4 @@
-"""Disguises 24 real stories in every way of `tests.support.disguises` and `disguises_by_*`, and counts the copies that are flagged.
+"""Disguises 24 real stories in every way of `tests.support.disguises*`, and counts the copies that are flagged.
 
 `python -m tests.bench.evasion CORPUS` takes the stories from a corpus (see `corpus`), in turn from each language that a
 disguise applies to.  Each run of the pipeline has few disguises, so that no story has more copies than
