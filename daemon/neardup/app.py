@@ -22,6 +22,7 @@ from neardup.moderation.export.write import check_format, export_after_run
 from neardup.moderation.webhook import notify_webhook
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import WorkPages, open_store
+from neardup.pipeline import script_health
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
@@ -128,12 +129,13 @@ async def run_once(
 
     `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed;
     otherwise those of `listing`, or of [source].
-    `hooks` are called before the gauges are set.
-    `since`, `refingerprint` and `fresh` are as in `pipeline.run.Options`.  Raises as `Run` and `carry_out` do.
+    `hooks` are called before the gauges are set.  `since`, `refingerprint` and `fresh` are as in `run_options`.  Raises
+    as `Run` and `carry_out` do.
     """
     await asyncio.to_thread(import_module, "neardup.pipeline.run")  # loads numba: the event loop must not wait for it
     from neardup.pipeline.run import Run  # noqa: PLC0415 - likewise
     from neardup.pipeline.run_parts import Parts  # noqa: PLC0415 - likewise
+    from neardup.pipeline.scrub import scrub  # noqa: PLC0415 - likewise
 
     config = app.config
 
@@ -141,6 +143,12 @@ async def run_once(
         if dead_letters is not None:
             return await _open_dead_letters(app.ledger, dead_letters)
         return listing or open_source(config, checkpoint)
+
+    async def report_texts(_: Summary) -> None:
+        job.summary.unusual_texts = await script_health.report(app.ledger)
+
+    async def scrub_index(_: Summary) -> None:
+        await scrub(app.index, app.passages, app.ledger, config.detection, job.summary.index_faults)
 
     async def refresh(_: Summary) -> None:
         await refresh_gauges(app.ledger, app.index, app.passages)
@@ -175,12 +183,19 @@ async def run_once(
     )
     webhooks = [Hook("webhook", notify)] if listing is None else []
     return await carry_out(
-        Run(parts, options, stop, watch),
+        job := Run(parts, options, stop, watch),
         app.ledger,
         stop,
         release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
-        hooks=[*after_run(config, app.ledger, stop), *hooks, Hook("gauges", refresh), *webhooks],
+        hooks=[
+            *after_run(config, app.ledger, stop),
+            Hook("script health", report_texts),
+            *([Hook("scrub", scrub_index)] if command == "daily" else []),
+            *hooks,
+            Hook("gauges", refresh),
+            *webhooks,
+        ],
     )
 
 

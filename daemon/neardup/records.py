@@ -99,6 +99,11 @@ class Fingerprint:
         return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles, self.passages)
 
 
+# What a page and its text are like: the words, and the vowel signs and viramas, a visible character; 1 if the text has
+# replacement characters, else 0; the share of the page's characters that a browser does not show.
+TextMeasures = tuple[float, float, float, float]
+
+
 class MarkReason(StrEnum):
     """Why a story is marked.  The value is a metric label."""
 
@@ -147,6 +152,7 @@ class Fingerprinted:
     etag: str | None
     page_title: str | None = None
     marks: Marks = ()
+    measures: TextMeasures | None = None
 
 
 @dataclass(frozen=True, slots=True)

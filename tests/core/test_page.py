@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from dataclasses import astuple
+import unicodedata
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from neardup.core.page import (
     split_story,
     text_of,
 )
+from neardup.core.text.characters import characters
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.title import opening
@@ -46,8 +48,14 @@ def test_page_work_imports_nothing_of_the_world() -> None:
 def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     text = f"{TEXTS[language]} {TEXTS[language]}"
     page = Page(f"<p>{text}</p>".encode(), "text/html; charset=utf-8", '"e"')
-    words, marks = tokens(text), text_marks(text, codes_of(text))
-    assert fingerprint_page(page, WHOLE) == PageFingerprinted(
+    codes = codes_of(text)
+    words, marks = tokens(text), text_marks(text, codes, characters(codes))
+    visible = sum(map(len, text.split()))
+    signs = sum("VOWEL SIGN" in unicodedata.name(c, "") or "VIRAMA" in unicodedata.name(c, "") for c in text)
+    made = fingerprint_page(page, WHOLE)
+    assert isinstance(made, PageFingerprinted) and made.measures is not None
+    assert made.measures == pytest.approx((len(words) / visible, signs / visible, 0, 0), rel=0.1)
+    assert replace(made, measures=None) == PageFingerprinted(
         fingerprint(words), '"e"', len(page.body), None, opening(text), SHIPPED[language].script.upper(), marks
     )
     shingled = shingle_story(text)

@@ -65,6 +65,7 @@ def test_counts_add_up_and_the_last_line_is_the_object(neardup: Neardup) -> None
             "stories_per_second",
             "warnings",
             "index",
+            "unusual_texts",
         ]
         ends = facts["fingerprinted"] + sum(facts["skipped"].values()) + sum(facts["dead_lettered"].values())
         assert facts["listed"] == ends, command

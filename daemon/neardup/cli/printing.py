@@ -33,7 +33,8 @@ def show_run(summary: RunSummary) -> None:
         rows[f"example of {reason}"] = escape(example)
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
     show_summary(summary, rows)
-    for line in index_repairs(asdict(summary.index_faults)):
+    unusual = [f"unusual texts: {line}" for line in summary.unusual_texts]
+    for line in index_repairs(asdict(summary.index_faults)) + unusual:
         out.print(f"[yellow]warning[/]: {line}", soft_wrap=True)
 
 

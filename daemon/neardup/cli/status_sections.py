@@ -8,11 +8,12 @@ from typing import Any
 from neardup.cli.printing import by_reason, index_repairs, out
 from neardup.ledger.marks import MarkCount
 from neardup.ledger.recalls import ALL
+from neardup.ledger.scrubbing import Scrubbing
 from neardup.ledger.works import Catalogue
 from neardup.ops.cluster_status import ClusterStatus
 from neardup.ops.recall_status import RecallStatus
 from neardup.ops.status import Status
-from neardup.timestamps import readable
+from neardup.timestamps import readable, rfc3339
 
 
 def show_status(status: Status) -> None:
@@ -65,6 +66,7 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
         yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
     yield "marks", list(map(_mark_line, status.marks)) or ["none"]
+    yield "unusual texts", status.unusual_texts or ["none"]
     pages, unsettled, forgotten = asdict(status.submissions).values()
     yield (
         "submitted stories",
@@ -78,6 +80,7 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     largest_buckets = index.pop("hottest_buckets", {})
     yield "index", [f"{name}: {value}" for name, value in index.items()]
     yield "largest buckets", [f"{name:30} {n:>12,}" for name, n in largest_buckets.items()] or ["none"]
+    yield "scrub", [_scrub_line(status.scrub)]
     yield "passages", list(_passage_lines(asdict(status.passages)))
     if status.self_checks:
         yield "copies found by self-checks", [line for one in status.self_checks for line in _recall_lines(one)]
@@ -100,6 +103,15 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
 def _mark_line(one: MarkCount) -> str:
     detail = f" {one.detail}" if one.detail else ""
     return f"{one.reason}: {one.language}{detail} {one.stories:,}, such as story {one.example}"
+
+
+def _scrub_line(scrub: Scrubbing) -> str:
+    ended = rfc3339(scrub.round_ended_at)
+    rounds = f"every story was compared by {readable(ended)}" if ended else "no round has ended yet"
+    return (
+        f"{rounds}; this round is at number {scrub.number:,}; of {scrub.stories:,} compared {scrub.incomplete:,} lacked"
+        f" entries; {scrub.damaged:,} passage segments were damaged"
+    )
 
 
 def _catalogue_lines(catalogues: Sequence[Catalogue]) -> Iterator[str]:

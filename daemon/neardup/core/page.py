@@ -8,7 +8,8 @@ from typing import Self
 
 from neardup.core.fingerprint.compute import fingerprint_text, text_hash
 from neardup.core.marks import page_marks, text_marks
-from neardup.core.text.decoding import NoStoryText, decode
+from neardup.core.text.characters import Characters, characters
+from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode
 from neardup.core.text.html import Extracted, Extraction, extracted, extracted_from_file
 from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.reading_order import in_reading_order
@@ -16,7 +17,7 @@ from neardup.core.text.scripts import script_of_codes
 from neardup.core.text.title import opening, page_title
 from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
 from neardup.core.verify.scores import Shingled, fingerprinted_text, shingled_text
-from neardup.records import Fingerprint, Limit, Marks, Skip
+from neardup.records import Fingerprint, Limit, Marks, Skip, TextMeasures
 
 MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied
 MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces
@@ -43,6 +44,7 @@ class PageFingerprinted:
 
     `title` is that of the page, as `core.text.title` finds it, and `opening` the story's first words if there is none.
     `script` is that of most letters of the story, as `core.text.scripts` finds it, and `marks` what else is unusual.
+    `measures` are None where they were not taken.
     """
 
     fingerprint: Fingerprint
@@ -52,11 +54,12 @@ class PageFingerprinted:
     opening: str | None = None
     script: str | None = None
     marks: Marks = ()
+    measures: TextMeasures | None = None
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         """Pickle the fields positionally, in half the time of the default for data classes."""
-        fields = (self.fingerprint, self.etag, self.size, self.title, self.opening, self.script, self.marks)
-        return type(self), fields
+        story = (self.title, self.opening, self.script, self.marks, self.measures)
+        return type(self), (self.fingerprint, self.etag, self.size, *story)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +108,11 @@ def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | 
 
 @dataclass(frozen=True, slots=True)
 class StoryText:
-    """The text of a page's story, and what is unusual about the page."""
+    """The text of a page's story, what is unusual about the page, and the share of its characters that are hidden."""
 
     text: str
     marks: Marks = ()
+    hidden: float = 0.0
 
 
 def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> StoryText | Unreadable:
@@ -117,7 +121,7 @@ def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> Story
         found = _extracted(page, extraction) if parsed else Extracted(_unparsed(page), Limit.BUDGET)
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return StoryText(in_reading_order(found.text), page_marks(found, is_cut=page.is_cut))
+    return StoryText(in_reading_order(found.text), page_marks(found, is_cut=page.is_cut), found.hidden)
 
 
 def _extracted(page: Page, extraction: Extraction) -> Extracted:
@@ -135,7 +139,8 @@ def fingerprint_story(page: Page, story: StoryText) -> PageFingerprinted | Unrea
     """A page and its story -> the story's fingerprint."""
     text = story.text
     codes = codes_of(text)
-    marks = story.marks + text_marks(text, codes)
+    counts = characters(codes)
+    marks = story.marks + text_marks(text, codes, counts)
     fingerprint = fingerprint_text(text)
     words = 0 if fingerprint is None else fingerprint.words
     if fingerprint is None or is_too_short(words, text):
@@ -143,7 +148,13 @@ def fingerprint_story(page: Page, story: StoryText) -> PageFingerprinted | Unrea
     title = None if page.is_text else page_title(page.body, page.content_type)
     first_words = opening(text) if title is None else None
     script = script_of_codes(codes)
-    return PageFingerprinted(fingerprint, page.etag, len(page.body), title, first_words, script, marks)
+    measures = _measures(text, words, counts, story.hidden)
+    return PageFingerprinted(fingerprint, page.etag, len(page.body), title, first_words, script, marks, measures)
+
+
+def _measures(text: str, words: int, counts: Characters, hidden: float) -> TextMeasures:
+    visible = len(text) * counts.visible / counts.sampled
+    return words / max(1, visible), counts.signs / max(1, counts.visible), float(REPLACEMENT in text), hidden
 
 
 def shingle_story(text: str) -> PageShingled | Unreadable:
@@ -157,13 +168,15 @@ def split_story(text: str, marks: Marks = ()) -> PageText | Unreadable:
 
     `marks` are those of its page, to which those of the text are added.
     """
-    words, marks = tokens(text), marks + text_marks(text, codes_of(text))
+    words, codes = tokens(text), codes_of(text)
+    marks += text_marks(text, codes, characters(codes))
     return _too_short(len(words), marks) if is_too_short(len(words), text) else PageText(text, words, marks)
 
 
 def prepare_story(text: str, marks: Marks = ()) -> PreparedStory | Unreadable:
     """As `split_story`, for a check: in compiled code, so that a long text holds up no other thread."""
-    found, marks = fingerprinted_text(text), marks + text_marks(text, codes_of(text))
+    found, codes = fingerprinted_text(text), codes_of(text)
+    marks += text_marks(text, codes, characters(codes))
     if found is None:
         return _too_short(0, marks)
     fingerprint, shingled = found

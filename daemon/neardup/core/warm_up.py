@@ -16,7 +16,7 @@ from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.candidates.shared_passages import sharing_pairs
 from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
 from neardup.core.fingerprint.compute import fingerprint_text, hashed_text
-from neardup.core.text.disguise import disguise
+from neardup.core.text.characters import characters
 from neardup.core.text.normalize import codes_of
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.alignment import MIN_BLOCK, aligned
@@ -43,7 +43,7 @@ def load_for_run() -> None:
     fingerprint_text("a b")
     hashed_text("a b")
     script_of_most("a b")
-    disguise("a b", codes_of("a b"))
+    characters(codes_of("a b"))
     load_for_verification()
     sharing_pairs([np.zeros(1, np.uint32)], 1)
     shared_by(np.zeros(2, np.uint32), np.arange(3), np.array([[0, 1]]), 2)

@@ -22,12 +22,15 @@ from neardup.ledger import (
     near_misses,
     read,
     runs,
+    script_health,
+    scrubbing,
     translate_errors,
     verdicts,
     works,
 )
 from neardup.ledger.cases import OpenCases
 from neardup.ledger.marks import MarkCount
+from neardup.ledger.scrubbing import Scrubbing
 from neardup.ledger.works import Catalogue
 from neardup.ops import passage_contents, recall_status, reference_contents, submission_contents
 from neardup.ops.cluster_status import ClusterCounts, cluster_counts
@@ -100,6 +103,7 @@ class Status:
     reference: list[Catalogue]
     reference_warning: str | None
     marks: list[MarkCount]
+    unusual_texts: list[str]
     submissions: SubmissionStatus
     sweep_owed: bool
     watermark: str | None
@@ -107,6 +111,7 @@ class Status:
     self_checks: list[RecallStatus]
     runs: list[dict[str, Any]]
     index: IndexStatus | UnavailableIndex
+    scrub: Scrubbing
     passages: PassageStatus | UnavailableIndex
 
 
@@ -128,6 +133,7 @@ async def status(config: Config) -> Status:
             reference=works.catalogues(db),
             reference_warning=None if config.reference else reference_contents.without_section(works.count(db)),
             marks=marks.counts(db),
+            unusual_texts=list(map(str, script_health.unusual(db))),
             submissions=submission_contents.status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
@@ -138,6 +144,7 @@ async def status(config: Config) -> Status:
                 for run in runs.latest(db, RUNS)
             ],
             index=await _index_status(db, config),
+            scrub=scrubbing.state(db),
             passages=_passage_status(db, config),
         )
 

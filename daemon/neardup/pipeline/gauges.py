@@ -18,6 +18,8 @@ from neardup.ledger import (
     missing_passages,
     recalls,
     runs,
+    script_health,
+    scrubbing,
     verdicts,
     works,
 )
@@ -44,6 +46,10 @@ from neardup.telemetry.metrics import (
     PASSAGE_MISSING,
     PASSAGE_SEGMENTS,
     PRECISION,
+    SCRIPT_HEALTH,
+    SCRIPT_HEALTH_HIGH,
+    SCRIPT_HEALTH_LOW,
+    SCRUB_ROUND,
     VERDICTS,
     WORKS,
 )
@@ -88,6 +94,9 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: "PassageIndex")
     AUDIT_RECALL.clear()
     AUDIT_INTERVAL.clear()
     await ledger.do(_set_recalls, Measure.AUDIT, AUDIT_RECALL.labels, AUDIT_INTERVAL.labels)
+    await ledger.do(_set_script_health_gauges)
+    if ended := (await ledger.do(scrubbing.state)).round_ended_at:
+        SCRUB_ROUND.set(ended / 1000)
     for command, at in (await ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
 
@@ -124,6 +133,14 @@ def _set_recalls(
             bounds = ("low", one.interval.low), ("high", one.interval.high)
             for bound, value in (*bounds, ("month_low", one.month.low), ("month_high", one.month.high)):
                 interval(*labels, bound).set(value)
+
+
+def _set_script_health_gauges(db: sqlite3.Connection) -> None:
+    for one in script_health.latest(db):
+        SCRIPT_HEALTH.labels(one.language, one.measure).set(one.mean)
+        if one.band is not None:
+            SCRIPT_HEALTH_LOW.labels(one.language, one.measure).set(one.band[0])
+            SCRIPT_HEALTH_HIGH.labels(one.language, one.measure).set(one.band[1])
 
 
 async def keep_gauges(ledger: Ledger, index: Index, passages: "PassageIndex") -> None:

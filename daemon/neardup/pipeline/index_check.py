@@ -102,21 +102,27 @@ class IndexCheck:
         """Look up and nominate the stories that were looked up since the index was last known to be whole."""
         number = await self._ledger.do(lookup_proof.proven)
         while page := await self._ledger.do(inserts.after, number, STORIES_PER_LOOKUP):
-            nominees = await self._nominees(page)
-            await self._ledger.do(nominate_all, nominees)
+            matches = await matches_of(self._index, self._ledger, self._detection, page)
+            if matches is None:
+                await catch_up(self._index, self._ledger, self._version)
+                raise Transient("the index has lost data meanwhile", "index_lost")
+            await self._ledger.do(nominate_all, matches)
             self.faults.looked_up_again += len(page)
             number = page[-1].number
         if self.faults.looked_up_again:
             log.info("stories were looked up again", stories=self.faults.looked_up_again)
 
-    async def _nominees(self, page: Sequence[Change]) -> list[Matches]:
-        stories = {story.story_id: story.new for story in page if story.new is not None}
-        nominees = await nominees_of(self._index, self._ledger, self._detection, list(stories.items()))
-        if nominees is None:
-            await catch_up(self._index, self._ledger, self._version)
-            raise Transient("the index has lost data meanwhile", "index_lost")
-        most = {story_id: self._detection.of(banded.language).max_matches for story_id, banded in stories.items()}
-        return [Matches(one.story_id, one.matches, most[one.story_id]) for one in nominees]
+
+async def matches_of(
+    index: Index, ledger: Ledger, detection: Detection, stories: Sequence[Change]
+) -> list[Matches] | None:
+    """What stories of the index match when they are looked up again; None if the index has lost its data."""
+    banded = {story.story_id: story.new for story in stories if story.new is not None}
+    nominees = await nominees_of(index, ledger, detection, list(banded.items()))
+    if nominees is None:
+        return None
+    most = {story_id: detection.of(one.language).max_matches for story_id, one in banded.items()}
+    return [Matches(one.story_id, one.matches, most[one.story_id]) for one in nominees]
 
 
 def is_widespread(sample: Sequence[Change], incomplete: Sequence[Change]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from neardup.pairs import Kind
 from neardup.pipeline.index_faults import IndexFaults
+from neardup.pipeline.script_health import ScriptHealth
 from neardup.records import DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped
 
 READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
@@ -17,7 +18,7 @@ class Counts:
     """The counts of a run so far.
 
     `passed_over` counts the skipped stories that the listing's dates showed to be known, so that no page was asked for.
-    `examples` has the first story that could not be read for each reason.
+    `examples` has the first story that could not be read for each reason, and `health` what the texts are like.
     """
 
     fingerprinted: int = 0
@@ -26,6 +27,7 @@ class Counts:
     flagged: Counter[str] = field(default_factory=Counter)
     passed_over: int = 0
     examples: dict[str, str] = field(default_factory=dict)
+    health: ScriptHealth = field(default_factory=ScriptHealth)
 
     @property
     def listed(self) -> int:
@@ -47,6 +49,7 @@ class Counts:
         return {reason: n for reason, n in self.skipped.items() if reason not in READABLE} | dict(self.dead_lettered)
 
     def add(self, outcome: Outcome) -> None:
+        self.health.add(outcome)
         match outcome:
             case Fingerprinted():
                 self.fingerprinted += 1
@@ -94,11 +97,15 @@ class Summary(ABC):
 
 @dataclass(slots=True)
 class RunSummary(Summary):
-    """The summary of a run over a listing; `stages` are the results of `metrics.latencies`."""
+    """The summary of a run over a listing; `stages` are the results of `metrics.latencies`.
+
+    `unusual_texts` says which measures of the texts are outside the band of earlier runs; see `ledger.script_health`.
+    """
 
     counts: Counts = field(default_factory=Counts)
     index_faults: IndexFaults = field(default_factory=IndexFaults)
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
+    unusual_texts: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, object]:
         rate = self.counts.listed / self.seconds if self.seconds else 0.0
@@ -108,10 +115,12 @@ class RunSummary(Summary):
             "stories_per_second": round(rate, 1),
             "warnings": self.warnings,
             "index": asdict(self.index_faults),
+            "unusual_texts": self.unusual_texts,
         }
 
     def record(self) -> dict[str, object]:
-        facts = {"stages": self.stages, "index": asdict(self.index_faults)}
+        health = self.counts.health.readings()
+        facts = {"stages": self.stages, "index": asdict(self.index_faults), "health": health}
         return {**self.counts.as_dict(), "examples": self.counts.examples, **facts}
 
 

@@ -106,7 +106,7 @@ def outcome_of(story: Story, known: StoredVersion | None, result: PageResult, la
             return Skipped(story, Skip.UNCHANGED, etag, marks=_marks(story, result, languages))
         case PageFingerprinted(fingerprint, etag):
             marks = _marks(story, result, languages)
-            return Fingerprinted(story, fingerprint, etag, _page_title(story, result), marks)
+            return Fingerprinted(story, fingerprint, etag, _page_title(story, result), marks, result.measures)
         case NotModified():
             return Skipped(story, Skip.UNCHANGED)
         case Unreadable(Skip.MISSING):

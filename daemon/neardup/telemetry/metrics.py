@@ -16,6 +16,15 @@ _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 
 STORIES = Counter("neardup_stories_total", "Stories processed, by outcome", ["language", "outcome", "reason"])
 MARKED = Counter("neardup_marked_pages_total", "Pages read with something unusual", ["language", "reason"])
+SCRIPT_HEALTH = Gauge(
+    "neardup_script_health", "What the texts of the last run are like: the mean of a measure", ["language", "measure"]
+)
+SCRIPT_HEALTH_LOW = Gauge(
+    "neardup_script_health_low", "Lower end of the band that earlier runs give", ["language", "measure"]
+)
+SCRIPT_HEALTH_HIGH = Gauge(
+    "neardup_script_health_high", "Upper end of the band that earlier runs give", ["language", "measure"]
+)
 FLAGS = Counter("neardup_flags_total", "Pairs flagged", ["language", "kind"])
 STAGE_SECONDS = Histogram(
     "neardup_stage_seconds",
@@ -86,6 +95,10 @@ AUDIT_INTERVAL = Gauge(
     "neardup_audit_recall_interval",
     "Ends of the interval of neardup_audit_recall, as in neardup_canary_recall_interval",
     ["language", "tier", "bound"],
+)
+SCRUBBED = Counter("neardup_index_scrubbed_stories_total", "Stories that the scrub compared with their buckets")
+SCRUB_ROUND = Gauge(
+    "neardup_index_scrub_round_timestamp_seconds", "When the scrub last had compared every story with its buckets"
 )
 LARGEST_BUCKET = Gauge(
     "neardup_largest_bucket", "Members of the largest band bucket of a sample of stories", ["language"]

@@ -4,9 +4,11 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.text import characters as characters_module
 from neardup.core.text import disguise as disguise_module
+from neardup.core.text.characters import characters
 from neardup.core.text.disguise import FORM, LEAST, Disguise, disguise
 from neardup.core.text.normalize import codes_of
 from neardup.records import Language
@@ -28,7 +30,8 @@ PIECES = st.sampled_from([*TEXTS.values(), *UNSEEN_SIGNS, *CONTROLS, "аре", "
 
 
 def of(text: str) -> Disguise:
-    return disguise(text, codes_of(text))
+    codes = codes_of(text)
+    return disguise(text, codes, characters(codes))
 
 
 def counted(share: float) -> object:
@@ -74,19 +77,19 @@ def test_look_alikes_count_by_their_share_of_the_letters(look_alike: dict[int, i
     assert of(text) == (counted(n / letters(text)), 0)
 
 
+@settings(max_examples=30)
 @given(st.lists(PIECES | st.text(max_size=9)).map("".join))
-def test_the_compiled_count_changes_no_share(text: str) -> None:
-    found = of(text)
+def test_the_compiled_count_equals_the_plain_one(text: str) -> None:
+    codes = codes_of(text)
+    compiled = characters(codes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(disguise_module, "_compiled_count", lambda: None)
-        assert of(text) == found
+        patch.setattr(characters_module, "_compiled_count", lambda: None)
+        assert characters(codes) == compiled
 
 
-def test_no_disguise_is_usual_to_the_compiled_count() -> None:
-    count = disguise_module._compiled_count()
-    assert count is not None
+def test_no_disguise_is_usual() -> None:
     codes = np.flatnonzero(disguise_module._kinds() >= FORM).tolist()
-    usual = [f"U+{code:04X}" for code in codes if count(np.array([code], np.uint32))[1] == 0]
+    usual = [f"U+{code:04X}" for code in codes if not characters(np.array([code], np.uint32)).unusual]
     assert not usual
 
 

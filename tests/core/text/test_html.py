@@ -113,6 +113,11 @@ def test_a_few_broken_bytes_change_no_word(language: Language) -> None:
         assert tokens(text_or_reason(broken)) == tokens(TEXTS[language] * 9), broken
 
 
+def test_replacement_characters_in_utf8_are_no_broken_bytes() -> None:
+    text = "She didn\ufffdt know at all, in those long years, what her mother had meant by coming home."
+    assert text_or_reason(f"<meta charset=iso-8859-1><p>{text}</p>".encode()).strip() == text
+
+
 @pytest.mark.parametrize("header", [None, "text/html; charset=utf-8", "text/html; charset=iso-8859-1", "charset=no"])
 @pytest.mark.parametrize("meta", ["", "<meta charset=utf-8>", "<meta charset=iso-8859-1>"])
 def test_windows_1252_is_decoded_whatever_its_label(header: str | None, meta: str) -> None:

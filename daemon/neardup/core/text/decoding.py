@@ -60,7 +60,7 @@ def _decoded(body: bytes, content_type: str | None) -> str:
     utf16 = _utf16(body[:PRESCAN_BYTES])
     if utf16 is None:
         text = body.decode("utf-8", "replace")
-        if _is_utf8(text):  # whatever the labels say: text in another encoding is hardly ever valid UTF-8
+        if _is_utf8(body, text):  # whatever the labels say: text in another encoding is hardly ever valid UTF-8
             return text
     for label in _labels(body, content_type):
         try:
@@ -80,9 +80,9 @@ def _utf16(head: bytes) -> str | None:
     return "utf-16-le" if odd > even else "utf-16-be"
 
 
-def _is_utf8(text: str) -> bool:
-    """Whether the decoded bytes were UTF-8, apart from a few broken ones."""
-    broken = text.count(REPLACEMENT)
+def _is_utf8(body: bytes, text: str) -> bool:
+    """Whether the bytes, decoded to this text, were UTF-8, apart from a few broken ones."""
+    broken = text.count(REPLACEMENT) - body.count(REPLACEMENT.encode())
     return not broken or broken <= MAX_BROKEN_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
 
 

@@ -1,18 +1,18 @@
 """How much of a text is disguised: letters that are read as others, unseen characters in words, control characters.
 
-Nearly all texts have too few unusual characters for that; a compiled function counts these first, in 2 us a story of
-1,000 words.  The others take 70 us.
+Nearly all texts have too few unusual characters for that, as the counts of `core.text.characters` say.  The others
+take 70 us.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.text.characters import Characters
 from neardup.core.text.codepoints import DROPPED, NUKTAS, SEPARATOR, VIRAMA_CLASS, Codes, table
 from neardup.core.text.look_alikes import ACCENTS, LATIN, foreign, forms
 from neardup.core.text.normalize import nfc
@@ -36,16 +36,13 @@ class Disguise(NamedTuple):
     controls: float = 0.0
 
 
-def disguise(text: str, codes: Codes) -> Disguise:
-    """How much of a text, whose code points are `codes`, is disguised; 0 where the share is LEAST or smaller.
+def disguise(text: str, codes: Codes, counts: Characters) -> Disguise:
+    """How much of a text with these code points and counts is disguised; 0 where the share is LEAST or smaller.
 
     Letters of another script count where they stand in a word with Latin letters.  Joiners beside a virama do not.
     """
-    count = _compiled_count()
-    if count is not None:
-        usual, unusual = map(int, count(codes))
-        if unusual <= LEAST * (usual + unusual):
-            return Disguise()
+    if counts.unusual <= LEAST * (counts.letters + counts.unusual):
+        return Disguise()
     kinds = _kinds().take(codes, mode="clip")
     of_kind = np.bincount(kinds, minlength=CONTROL + 1).tolist()
     unseen = _in_words(kinds) + (_free_accents(text) if of_kind[ACCENT] else 0)
@@ -96,13 +93,3 @@ def _kinds() -> Kinds:
     for first, end in ACCENTS:
         kinds[first:end] = ACCENT
     return kinds
-
-
-@cache
-def _compiled_count() -> Callable[[Codes], tuple[np.uint32, np.uint32]] | None:
-    """The compiled function; None if the operating system forbids executable memory."""
-    try:  # loads numba, 115 MB
-        from neardup.core.text.disguise_kernel import count_unusual  # noqa: PLC0415
-    except OSError:
-        return None
-    return count_unusual

@@ -46,6 +46,13 @@ class Damage(NamedTuple):
     reason: str
 
 
+class Checked(NamedTuple):
+    """A segment that was read: its last number, and what is wrong."""
+
+    last: int
+    damage: Damage | None
+
+
 class PassageIndex:
     """The passage index of one ledger and one version of the passage hashes.  Thread-safe; its methods block."""
 
@@ -182,16 +189,14 @@ class PassageIndex:
 
     def check(self) -> Iterator[Damage]:
         """Read every segment, and yield those that are damaged."""
+        return (one.damage for one in self.checked() if one.damage)
+
+    def checked(self, after: int = 0) -> Iterator[Checked]:
+        """Read the segments that begin after this number, in order, and yield each when it is read."""
         self._refresh()
         for one in self._segments:
-            try:
-                Segment(one.path).verify()
-            except FileNotFoundError:  # merged meanwhile
-                continue
-            except HeaderDamaged as error:
-                yield Damage(one.path.name, one.first, one.last, str(error))
-            except PassagesDamaged:
-                yield Damage(one.path.name, one.first, one.last, "a block is not what was written, or cannot be read")
+            if one.first > after:
+                yield Checked(one.last, _damage_of(one))
 
     def made_after(self, change: int) -> list[str]:
         """The names of the segments that were made after a change of the ledger."""
@@ -247,3 +252,15 @@ class PassageIndex:
                 except FileNotFoundError:
                     pass
                 found = listed(self._folder)  # again, because a folder may change while it is listed
+
+
+def _damage_of(one: SegmentFile) -> Damage | None:
+    try:
+        Segment(one.path).verify()
+    except FileNotFoundError:  # merged meanwhile
+        return None
+    except HeaderDamaged as error:
+        return Damage(one.path.name, one.first, one.last, str(error))
+    except PassagesDamaged:
+        return Damage(one.path.name, one.first, one.last, "a block is not what was written, or cannot be read")
+    return None

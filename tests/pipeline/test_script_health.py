@@ -1,0 +1,199 @@
+"""A change of a template, an encoding or a label upstream is named by the first run that has it; other runs are silent.
+
+The pages of a night are drawn from windows of the sample stories, in ten languages, at the size of the smallest one's
+day.
+"""
+
+import random
+import re
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.page import Page, fingerprint_page
+from neardup.core.text.html import Extraction
+from neardup.languages import SHIPPED
+from neardup.ledger import runs, script_health
+from neardup.ledger.script_health import MIN_STORIES, RUNS, Measure
+from neardup.pipeline.script_health import ROWS, TEXT_MEASURES, ScriptHealth
+from neardup.pipeline.worker import outcome_of
+from neardup.records import (
+    Fingerprinted,
+    Language,
+    Mark,
+    MarkReason,
+    Outcome,
+    Skip,
+    Skipped,
+    Story,
+    TextMeasures,
+)
+
+from tests.support.builders import fingerprint_of, ledger_in_memory
+from tests.support.languages import ENGLISH, HINDI, MARATHI, SAMPLED, TAMIL
+from tests.support.sample_texts import STORIES
+
+WHOLE = Extraction()
+PAGES = 40  # of a language, of which every night draws STORIES_A_NIGHT
+STORIES_A_NIGHT = 150
+EARLIER = 6
+QUOTES = str.maketrans("'\"", "\ufffd\ufffd")
+
+
+def shown(text: str) -> bytes:
+    return f"<article><p>{text}</p></article>".encode()
+
+
+def wrapped(text: str) -> bytes:
+    """The template puts all but the teaser into an element that is shown on demand."""
+    words = text.split()
+    teaser, rest = " ".join(words[:40]), " ".join(words[40:])
+    return f'<article><p>{teaser}</p><div style="display: none"><p>{rest}</p></div></article>'.encode()
+
+
+def of_one_byte(text: str) -> bytes:
+    """One byte a character, as ISCII and the fonts before Unicode have it."""
+    page = f"<article><p>{text}</p></article>"
+    return bytes(ord(c) if ord(c) < 0x80 else 0x80 | ord(c) & 0x7F for c in page)
+
+
+def without_quotes(text: str) -> bytes:
+    """English that was decoded as ASCII: its typographic quotes are lost."""
+    return shown(text.translate(QUOTES))
+
+
+def without_marks(text: str) -> bytes:
+    """`\\w` of `re` does not match combining marks, so a careless clean-up deletes them."""
+    return shown(re.sub(r"[^\w\s]", "", text))
+
+
+@cache
+def texts(language: Language) -> list[str]:
+    """Windows of the sample stories of a language."""
+    words = " ".join(STORIES[language]).split()
+    choose = random.Random(language)
+    starts = [choose.randrange(len(words)) for _ in range(PAGES)]
+    return [" ".join((words * 2)[at : at + int(choose.lognormvariate(5.5, 0.6))]) for at in starts]
+
+
+@cache
+def outcomes(language: Language, write: Callable[[str], bytes], label: Language | None = None) -> list[Outcome]:
+    """The outcomes of pages in a language, labelled with this one or another."""
+    story = Story(1, label or language)
+    return [outcome_of(story, None, fingerprint_page(Page(write(text)), WHOLE), SHIPPED) for text in texts(language)]
+
+
+def record(db: sqlite3.Connection, outcomes: Iterable[Outcome]) -> None:
+    """Record a daily run with these outcomes."""
+    health = ScriptHealth()
+    for one in outcomes:
+        health.add(one)
+    runs.finish(db, runs.begin(db, "daily"), "done", counts={"health": health.readings()})
+
+
+def night(choose: random.Random, *kinds: list[Outcome]) -> list[Outcome]:
+    return [choose.choice(choose.choice(kinds)) for _ in range(STORIES_A_NIGHT)]
+
+
+def named(language: Language, changed: list[Outcome]) -> set[Measure]:
+    """What the first run names of which every other story is changed."""
+    usual, choose = outcomes(language, shown), random.Random(1)
+    with closing(ledger_in_memory()) as db:
+        for _ in range(EARLIER):
+            record(db, night(choose, usual))
+        assert script_health.unusual(db) == []
+        record(db, night(choose, usual, changed))
+        return {one.measure for one in script_health.unusual_in_last_run(db) if one.language == language}
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_template_that_hides_the_text_is_named(language: Language) -> None:
+    assert Measure.HIDDEN in named(language, outcomes(language, wrapped))
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_feed_in_a_legacy_encoding_is_named(language: Language) -> None:
+    found = named(language, outcomes(language, without_quotes if language == ENGLISH else of_one_byte))
+    assert found >= ({Measure.REPLACED} if language == ENGLISH else {Measure.OTHER_SCRIPT, Measure.SIGNS}), found
+
+
+@pytest.mark.parametrize("language", [language for language in SAMPLED if language != ENGLISH])
+def test_the_loss_of_marks_is_named(language: Language) -> None:
+    assert Measure.SIGNS in named(language, outcomes(language, without_marks))
+
+
+SWAPPED = [*zip(SAMPLED, [*SAMPLED[1:], SAMPLED[0]], strict=True), (HINDI, MARATHI), (MARATHI, HINDI)]
+
+
+@pytest.mark.parametrize(("language", "other"), SWAPPED)
+def test_a_swapped_label_is_named(language: Language, other: Language) -> None:
+    is_one_script = SHIPPED[language].script == SHIPPED[other].script
+    found = named(language, outcomes(other, shown, language))
+    assert (Measure.TOKENS if is_one_script else Measure.OTHER_SCRIPT) in found, found
+
+
+def test_thirty_usual_nights_are_silent() -> None:
+    choose = random.Random(2)
+    with closing(ledger_in_memory()) as db:
+        for _ in range(30):
+            record(db, [one for language in SAMPLED for one in night(choose, outcomes(language, shown))])
+            assert [str(one) for one in script_health.unusual(db)] == []
+        assert {one.band is None for one in script_health.latest(db)} == {False}
+
+
+def test_a_run_with_few_stories_neither_alarms_nor_counts() -> None:
+    usual, changed = outcomes(TAMIL, shown), outcomes(TAMIL, wrapped)
+    with closing(ledger_in_memory()) as db:
+        for _ in range(EARLIER):
+            record(db, night(random.Random(1), usual))
+        before = script_health.latest(db)
+        record(db, changed[:30] * 3)
+        assert len(changed[:30] * 3) < MIN_STORIES and script_health.latest(db) == before
+
+
+def test_a_change_that_stays_is_usual_after_a_week() -> None:
+    usual, changed, nights = outcomes(TAMIL, shown), outcomes(TAMIL, wrapped), 0
+    with closing(ledger_in_memory()) as db:
+        for _ in range(RUNS):
+            record(db, night(random.Random(1), usual))
+        record(db, night(random.Random(1), changed))
+        while script_health.unusual(db):
+            record(db, night(random.Random(1), changed))
+            nights += 1
+    assert RUNS / 2 <= nights <= RUNS / 2 + 1
+
+
+def test_only_listings_of_the_source_are_compared() -> None:
+    with closing(ledger_in_memory()) as db:
+        for command, status in (("retry", "done"), ("scan", "done"), ("daily", "failed")):
+            runs.finish(db, runs.begin(db, command), status, counts={"health": {TAMIL: {"signs": [1000, 0.3, 0.01]}}})
+        assert script_health.latest(db) == []
+        runs.finish(db, runs.begin(db, "daily"), "done", counts={"health": {TAMIL: {"signs": [1000, 0.3, 0.01]}}})
+        assert [(one.language, one.measure) for one in script_health.latest(db)] == [(TAMIL, Measure.SIGNS)]
+
+
+VALUES = st.tuples(*[st.floats(0, 1)] * 4, st.booleans(), st.integers(1, 5000))
+
+
+@settings(max_examples=20)
+@given(st.lists(VALUES, min_size=1, max_size=20), st.integers(1, 2 * ROWS), st.integers(0, 50))
+def test_a_reading_is_the_mean_and_its_error(values: list[tuple[float, ...]], repeats: int, empty: int) -> None:
+    health, rows = ScriptHealth(), [values[n % len(values)] for n in range(repeats)]
+    for *measures, other_script, shingles in rows:
+        marks = (Mark(MarkReason.MISLABELLED, "Latin"),) if other_script else ()
+        of_text = replace(fingerprint_of(bytes(16)), shingles=int(shingles))
+        health.add(Fingerprinted(Story(1, TAMIL), of_text, None, marks=marks, measures=cast("TextMeasures", measures)))
+    for reason in [Skip.EMPTY, Skip.UNCHANGED, Skip.MISSING] * empty:
+        health.add(Skipped(Story(1, TAMIL), reason))
+    found = health.readings()[TAMIL]
+    for measure, column in zip(TEXT_MEASURES, np.array(rows, float).T, strict=True):
+        expected = column.mean(), column.std() / len(rows) ** 0.5
+        assert found[measure][1:] == pytest.approx(expected, rel=1e-3, abs=1e-4), measure
+    assert found[Measure.EMPTY].mean == pytest.approx(empty / (len(rows) + empty), abs=1e-4)
