@@ -68,13 +68,14 @@ bench-serve: $(VENV)/test.stamp tools  ## measure checks over HTTP at 50 a secon
 	$(BIN)/python -m tests.bench.serve $(if $(STORIES),--stories $(STORIES))
 
 # redis-server is for the contract and system tests, promtool for the alert rules, strace for the tests of system calls
-# and syncs, chromium and the fonts for the tests of the desk, Pango for the PDF of a case file.
+# and syncs, chromium and the fonts for the tests of the desk, Pango for the PDF of a case file, Java for those of Spark.
 tools:
-	@(for tool in redis-server promtool systemd-analyze strace chromium; do command -v $$tool >/dev/null || exit 1; done) && \
+	@(for tool in redis-server promtool systemd-analyze strace chromium java; do command -v $$tool >/dev/null || exit 1; done) && \
 	test -e /usr/share/fonts/truetype/noto/NotoSansOriya-Regular.ttf || { \
 	  $(SUDO) apt-get update -q && \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-	    redis-server prometheus systemd strace chromium fonts-noto-core libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0; }
+	    redis-server prometheus systemd strace chromium fonts-noto-core libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 \
+	    openjdk-17-jre-headless; }
 
 $(VENV)/run.stamp: deploy/requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -91,7 +92,7 @@ EXTRAS := --extra aws --extra redis --extra xlsx
 
 lock:  ## resolve the locked versions again (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --upgrade \
-	  $(EXTRAS) --extra meaning --extra onnx --extra parquet --extra pdf --extra report --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
+	  $(EXTRAS) --extra meaning --extra onnx --extra parquet --extra pdf --extra report --extra spark --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  $(EXTRAS) --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "reference": ("reference", "List the works to protect, show their catalogues, or remove one"),
     "embed": ("embedding", "Make the vectors of works and new stories"),
     "import": ("importing", "Add fingerprints that were made elsewhere, with their flags"),
+    "spark": ("spark", "Find the copies of a corpus on a Spark cluster, and write folders of Parquet"),
     "forget": ("maintenance", "Remove a story from ledger, index, flags and dead letters"),
 }
 

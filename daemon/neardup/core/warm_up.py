@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.core.candidates.banding import Banding, Numbers
+from neardup.core.candidates.hash_pairs import HashBuckets, pairs_in_hash_buckets
+from neardup.core.candidates.key_pairs import Buckets, KeyTable, pairs_in_buckets
 from neardup.core.candidates.passage_groups import count_shared, cut_into_groups, list_earlier
 from neardup.core.candidates.select import NO_NUMBERS, NO_STORIES, nominate
 from neardup.core.candidates.shared_buckets import shared_by
@@ -31,6 +33,7 @@ class _Thresholds(NamedTuple):
     shared_bands: int = 2
     agreeing_rows: int = 1
     max_matches: int = 1
+    max_bucket: int = 2
 
 
 class _NothingFound(NamedTuple):
@@ -68,3 +71,15 @@ def load_for_sweep() -> None:
     groups, _ = cut_into_groups(np.arange(2, dtype=np.uint64), np.zeros(2, np.uint8), 2, np.zeros(2, np.uint32))
     list_earlier(groups, 0, np.zeros(1, np.uint32), np.zeros(2, np.int64))
     count_shared(np.zeros(1, np.uint32), np.array([0, 0, 1]), 0)
+
+
+def load_for_spark() -> None:
+    """Load the functions that join the buckets of keys and of passage hashes, and verify pairs."""
+    load_for_verification()
+    table = KeyTable.of({LANGUAGE: _Thresholds()})
+    none, edges = np.zeros(0, np.int64), np.zeros(1, np.int64)
+    arrays = none.astype(np.uint8), np.zeros((0, 2), np.uint64), np.zeros((0, 64), np.uint8), none.astype(np.bool_)
+    similar = *arrays, np.zeros((0, 8), np.uint64)
+    no_keys = np.zeros(0, np.uint64)
+    pairs_in_buckets(Buckets(edges, no_keys, none, none, no_keys, similar), table)
+    pairs_in_hash_buckets(HashBuckets(edges, none, none, none, edges, similar), table.thresholds)

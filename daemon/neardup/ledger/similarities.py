@@ -174,13 +174,15 @@ def refresh(db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM similarities WHERE story_id IN (SELECT story_id FROM due_similarities)")
     db.executemany(
         "INSERT INTO similarities VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (row for story, sources in found.items() if (row := _row(*story, sources)) is not None),
+        (row for story, sources in found.items() if (row := row_of(*story, sources)) is not None),
     )
     db.execute("DELETE FROM due_similarities")
 
 
-def _row(story_id: int, language: int, words: int, sources: list[tuple[int, Kind, Spans]]) -> tuple[object, ...] | None:
-    """The row of a story; None where none of its words is copied."""
+def row_of(
+    story_id: int, language: int, words: int, sources: list[tuple[int, Kind, Spans]]
+) -> tuple[object, ...] | None:
+    """The row of a story in `similarities`; None where none of its words is copied."""
     copied_of = {source_id: copied for source_id, _, spans in sources if (copied := words_in(spans))}
     if not copied_of:
         return None

@@ -15,7 +15,7 @@ from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.reader_group import ReaderGroup, start_group
-from neardup.pages.reader_process import FINGERPRINT, PREPARE, SHINGLE, SPLIT, Answer, Request, Seconds
+from neardup.pages.reader_process import FINGERPRINT, PREPARE, READ, SHINGLE, SPLIT, Answer, Request, Seconds
 from neardup.pages.reader_rpc import ReaderConnection
 from neardup.pages.results import PageResult, PreparedResult, ReadFailed, ShingledResult, TextResult, failure_of
 from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 class ReaderPool:
     """Reads up to `most` pages at a time; `concurrency` adapts the number to the store.
 
-    `submitted` is the folder of the submitted pages, `works` the store of the works.
+    `submitted` is the folder of the submitted pages, `works` the store of the works.  There are `processes` of them.
 
     The reader processes start with the first page.  An error that concerns one page becomes a result; an error that
     is raised ends the whole run: Fatal if processes fail to start STARTS times in a row, or if the store cannot be used
@@ -51,6 +51,8 @@ class ReaderPool:
         most: int,
         submitted: Path | None = None,
         works: WorkPages | None = None,
+        *,
+        processes: int = PROCESSES,
     ) -> None:
         self.concurrency = AdaptiveLimit(most)
         self.computing_seconds = 0.0  # spent on extracting and fingerprinting, for all pages together
@@ -58,7 +60,7 @@ class ReaderPool:
         self._extraction = extraction
         self._submitted = submitted
         self._works = works
-        self._processes = min(PROCESSES, most)
+        self._processes = min(processes, most)
         self._groups: list[ReaderGroup] = []
         self._starting: asyncio.Task[None] | None = None
         self._watchdog: asyncio.Task[None] | None = None
@@ -153,6 +155,11 @@ class ReaderPool:
         except NeardupError as error:
             return failure_of(error)
         return result
+
+    async def read_with_text(self, story: Story, page: bytes | None = None) -> tuple[PageResult, str | None]:
+        """Fingerprint a story's page, which may be at hand; also returns the story's text, None without a story."""
+        result = (await self._read(READ, story))[0] if page is None else await self._given(READ, page)
+        return cast("tuple[PageResult, str | None]", result if isinstance(result, tuple) else (result, None))
 
     def _observe(self, seconds: Seconds) -> None:
         fetching, extracting, fingerprinting = seconds

@@ -66,12 +66,13 @@ class PageRequest:
     is_first: bool = True
 
 
-FINGERPRINT, SHINGLE, SPLIT, PREPARE = "fingerprint", "shingle", "split", "prepare"
+FINGERPRINT, SHINGLE, SPLIT, PREPARE, READ = "fingerprint", "shingle", "split", "prepare", "read"
 OPERATIONS: dict[str, Callable[[Page, StoryText], object]] = {
     FINGERPRINT: fingerprint_story,
     SHINGLE: lambda _, story: shingle_story(story.text),
     SPLIT: lambda _, story: split_story(story.text, story.marks),
     PREPARE: lambda _, story: prepare_story(story.text, story.marks),
+    READ: lambda page, story: (fingerprint_story(page, story), story.text),
 }
 
 

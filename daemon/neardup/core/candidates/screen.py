@@ -81,7 +81,7 @@ def _count_shared_bands(one: SignatureRows, other: SignatureRows, bands: int) ->
 
 
 @compiled
-def _score_pair(one: int, other: int, ones: Arrays, others: Arrays, thresholds: Thresholds) -> tuple[bool, int, int]:
+def score_pair(one: int, other: int, ones: Arrays, others: Arrays, thresholds: Thresholds) -> tuple[bool, int, int]:
     """The scores of one pair."""
     languages, simhashes, signatures, signed, _ = ones
     other_languages, other_simhashes, other_signatures, other_signed, _ = others
@@ -100,7 +100,7 @@ def _score_pairs(ones: Arrays, others: Arrays, left: Indices, right: Indices, th
     is_alike = np.zeros(len(left), np.bool_)
     rows, bits = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
     for pair in range(len(left)):
-        is_alike[pair], rows[pair], bits[pair] = _score_pair(left[pair], right[pair], ones, others, thresholds)
+        is_alike[pair], rows[pair], bits[pair] = score_pair(left[pair], right[pair], ones, others, thresholds)
     return is_alike, rows, bits
 
 
@@ -134,7 +134,7 @@ def _all_pairs_alike(ones: Arrays, others: Arrays, thresholds: Thresholds, insid
             shares_band = _share_a_band(bands[one], other_bands[other])
             if not shares_band and _hamming(simhashes[one], other_simhashes[other]) > hamming:
                 continue
-            if not _score_pair(one, other, ones, others, thresholds)[0]:
+            if not score_pair(one, other, ones, others, thresholds)[0]:
                 continue
             if count == len(left):
                 left, right = np.append(left, left), np.append(right, right)

@@ -94,7 +94,7 @@ def earlier_of(row: Mapping[str, Any]) -> int | None:
     return None if side is None else row["matched_id" if side == "a" else "story_id"]
 
 
-def export_row(row: sqlite3.Row, cluster_of: ClusterOfStory) -> ExportRow:
+def export_row(row: sqlite3.Row | dict[str, Any], cluster_of: ClusterOfStory) -> ExportRow:
     """Convert a row of the view `pairs` to the columns of the export."""
     pair = dict(row)
     cluster = cluster_of.get(pair["story_id"], NO_CLUSTER)

@@ -1,6 +1,7 @@
 """The row of a story that copies, in an export by story, the same in every format."""
 
 import sqlite3
+from typing import Any
 
 from neardup.moderation.export.table import ExportRow, Table
 from neardup.moderation.publication_wording import top_source_order
@@ -48,7 +49,7 @@ STORIES = Table(
 )
 
 
-def story_row(row: sqlite3.Row) -> ExportRow:
+def story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
     """Convert a row of `copying_stories.selected` to the columns of the export."""
     story = dict(row)
     story["publication_order"] = top_source_order(story)

@@ -1,0 +1,206 @@
+"""Pairs of similar fingerprints by the keys that they share, each pair at one key.
+
+A story has a key for each group of its SimHash's bands, and one for each band of its signature.  A bucket is the
+stories that share a key.  From the two fingerprints alone follows the key at which a pair is compared: the first of its
+shared keys whose bucket is light, or the first of all where every bucket is heavy.  So buckets can be joined anywhere,
+in any order, and no found pair need be remembered: no distinct over all pairs is needed.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, groups
+from neardup.core.candidates.screen import Arrays, Thresholds, score_pair
+from neardup.core.fingerprint.minhash import ROWS, SignatureRows
+from neardup.core.fingerprint.word_hashes import mixed
+from neardup.core.jit import compiled
+from neardup.core.verify.scores import HashRows
+from neardup.records import Language
+
+BAND_BYTES = 2
+LANGUAGE_SHIFT, NTH_SHIFT, VALUE_SHIFT = np.uint64(56), np.uint64(50), np.uint64(14)
+NTH_MASK = np.uint64(0x3F)
+BITS_SHIFT, ROWS_SHIFT = 32, 40  # of a match's rank: the rows that differ, the bits that differ, its place
+
+Keys = npt.NDArray[np.uint64]  # language, number of the key, and 50 bits of a hash of its value
+HeavyKeys = npt.NDArray[np.uint64]  # (n,): bit k is set if the bucket of the story's key k is heavy
+Indices = npt.NDArray[np.int64]
+GroupEdges = npt.NDArray[np.int64]  # (languages, 10): how many groups there are, then the edges of these, in bands
+Limits = npt.NDArray[np.int64]  # (languages, 2): max_matches, max_bucket
+
+
+class KeyThresholds(Protocol):
+    """The thresholds of a language by which pairs are nominated, and its caps."""
+
+    @property
+    def hamming(self) -> int: ...
+    @property
+    def bands(self) -> int: ...
+    @property
+    def shared_bands(self) -> int: ...
+    @property
+    def agreeing_rows(self) -> int: ...
+    @property
+    def max_matches(self) -> int: ...
+    @property
+    def max_bucket(self) -> int: ...
+
+
+class KeyTable(NamedTuple):
+    """What the kernels need to know of each language, by its number."""
+
+    thresholds: Thresholds
+    group_edges: GroupEdges
+    limits: Limits
+
+    @classmethod
+    def of(cls, thresholds: Mapping[Language, KeyThresholds]) -> "KeyTable":
+        """The table of languages, numbered in the order of the mapping."""
+        edges = np.zeros((len(thresholds), BANDS + 2), np.int64)
+        for number, own in enumerate(thresholds.values()):
+            parts = groups(own.hamming)
+            edges[number, : len(parts) + 2] = (len(parts), *(part.start for part in parts), BANDS)
+        rows = [(own.hamming, own.bands, own.shared_bands, own.agreeing_rows) for own in thresholds.values()]
+        limits = [(own.max_matches, own.max_bucket) for own in thresholds.values()]
+        return cls(np.array(rows, np.int64), edges, np.array(limits, np.int64))
+
+
+class Buckets(NamedTuple):
+    """Stories (n,) sorted by key and then by id, cut into buckets.
+
+    Bucket b is the rows from edges[b] to edges[b + 1], and its stories share `keys[b]`.  `compared[b]` of them were
+    compared with those before them already.  A language in `arrays` is a row of the `KeyTable`.
+    """
+
+    edges: Indices
+    keys: Keys
+    compared: Indices
+    ids: Indices
+    heavy: HeavyKeys
+    arrays: Arrays
+
+
+class BucketPairs(NamedTuple):
+    """Pairs (m,) of rows, left < right, with the rows that agree and the bits that differ.
+
+    `left_out` (languages,) counts the pairs that exceed `max_matches` of the later story in its bucket.
+    """
+
+    left: Indices
+    right: Indices
+    rows: Indices
+    bits: Indices
+    left_out: Indices
+
+
+def keys_of(
+    simhashes: HashRows, signatures: SignatureRows, signed: npt.NDArray[np.bool_], table: KeyTable, language: int
+) -> tuple[Keys, Indices]:
+    """The keys of n stories of a language, (m,) each with the index of its story."""
+    hash_bytes = np.ascontiguousarray(simhashes).view(np.uint8).reshape(-1, BANDS * BAND_BYTES)
+    count, bands = int(table.group_edges[language, 0]), int(table.thresholds[language, 1])
+    edges = table.group_edges[language, 1 : count + 2].tolist()
+    columns = [_hashed(hash_bytes[:, BAND_BYTES * start : BAND_BYTES * stop]) for start, stop in pairwise(edges)]
+    columns += [_hashed(signatures[:, ROWS_A_BAND * band : ROWS_A_BAND * (band + 1)]) for band in range(bands)]
+    nth = np.arange(count + bands, dtype=np.uint64)
+    prefix = np.uint64(language) << LANGUAGE_SHIFT | nth << NTH_SHIFT
+    keys = np.stack(columns, axis=1) >> VALUE_SHIFT | prefix
+    wanted = np.ones(keys.shape, np.bool_)
+    wanted[:, count:] = signed[:, None]
+    return keys[wanted], np.nonzero(wanted)[0]
+
+
+def _hashed(values: npt.NDArray[np.uint8]) -> Keys:
+    """(n, up to 16) bytes -> (n,) a hash of each row."""
+    padded = np.zeros((len(values), 2 * 8), np.uint8)
+    padded[:, : values.shape[1]] = values
+    words = padded.view(np.uint64)
+    return np.asarray(mixed(mixed(words[:, 0]) + words[:, 1]))
+
+
+def numbers_of_keys(keys: Keys) -> Indices:
+    """(n,) keys -> the number of each among the keys of its story."""
+    return (keys >> NTH_SHIFT & NTH_MASK).astype(np.int64)
+
+
+def languages_of_keys(keys: Keys) -> Indices:
+    """(n,) keys -> the number of each one's language."""
+    return (keys >> LANGUAGE_SHIFT).astype(np.int64)
+
+
+@compiled
+def _shares(one: int, other: int, nth: int, arrays: Arrays, edges: GroupEdges) -> bool:
+    """Whether two stories of a language share the key with this number; `edges` (10,) are those of the language."""
+    _, simhashes, signatures, signed, _ = arrays
+    if nth >= edges[0]:
+        row = 2 * (nth - edges[0])
+        same = signatures[one, row] == signatures[other, row] and signatures[one, row + 1] == signatures[other, row + 1]
+        return bool(signed[one] and signed[other] and same)
+    for band in range(edges[nth + 1], edges[nth + 2]):
+        shift = np.uint64(16 * (band % 4))
+        if (simhashes[one, band // 4] ^ simhashes[other, band // 4]) >> shift & np.uint64(0xFFFF):
+            return False
+    return True
+
+
+@compiled
+def _is_compared_here(one: int, other: int, nth: int, buckets: Buckets, table: KeyTable) -> bool:
+    """Whether the key with this number is the one at which a pair is compared."""
+    edges = table.group_edges[buckets.arrays[0][one]]
+    heavy = buckets.heavy[one]
+    if not _shares(one, other, nth, buckets.arrays, edges):
+        return False
+    is_heavy = heavy >> np.uint64(nth) & np.uint64(1)
+    bands = table.thresholds[buckets.arrays[0][one], 1]
+    for key in range(edges[0] + bands):
+        precedes = key < nth if (heavy >> np.uint64(key) & np.uint64(1)) == is_heavy else is_heavy
+        if precedes and _shares(one, other, key, buckets.arrays, edges):
+            return False
+    return True
+
+
+@compiled
+def pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
+    """The similar pairs whose key is that of the bucket, each later story with its best `max_matches` there.
+
+    In a bucket of more than `max_bucket` stories each is compared with the first `max_bucket` only.  The best match
+    agrees in the most rows, then has the smallest Hamming distance, then the lowest id.  Works are not paired.
+    """
+    left, right, count = np.empty(64, np.int64), np.empty(64, np.int64), 0
+    rows, bits = np.empty(64, np.int64), np.empty(64, np.int64)
+    left_out = np.zeros(len(table.limits), np.int64)
+    languages, ids = buckets.arrays[0], buckets.ids
+    ranks = np.empty(64, np.int64)
+    for bucket in range(len(buckets.edges) - 1):
+        start, stop = buckets.edges[bucket], buckets.edges[bucket + 1]
+        nth = int(buckets.keys[bucket] >> NTH_SHIFT & NTH_MASK)
+        most, max_bucket = table.limits[languages[start]]
+        for other in range(start + buckets.compared[bucket], stop):
+            found = 0
+            for one in range(start, min(other, start + max_bucket)):
+                if ids[other] < 0 or ids[one] == ids[other]:
+                    continue
+                alike, agreeing, differing = score_pair(one, other, buckets.arrays, buckets.arrays, table.thresholds)
+                if not alike or not _is_compared_here(one, other, nth, buckets, table):
+                    continue
+                if found == len(ranks):
+                    ranks = np.append(ranks, ranks)
+                ranks[found] = (ROWS - agreeing) << ROWS_SHIFT | differing << BITS_SHIFT | (one - start)
+                found += 1
+            if found > most:
+                ranks[:found].sort()
+                left_out[languages[other]] += found - most
+                found = most
+            while count + found > len(left):
+                left, right = np.append(left, left), np.append(right, right)
+                rows, bits = np.append(rows, rows), np.append(bits, bits)
+            for n in range(found):
+                rank = ranks[n]
+                left[count], right[count] = start + (rank & 0xFFFFFFFF), other
+                rows[count], bits[count] = ROWS - (rank >> ROWS_SHIFT), rank >> BITS_SHIFT & 0xFF
+                count += 1
+    return BucketPairs(left[:count], right[:count], rows[:count], bits[:count], left_out)

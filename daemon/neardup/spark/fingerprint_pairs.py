@@ -1,0 +1,142 @@
+"""Candidates by SimHash and by signature: the pairs of similar fingerprints, each found at one key that it shares."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neardup.config import Config
+from neardup.core.candidates.key_pairs import Buckets, keys_of, pairs_in_buckets
+from neardup.spark.buckets import cut
+from neardup.spark.columns import integers_of
+from neardup.spark.prints import PAIRS, prints_of, same_texts, table_of, unpacked
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyspark.sql import DataFrame
+
+    Batches = Iterator[pa.RecordBatch]
+
+KEYED = "key long, id long, language int, heavy long, print binary"
+NTH = "cast(shiftrightunsigned(key, 50) & 63 as int)"  # the number of a key among those of its story
+LANGUAGE = "cast(shiftrightunsigned(key, 56) as int)"
+
+
+def heavy_keys(fingerprints: "DataFrame", config: Config) -> "DataFrame":
+    """The keys that more than `max_bucket` stories have: key, members, language."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
+
+    limits = f.array(*(f.lit(config.detection.of(language).max_bucket) for language in config.registry))
+    counted = _keys(fingerprints, config).groupBy("key").agg(f.count("*").alias("members"))
+    language = f.expr(LANGUAGE)
+    return counted.where(f.col("members") > f.get(limits, language)).withColumn("language", language)
+
+
+def fingerprint_pairs(fingerprints: "DataFrame", heavy: "DataFrame", config: Config) -> "DataFrame":
+    """The pairs of similar fingerprints as PAIRS; a row without a pair counts those left out in a partition."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
+
+    prints = prints_of(fingerprints, config)
+    if heavy.isEmpty():
+        marked = prints.withColumn("heavy", f.lit(0).cast("long"))
+    else:
+        masks = _keys(fingerprints, config).join(heavy.select("key"), "key").groupBy("id")
+        mask = masks.agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
+        marked = prints.join(mask, "id", "left").fillna(0, ["heavy"])
+    keyed = marked.mapInArrow(_explode(config), KEYED).repartition("key").sortWithinPartitions("key", "id")
+    return keyed.mapInArrow(_join(config), PAIRS)
+
+
+def _keys(fingerprints: "DataFrame", config: Config) -> "DataFrame":
+    table = table_of(config)
+
+    def explode(batches: "Batches") -> "Batches":
+        import pyarrow as pa  # noqa: PLC0415 - it is optional
+
+        for batch in batches:
+            keys, stories = _keys_of(batch, table)
+            yield pa.RecordBatch.from_arrays([keys, batch["id"].take(stories)], ["key", "id"])
+
+    return prints_of(fingerprints, config).mapInArrow(explode, "key long, id long")
+
+
+def _explode(config: Config) -> Callable[["Batches"], "Batches"]:
+    table = table_of(config)
+
+    def explode(batches: "Batches") -> "Batches":
+        import pyarrow as pa  # noqa: PLC0415 - it is optional
+
+        for batch in batches:
+            keys, stories = _keys_of(batch, table)
+            columns = ("id", "language", "heavy", "print")
+            yield pa.RecordBatch.from_arrays(
+                [keys, *(batch[name].take(stories) for name in columns)], ["key", *columns]
+            )
+
+    return explode
+
+
+def _keys_of(batch: "pa.RecordBatch", table: Any) -> tuple["pa.Array", "pa.Array"]:
+    """The keys of a batch, each with the index of its story."""
+    import pyarrow as pa  # noqa: PLC0415 - it is optional
+
+    languages, simhashes, signatures, signed, _ = unpacked(batch).arrays
+    keys, stories = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    for language in np.unique(languages).tolist():
+        chosen = np.flatnonzero(languages == language)
+        found, of = keys_of(simhashes[chosen], signatures[chosen], signed[chosen], table, language)
+        keys.append(found)
+        stories.append(chosen[of])
+    return pa.array(np.concatenate(keys).view(np.int64)), pa.array(np.concatenate(stories))
+
+
+def _join(config: Config) -> Callable[["Batches"], "Batches"]:
+    table = table_of(config)
+    most = int(table.limits[:, 1].max())
+
+    def join(batches: "Batches") -> "Batches":
+        left_out = np.zeros(len(table.limits), np.int64)
+        for part in cut(batches, "key", most):
+            prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
+            keys = integers_of(part.rows["key"])[part.edges[:-1]].view(np.uint64)
+            compared = np.zeros(len(keys), np.int64)
+            compared[0] = part.compared
+            heavy = integers_of(part.rows["heavy"]).view(np.uint64)
+            found = pairs_in_buckets(Buckets(part.edges, keys, compared, ids, heavy, prints.arrays), table)
+            left_out += found.left_out
+            yield _batch(
+                ids[found.left],
+                ids[found.right],
+                prints.arrays[0][found.right],
+                found.rows,
+                found.bits,
+                None,
+                same_texts(prints, found.left, found.right),
+            )
+        for language in np.flatnonzero(left_out).tolist():
+            yield left_out_batch(language, int(left_out[language]))
+
+    return join
+
+
+def _batch(*columns: Any) -> "pa.RecordBatch":
+    return pairs_batch([*columns, None])
+
+
+def left_out_batch(language: int, pairs: int) -> "pa.RecordBatch":
+    """The row of PAIRS that says how many pairs of a language were left out."""
+    return pairs_batch([None, None, np.array([language]), None, None, None, None, np.array([pairs])])
+
+
+def pairs_batch(columns: list[Any]) -> "pa.RecordBatch":
+    """Columns in the order of PAIRS, None for one without values -> a record batch."""
+    import pyarrow as pa  # noqa: PLC0415 - it is optional
+
+    types = {"long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
+    fields = [(name, types[kind]) for name, kind in (field.split() for field in PAIRS.split(", "))]
+    size = len(next(column for column in columns if column is not None))
+    arrays = [
+        pa.nulls(size, kind) if column is None else pa.array(column).cast(kind)
+        for column, (_, kind) in zip(columns, fields, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

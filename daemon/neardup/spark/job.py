@@ -1,0 +1,213 @@
+"""The stages of a job in their order; each writes a folder of Parquet, and says what it did and how long it took."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from neardup.config import Config
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.ops.fingerprint_columns import TIMES, schema, versions
+from neardup.records import Language
+from neardup.source.table_columns import Columns
+from neardup.spark import listing
+from neardup.spark.clusters import clusters
+from neardup.spark.fingerprint_pairs import fingerprint_pairs, heavy_keys
+from neardup.spark.passage_pairs import common_hashes, passage_pairs, shared_hashes
+from neardup.spark.reading import FINGERPRINTED, READ, Reading, reader
+from neardup.spark.stories import copying_stories
+from neardup.spark.verification import verified
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+STORIES_PER_TASK = 20_000  # read by one task: losing it costs half a minute of one core
+TEXT_ROWS, NUMBER_ROWS = 200, 20_000  # in an Arrow batch
+
+Show = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A table with a column of texts or pages: its name or path, its columns, and the language of all its texts."""
+
+    name: str
+    columns: Columns
+    language: Language | None
+
+
+class Job:
+    """One job: `run` writes the folders of `output`, and calls `show` with a line for each stage.
+
+    Without `table` the job compares what the configuration lists.
+    """
+
+    def __init__(self, spark: "SparkSession", config: Config, output: str, table: Input | None, show: Show) -> None:
+        self._spark = spark
+        self._config = config
+        self._output = output.rstrip("/")
+        self._table = table
+        self._show = show
+        self._counts: list[DataFrame] = []
+        self._common: dict[Language, PassageHashes] = {}
+        self._started_at = time.time_ns() // 1_000_000
+        spark.conf.set("spark.sql.adaptive.enabled", "true")
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS")
+
+    def run(self) -> None:
+        """Do all stages.  Raises Misuse for a table that cannot be read; a stage that fails raises Spark's error."""
+        read = self._read()
+        fingerprints = self._fingerprints(read)
+        self._stage("fingerprints", fingerprints.where("id >= 0"))  # without the works of the reference
+        pairs = self._pairs(fingerprints)
+        with _arrow_rows(self._spark, TEXT_ROWS):
+            texts = read.where(f"outcome = '{FINGERPRINTED}'")
+            found = verified(pairs, texts, self._common, self._config, self._started_at)
+            assessed = self._stage("_work/assessed", found).where("kind IS NOT NULL")
+        clustered = self._stage("clusters", clusters(assessed, self._checkpoint))
+        flags = self._stage("flags", _with_clusters(assessed, clustered))
+        self._count(flags, "flagged", "kind")
+        self._stage("stories", copying_stories(flags))
+        self._stage("counts", reduce(lambda one, other: one.unionByName(other), self._counts).coalesce(1))
+        self._remove("_work")
+
+    def _read(self) -> "DataFrame":
+        """The stage that reads pages: READ, the latest row of each story; others are superseded."""
+        spark, config, table = self._spark, self._config, self._table
+        tasks = max(1, spark.sparkContext.defaultParallelism)
+        with _arrow_rows(spark, TEXT_ROWS):
+            if table is None:
+                listed = self._stage("_work/listing", listing.configured(spark, config))
+                rows = listed.repartition(max(tasks, -(-listed.count() // STORIES_PER_TASK)))
+            else:
+                rows = listing.of_table(spark, config, table.name, table.columns, table.language)
+            reading = Reading.of(config, tasks, with_bodies=table is not None)
+            read = self._stage("_work/read", rows.mapInArrow(reader(config, reading), READ))
+        latest = _latest(read)
+        self._count(latest, "outcome", "reason")
+        return latest
+
+    def _fingerprints(self, read: "DataFrame") -> "DataFrame":
+        """The columns that `export --fingerprints` writes."""
+        from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
+
+        version_of = f.create_map(*(f.lit(str(x)) for pair in versions(self._config.registry).items() for x in pair))
+        made = read.where(f"outcome = '{FINGERPRINTED}'").withColumn("version", version_of[f.col("language")])
+        for name in TIMES:  # `known_since` is that of a ledger
+            time_of = f.timestamp_millis(name) if name in made.columns else f.lit(None).cast("timestamp")
+            made = made.withColumn(name, time_of)
+        return made.select(schema().names)
+
+    def _pairs(self, fingerprints: "DataFrame") -> "DataFrame":
+        """The candidates of both tiers, the best `max_matches` of each later story in either."""
+        from pyspark.sql import Window  # noqa: PLC0415 - it is optional
+        from pyspark.sql import functions as f  # noqa: PLC0415 - likewise
+
+        config = self._config
+        heavy = self._stage("_work/heavy", heavy_keys(fingerprints, config))
+        shared = self._stage("_work/shared", shared_hashes(fingerprints, config))
+        by_prints = self._stage("_work/prints", fingerprint_pairs(fingerprints, heavy, config))
+        by_passages = self._stage("_work/passages", passage_pairs(fingerprints, shared, config))
+        self._common = common_hashes(shared, config)
+        tiers = [
+            pairs.withColumn("by_passages", f.lit(by)).withColumn("tier", f.lit(tier))
+            for pairs, by, tier in ((by_prints, False, "fingerprints"), (by_passages, True, "passages"))
+        ]
+        both = tiers[0].unionByName(tiers[1]).withColumn("language", self._name())
+        best_first = f.col("rows").desc(), f.col("bits"), f.col("shared").desc(), f.col("a")
+        rank = f.row_number().over(Window.partitionBy("b", "by_passages").orderBy(*best_first))
+        most_of = f.create_map(
+            *(f.lit(x) for name in config.registry for x in (str(name), config.detection.of(name).max_matches))
+        )
+        ranked = both.where("a IS NOT NULL").withColumn("kept", rank <= most_of[f.col("language")])
+        self._count(ranked.where("kept"), "candidates", "tier")
+        self._count(ranked.where("NOT kept"), "left_out", "tier")
+        self._count(both.where("a IS NULL"), "left_out", "tier", f.sum("left_out"))
+        self._count(heavy.withColumn("language", self._name()), "max_bucket_reached")
+        self._count(shared.where("id IS NULL").withColumn("language", self._name()), "common_passages")
+        return ranked.where("kept")
+
+    def _name(self) -> "Column":
+        """The name of a language by its number, the column `language`."""
+        from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
+
+        return f.get(f.array(*(f.lit(str(name)) for name in self._config.registry)), f.col("language"))
+
+    def _count(self, frame: "DataFrame", what: str, reason: str | None = None, count: "Column | None" = None) -> None:
+        """Count the rows of a frame in the folder `counts`, by language and by a column with the reason.
+
+        `what` is what is counted, or the name of a column that says so.
+        """
+        from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
+
+        named = (
+            (f.col(what) if what in frame.columns else f.lit(what)).alias("what"),
+            (f.lit(None).cast("string") if reason is None else f.col(reason)).alias("reason"),
+            f.col("language").alias("language"),
+        )
+        self._counts.append(frame.groupBy(*named).agg((f.count("*") if count is None else count).alias("count")))
+
+    def _stage(self, name: str, frame: "DataFrame") -> "DataFrame":
+        """Write a folder, and read it back."""
+        began = time.monotonic()
+        written = self._checkpoint(frame, name)
+        rows = written.count()
+        self._show(f"{name.removeprefix('_work/')}: {rows:,} rows, {time.monotonic() - began:.1f} s")
+        return written
+
+    def _checkpoint(self, frame: "DataFrame", name: str) -> "DataFrame":
+        path = f"{self._output}/{name if '/' in name or not name.startswith('edges') else f'_work/{name}'}"
+        frame.write.mode("overwrite").option("compression", "zstd").parquet(path)
+        return self._spark.read.schema(frame.schema).parquet(path)
+
+    def _remove(self, name: str) -> None:
+        context: Any = self._spark.sparkContext
+        path = context._jvm.org.apache.hadoop.fs.Path(f"{self._output}/{name}")  # noqa: SLF001 - the only way to it
+        path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)  # noqa: SLF001 - likewise
+
+
+class _arrow_rows:  # noqa: N801 - a context manager
+    """While it lasts, new stages exchange so many rows at a time with Python."""
+
+    KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+    def __init__(self, spark: "SparkSession", rows: int) -> None:
+        self._spark, self._rows = spark, rows
+
+    def __enter__(self) -> None:
+        self._spark.conf.set(self.KEY, self._rows)
+
+    def __exit__(self, *_: object) -> None:
+        self._spark.conf.set(self.KEY, NUMBER_ROWS)
+
+
+def _latest(read: "DataFrame") -> "DataFrame":
+    """Of the rows of one story the latest; the others are skipped as superseded."""
+    from pyspark.sql import Window  # noqa: PLC0415 - it is optional
+    from pyspark.sql import functions as f  # noqa: PLC0415 - likewise
+
+    repeated = read.where("id IS NOT NULL").groupBy("id").count().where("count > 1").select("id")
+    if repeated.isEmpty():
+        return read
+    latest_first = Window.partitionBy("id").orderBy(f.col("updated_at").desc_nulls_last(), f.col("position").desc())
+    several = read.join(repeated, "id").withColumn("nth", f.row_number().over(latest_first))
+    later = f.col("nth") > 1
+    kept = several.withColumn("outcome", f.when(later, "skipped").otherwise(f.col("outcome")))
+    kept = kept.withColumn("reason", f.when(later, "superseded").otherwise(f.col("reason"))).drop("nth")
+    return read.join(repeated, "id", "left_anti").unionByName(kept)
+
+
+def _with_clusters(flags: "DataFrame", clustered: "DataFrame") -> "DataFrame":
+    """Flags with the cluster that both of their stories are in."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
+
+    columns = flags.columns
+    bare = flags.drop("cluster_id", "cluster_size")
+    story = clustered.select(f.col("story_id"), "cluster_id", "cluster_size")
+    matched = clustered.select(f.col("story_id").alias("matched_id"), f.col("cluster_id").alias("other"))
+    joined = bare.join(story, "story_id", "left").join(matched, "matched_id", "left")
+    together = f.col("cluster_id") == f.col("other")
+    joined = joined.withColumn("cluster_size", f.when(together, f.col("cluster_size")))
+    return joined.withColumn("cluster_id", f.when(together, f.col("cluster_id"))).select(columns)

@@ -1,0 +1,146 @@
+"""The stories to compare, as rows of a data frame: those that a configuration lists, or those of a table with texts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from neardup.config import Config
+from neardup.errors import Misuse
+from neardup.records import BadRow, Checkpoint, Dead, Language, ListedRow, Story
+from neardup.source.configured import open_reference, open_source
+from neardup.source.parse import parse_row
+from neardup.source.rows import OPTIONAL, REQUIRED, SHOWN_CHARACTERS, Row
+from neardup.source.table_columns import Columns, choose_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyspark.sql import DataFrame, SparkSession
+
+    Batches = Iterator[pa.RecordBatch]
+
+ROWS_AT_A_TIME = 1_000
+STORY = (
+    "id long, language string, path string, author_id string, title string, published_at long, updated_at long,"
+    " position long, name string, catalogue string, licence string"
+)
+LISTED = f"{STORY}, key string, reason string, error string, body binary"
+FORMATS = {"parquet": "parquet", "jsonl": "json", "ndjson": "json", "json": "json", "csv": "csv"}
+FIELDS = ("published_at", "updated_at", "author_id", "title", "path")
+
+
+def listed_row(listed: ListedRow, body: bytes | None = None) -> dict[str, Any]:
+    """A listed story or a bad row as a row of LISTED; `body` is the page where the listing has it."""
+    if isinstance(listed, Story):
+        return asdict(listed) | {"body": body}
+    return {"key": listed.key, "reason": listed.reason, "error": listed.error, "position": listed.position}
+
+
+def listed_of(row: dict[str, Any]) -> ListedRow:
+    """The inverse of `listed_row`."""
+    if row["reason"] is not None:
+        return BadRow(row["key"], Dead(row["reason"]), row["error"], row["position"])
+    return Story(**{name: row[name] for name in Story.__slots__})
+
+
+def configured(spark: "SparkSession", config: Config) -> "DataFrame":
+    """What [source] lists, and [reference]: one task reads the listing, which is never in memory as a whole."""
+
+    def list_stories(_: "Batches") -> "Batches":
+        yield from _batches(map(listed_row, _listed(config)))
+
+    return spark.range(0, 1, 1, 1).mapInArrow(list_stories, LISTED)
+
+
+def _listed(config: Config) -> Iterator[ListedRow]:
+    sources = [open_source(config, _ignore)]
+    sources += [open_reference(config)] if config.reference is not None else []
+    with asyncio.Runner() as runner:
+        for source in sources:
+            stories = source.stories(since=None, resume=None)
+            while rows := runner.run(_next(stories)):
+                yield from rows
+
+
+async def _ignore(_: Checkpoint) -> None:
+    """A job that is started again lists everything again."""
+
+
+async def _next(stories: AsyncIterator[ListedRow]) -> list[ListedRow]:
+    rows = list[ListedRow]()
+    async for row in stories:
+        rows.append(row)
+        if len(rows) == ROWS_AT_A_TIME:
+            break
+    return rows
+
+
+def of_table(
+    spark: "SparkSession", config: Config, name: str, wanted: Columns, language: Language | None
+) -> "DataFrame":
+    """The rows of a table, or of the files of a path, with a column of texts or of HTML pages.
+
+    Raises Misuse if there is no such table or if it lacks a column.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - it is optional
+
+    try:
+        table = _read(spark, name)
+    except PySparkException as error:
+        raise Misuse(f"--input: cannot read {name}: {str(error).splitlines()[0]}") from error
+    columns = choose_columns(name, table.columns, wanted)
+    if columns.language is None and language is None:
+        raise Misuse(f"--input: {name} has no column language: name the language of all texts with --language")
+    assert columns.text is not None
+    given = {column.lower(): column for column in table.columns}
+    chosen = {"body": columns.text, "id": columns.id, "language": columns.language}
+    chosen |= {field: given[field] for field in FIELDS if field in given and given[field] != columns.text}
+    selected = table.select([table[column].alias(field) for field, column in chosen.items() if column is not None])
+    return selected.mapInArrow(_parser(config, language), LISTED)
+
+
+def _read(spark: "SparkSession", name: str) -> "DataFrame":
+    ending = name.rstrip("/").rpartition(".")[2].lower()
+    if ending not in FORMATS and "/" not in name:
+        return spark.table(name)
+    reader = spark.read.option("header", True).option("multiLine", ending == "csv").option("escape", '"')
+    return reader.format(FORMATS.get(ending, "parquet")).load(name)
+
+
+def _parser(config: Config, language: Language | None) -> Callable[["Batches"], "Batches"]:
+    def parse(batches: "Batches") -> "Batches":
+        for batch in batches:
+            yield from _batches(_parsed(row, config, language) for row in batch.to_pylist())
+
+    return parse
+
+
+def _parsed(values: dict[str, Any], config: Config, language: Language | None) -> dict[str, Any]:
+    body = values.pop("body")
+    texts = {name: _as_text(value) for name, value in values.items() if name in REQUIRED + OPTIONAL}
+    texts |= {"language": language} if language is not None else {}
+    error = None if isinstance(body, str | bytes) else "it has no text"
+    row = Row(0, texts, str(texts)[:SHOWN_CHARACTERS], error)
+    listed = parse_row(row, config.registry, config.content.key)
+    return listed_row(listed, body.encode("utf-8", "replace") if isinstance(body, str) else body)
+
+
+def _as_text(value: object) -> object:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _batches(rows: Iterator[dict[str, Any]]) -> "Batches":
+    """Rows of LISTED as record batches."""
+    import pyarrow as pa  # noqa: PLC0415 - it is optional
+
+    types = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+    fields = [field.split() for field in LISTED.split(", ")]
+    schema = pa.schema([(name, types[kind]) for name, kind in fields])
+    held = list[dict[str, Any]]()
+    for row in rows:
+        held.append(row)
+        if len(held) == ROWS_AT_A_TIME:
+            yield pa.RecordBatch.from_pylist(held, schema)
+            held = []
+    if held:
+        yield pa.RecordBatch.from_pylist(held, schema)

@@ -1,0 +1,193 @@
+"""Verification on executors: the texts are joined to the candidates, and the core's own arithmetic decides."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from neardup.config import Config
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.version import algorithm
+from neardup.core.publication_order import sort_key
+from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.scores import Shingled, assess, shingled_text
+from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
+from neardup.moderation.export.columnar import schema_of, typed
+from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row
+from neardup.pairs import Assessment, Candidate, PairedStory, Spans
+from neardup.records import Language
+from neardup.spark.columns import in_microseconds, spark_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyspark.sql import DataFrame
+
+    Batches = Iterator[pa.RecordBatch]
+
+FACTS = (
+    "id",
+    "language",
+    "path",
+    "text_hash",
+    "simhash",
+    "signature",
+    "words",
+    "shingles",
+    "author_id",
+    "title",
+    "published_at",
+    "updated_at",
+    "name",
+    "catalogue",
+    "licence",
+)
+TEXTS_HELD = 64  # shingled, by one task: pairs come sorted by their first story
+ONLY_IN_A_LEDGER = (
+    "flag_id",
+    "context",
+    "story_known_since",
+    "matched_known_since",
+    "verdict",
+    "moderator",
+    "note",
+    "decided_at",
+    "undone_at",
+    "undone_by",
+)
+
+
+def verified_schema() -> "pa.Schema":
+    """The columns of a whole export, then what a ledger holds of a flag beside them.
+
+    `kind` is null for a pair that is no copy.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - it is optional
+
+    further = {
+        "joins_clusters": pa.bool_(),
+        "hidden": pa.bool_(),
+        "story_language": pa.string(),
+        "story_words": pa.int64(),
+    }
+    return in_microseconds(
+        pa.schema([*schema_of(WHOLE_PAIRS), *(pa.field(name, kind) for name, kind in further.items())])
+    )
+
+
+def verified(
+    pairs: "DataFrame", stories: "DataFrame", common: Mapping[Language, PassageHashes], config: Config, flagged_at: int
+) -> "DataFrame":
+    """Candidates (a, b, same_text, by_passages) and READ -> a row for each pair, as `verified_schema`.
+
+    The texts of pairs with the same text do not travel.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
+
+    facts = [f.coalesce("title", "page_title").alias(name) if name == "title" else f.col(name) for name in FACTS]
+    without_text = stories.select(*facts, f.lit(None).cast("string").alias("text"))
+    with_text = stories.select(*facts, "text")
+    same = _with_sides(pairs.where("same_text"), without_text)
+    other = _with_sides(pairs.where("NOT same_text"), with_text)
+    shared = pairs.sparkSession.sparkContext.broadcast(dict(common))
+    verify = _verifier(config, shared, flagged_at)
+    return same.unionByName(other).mapInArrow(verify, spark_schema(verified_schema()))
+
+
+def _with_sides(pairs: "DataFrame", stories: "DataFrame") -> "DataFrame":
+    sides = {
+        side: stories.select(*(stories[name].alias(f"{name}_{side}") for name in stories.columns))
+        for side in ("a", "b")
+    }
+    joined = pairs.join(sides["b"], pairs["b"] == sides["b"]["id_b"]).join(sides["a"], pairs["a"] == sides["a"]["id_a"])
+    return joined.drop("a", "b").sortWithinPartitions("id_a")
+
+
+def _verifier(config: Config, shared: Any, flagged_at: int) -> Callable[["Batches"], "Batches"]:
+    def verify(batches: "Batches") -> "Batches":
+        import pyarrow as pa  # noqa: PLC0415 - it is optional
+
+        schema, common = verified_schema(), shared.value
+        shingled = lru_cache(TEXTS_HELD)(shingled_text)
+        for batch in batches:
+            rows = [row_of(row, shingled, common, config, flagged_at) for row in batch.to_pylist()]
+            yield pa.RecordBatch.from_pylist(rows, schema)
+
+    return verify
+
+
+def row_of(
+    row: dict[str, Any],
+    shingled: Callable[[str], Shingled | None],
+    common: Mapping[Language, PassageHashes],
+    config: Config,
+    flagged_at: int,
+) -> dict[str, Any]:
+    pair = Candidate(_side(row, "a"), _side(row, "b"))
+    thresholds = config.detection.of(pair.language)
+    a, b = (None if row[name] is None else shingled(row[name]) for name in ("text_a", "text_b"))
+    assessment = assess(pair, a, b, thresholds, common.get(pair.language, NO_HASHES))
+    if assessment is None or assessment.kind is None:
+        return {"language": pair.language, "by_passages": row["by_passages"]}
+    return _flag(row, pair, assessment, config, flagged_at)
+
+
+def _side(row: dict[str, Any], side: str) -> PairedStory:
+    return PairedStory(
+        row[f"id_{side}"],
+        Language(row[f"language_{side}"]),
+        row[f"path_{side}"],
+        row[f"text_hash_{side}"],
+        row[f"simhash_{side}"],
+        row[f"signature_{side}"],
+        row[f"words_{side}"],
+        row[f"shingles_{side}"],
+    )
+
+
+def _flag(
+    row: dict[str, Any], pair: Candidate, assessment: Assessment, config: Config, flagged_at: int
+) -> dict[str, Any]:
+    """The row of a flag: `matched` is the earlier story, as in the view `pairs` of a ledger."""
+    assert assessment.kind is not None
+    signals, tier = assessment.signals, tier_of(assessment.kind)
+    keys = {side: sort_key(row[f"published_at_{side}"], row[f"id_{side}"]) for side in "ab"}
+    story, matched = ("b", "a") if keys["a"] < keys["b"] else ("a", "b")
+    containment = {"a": signals.containment_a, "b": signals.containment_b}
+    spans = {"a": assessment.spans_a, "b": assessment.spans_b}
+    shorter, longer = sorted((pair.a.words, pair.b.words))
+    exported: dict[str, Any] = dict.fromkeys(ONLY_IN_A_LEDGER) | {
+        "kind": assessment.kind,
+        "language": pair.language,
+        "hamming": signals.hamming,
+        "jaccard": signals.jaccard,
+        "containment": containment[story],
+        "matched_containment": containment[matched],
+        "longest_run_words": signals.longest_run_words,
+        "status": "open",
+        "flagged_at": flagged_at,
+        "fingerprint_version": algorithm(),
+        "estimated": signals.estimated,
+        "copied_words": int(signals.extra.get(COPIED_WORDS, 0)),
+        "catalogue": row[f"catalogue_{matched}"],
+        "licence": row[f"licence_{matched}"],
+    }
+    for prefix, side in (("story", story), ("matched", matched)):
+        exported |= {f"{prefix}_{name}": row[f"{name}_{side}"] for name in FACTS}
+        exported[f"{prefix}_title"] = row[f"title_{side}"] or row[f"path_{side}"] or str(row[f"id_{side}"])
+    result = typed(export_row(exported, {}), PAIRS)
+    is_own = result["same_author"] and tier.own_text_expected
+    return result | {
+        "by_passages": row["by_passages"] or assessment.kind in kinds_of_passages(),
+        "joins_clusters": tier.joins_clusters(longer, shorter),
+        "hidden": bool(is_own) and config.detection.same_author == "hide",
+        "story_language": row[f"language_{story}"],
+        "story_words": row[f"words_{story}"],
+        "signals": json.dumps(dict(signals.extra)) if signals.extra else None,
+        "story_spans": _json(spans[story]),
+        "matched_spans": _json(spans[matched]),
+    }
+
+
+def _json(spans: Spans) -> str | None:
+    """Spans as an export writes them."""
+    return json.dumps(spans.tolist()) if len(spans) else None

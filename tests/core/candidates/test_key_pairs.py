@@ -1,0 +1,149 @@
+"""Laws: the buckets of keys give each pair of similar fingerprints once, those of hashes each pair that shares two."""
+
+from collections import Counter, defaultdict
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.candidates.hash_pairs import HashBuckets, pairs_in_hash_buckets
+from neardup.core.candidates.key_pairs import Buckets, KeyTable, keys_of, numbers_of_keys, pairs_in_buckets
+from neardup.core.candidates.screen import alike_inside
+from neardup.core.candidates.select import arrays_of
+from neardup.core.candidates.shared_passages import MIN_SHARED
+from neardup.records import BandedFingerprint
+from neardup.spark.buckets import edges_of
+
+from tests.core.candidates.test_select import Thresholds, hashes, signatures
+from tests.support.languages import HINDI, MARATHI
+
+MANY = 10**6
+NAMES = {0: HINDI, 1: MARATHI}
+stories = st.lists(st.builds(BandedFingerprint, st.sampled_from([HINDI, MARATHI]), hashes, signatures), max_size=14)
+limits = st.builds(
+    Thresholds, st.integers(0, 7), st.sampled_from([8, 32]), st.integers(1, 3), st.integers(0, 64), st.just(MANY)
+)
+
+
+def joined(
+    drawn: list[BandedFingerprint], own: Thresholds, max_bucket: int, first_id: int
+) -> tuple[list[tuple[int, int]], int]:
+    """The pairs that all buckets give, by position, and how many are left out."""
+    rows = arrays_of(drawn, NAMES)
+    table = KeyTable.of({HINDI: _Limited(own, max_bucket), MARATHI: _Limited(own, max_bucket)})
+    arrays = rows.languages, rows.simhashes, rows.signatures, rows.signed, rows.signatures.view(np.uint64)
+    keys, of = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    for language in (0, 1):
+        chosen = np.flatnonzero(rows.languages == language)
+        found, stories_of = keys_of(
+            rows.simhashes[chosen], rows.signatures[chosen], rows.signed[chosen], table, language
+        )
+        keys.append(found)
+        of.append(chosen[stories_of])
+    all_keys, owners = np.concatenate(keys), np.concatenate(of)
+    members = Counter(all_keys.tolist())
+    heavy = np.zeros(len(drawn), np.uint64)
+    for key, nth, owner in zip(all_keys.tolist(), numbers_of_keys(all_keys).tolist(), owners.tolist(), strict=True):
+        heavy[owner] |= np.uint64((members[key] > max_bucket) << nth)
+    order = np.lexsort((owners, all_keys))
+    all_keys, owners = all_keys[order], owners[order]
+    edges = edges_of(all_keys)
+    buckets = Buckets(
+        edges,
+        all_keys[edges[:-1]],
+        np.zeros(len(edges) - 1, np.int64),
+        owners + first_id,
+        heavy[owners],
+        tuple(array[owners] for array in arrays),  # type: ignore[arg-type]
+    )
+    pairs = pairs_in_buckets(buckets, table)
+    return list(zip(owners[pairs.left].tolist(), owners[pairs.right].tolist(), strict=True)), int(pairs.left_out.sum())
+
+
+class _Limited:
+    def __init__(self, own: Thresholds, max_bucket: int) -> None:
+        self.hamming, self.bands, self.shared_bands = own.hamming, own.bands, own.shared_bands
+        self.agreeing_rows, self.max_matches, self.max_bucket = own.agreeing_rows, own.max_matches, max_bucket
+
+
+def brute_force(drawn: list[BandedFingerprint], own: Thresholds) -> set[tuple[int, int]]:
+    table = np.array([[own.hamming, own.bands, own.shared_bands, own.agreeing_rows]] * 2)
+    left, right, _, _ = alike_inside(arrays_of(drawn, NAMES), table)
+    return set(zip(left.tolist(), right.tolist(), strict=True))
+
+
+@settings(max_examples=60)
+@given(stories, limits)
+def test_each_similar_pair_is_found_once(drawn: list[BandedFingerprint], own: Thresholds) -> None:
+    found, left_out = joined(drawn, own, MANY, first_id=1)
+    assert len(found) == len(set(found)), "a pair was found at two of its keys"
+    assert set(found) == brute_force(drawn, own)
+    assert not left_out
+
+
+@settings(max_examples=60)
+@given(stories, limits, st.integers(1, 4))
+def test_in_full_buckets_no_pair_is_found_twice_or_wrongly(
+    drawn: list[BandedFingerprint], own: Thresholds, max_bucket: int
+) -> None:
+    found, _ = joined(drawn, own, max_bucket, first_id=1)
+    assert len(found) == len(set(found))
+    assert set(found) <= brute_force(drawn, own)
+
+
+def test_a_story_has_its_best_matches_and_the_others_are_counted() -> None:
+    own = Thresholds(3, 32, 2, 10, 2)
+    copies = [BandedFingerprint(HINDI, bytes(16), bytes([1] * 64)) for _ in range(5)]
+    found, left_out = joined(copies, own, MANY, first_id=1)
+    assert sorted(found) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)]
+    assert left_out == 3
+
+
+def test_works_are_not_paired_with_works() -> None:
+    copies = [BandedFingerprint(HINDI, bytes(16), bytes([1] * 64)) for _ in range(3)]
+    found, _ = joined(copies, Thresholds(3, 32, 2, 10, MANY), MANY, first_id=-2)  # ids -2, -1, 0
+    assert sorted(found) == [(0, 2), (1, 2)]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=10))
+def test_each_pair_that_shares_hashes_is_found_once(drawn: list[set[int]]) -> None:
+    holders = defaultdict(list)
+    for story, own in enumerate(drawn):
+        for passage in own:
+            holders[passage].append(story)
+    rows = [(passage, story) for passage in sorted(holders) for story in holders[passage]]
+    lists = [sorted(drawn[story]) for _, story in rows]
+    size = len(rows)
+    dissimilar = np.zeros((size, 64), np.uint8)
+    simhashes = np.array([[(1 << 64) - 1, 0] if story % 2 else [0, story] for _, story in rows], np.uint64).reshape(
+        -1, 2
+    )
+    arrays = (
+        np.array([story for _, story in rows], np.uint8),  # each in a language of its own, so that none are alike
+        simhashes,
+        dissimilar,
+        np.zeros(size, np.bool_),
+        dissimilar.view(np.uint64),
+    )
+    passages = np.array([passage for passage, _ in rows], np.int64)
+    edges = edges_of(passages)
+    buckets = HashBuckets(
+        edges,
+        passages[edges[:-1]],
+        np.array([story + 1 for _, story in rows], np.int64),
+        np.array([passage for own in lists for passage in own], np.int64),
+        np.append(0, np.cumsum([len(own) for own in lists])).astype(np.int64),
+        arrays,
+    )
+    found = pairs_in_hash_buckets(buckets, np.zeros((len(drawn), 4), np.int64))
+    pairs = [
+        (rows[one][1], rows[other][1]) for one, other in zip(found.left.tolist(), found.right.tolist(), strict=True)
+    ]
+    expected = {
+        (one, other): len(drawn[one] & drawn[other])
+        for one, other in combinations(range(len(drawn)), 2)
+        if len(drawn[one] & drawn[other]) >= MIN_SHARED
+    }
+    assert len(pairs) == len(set(pairs))
+    assert dict(zip(pairs, found.shared.tolist(), strict=True)) == expected

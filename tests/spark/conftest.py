@@ -1,0 +1,50 @@
+"""One Spark session for all tests of Spark: it takes a quarter of a minute to start."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.faults.poisoned_page import DIES, SITECUSTOMIZE
+from tests.support.paths import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "700m",
+}
+
+
+@pytest.fixture(scope="session")
+def poisoned_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A PYTHONPATH by which a page with POISON kills the process that reads it."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "sitecustomize.py").write_text(SITECUSTOMIZE.format(effect=DIES), encoding="utf-8")
+    return os.pathsep.join([str(folder), str(ROOT)])
+
+
+@pytest.fixture(scope="session")
+def spark(poisoned_path: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """A session on this machine with two tasks at a time, whose processes have the poisoned path."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - only these tests load it
+
+    folder = tmp_path_factory.mktemp("spark")
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as patch:  # other tests do not have this environment
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", poisoned_path)
+        patch.setenv("SPARK_LOCAL_DIRS", str(folder))
+        session = builder.getOrCreate()
+    yield session
+    session.stop()

@@ -1,0 +1,66 @@
+"""Laws: sorted rows are cut into whole buckets, in whatever batches they come; holders are counted across parts."""
+
+from collections import Counter
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.languages import LANGUAGES
+from neardup.spark import buckets
+from neardup.spark.passage_pairs import holders
+
+keys = st.lists(st.integers(0, 5), max_size=30).map(sorted)
+sizes = st.integers(1, 7)
+
+
+def batches_of(drawn: list[int], size: int, **columns: list[int]) -> list[pa.RecordBatch]:
+    table = pa.table(
+        {"hash": pa.array(drawn, pa.int64()), **{name: pa.array(values) for name, values in columns.items()}}
+    )
+    return list(table.to_batches(max_chunksize=size))
+
+
+@settings(max_examples=60)
+@given(keys, sizes, st.integers(1, 8), st.integers(1, 4))
+def test_every_row_is_in_the_bucket_of_its_key(drawn: list[int], size: int, at_a_time: int, limit: int) -> None:
+    seen, members = list[int](), dict[int, list[int]]()
+    with patch.object(buckets, "ROWS_AT_A_TIME", at_a_time):
+        for part in buckets.cut(iter(batches_of(drawn, size, row=list(range(len(drawn))))), "hash", limit):
+            hashes, rows = part.rows["hash"].to_pylist(), part.rows["row"].to_pylist()
+            for bucket, (start, stop) in enumerate(zip(part.edges, part.edges[1:], strict=False)):
+                compared = part.compared if bucket == 0 else 0
+                [key] = set(hashes[start:stop])
+                first = members.setdefault(key, [])
+                assert rows[start : start + compared] == first[:compared], "a part lacks the first rows of its bucket"
+                assert bool(first) == bool(compared), "a bucket was cut in two"
+                first += rows[start + compared : stop]
+                seen += rows[start + compared : stop]
+    assert seen == list(range(len(drawn))), "a row is missing, or comes twice"
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=30), sizes, st.integers(1, 8), st.integers(1, 4)
+)
+def test_holders_are_counted_and_common_hashes_named_by_language(
+    drawn: list[tuple[int, int]], size: int, at_a_time: int, common: int
+) -> None:
+    drawn = sorted(drawn)
+    hashes = [passage for passage, _ in drawn]
+    counts = Counter(hashes)
+    columns = {"id": list(range(len(drawn))), "language": [language for _, language in drawn]}
+    with patch.object(buckets, "ROWS_AT_A_TIME", at_a_time):
+        found = [
+            row for batch in holders(common)(iter(batches_of(hashes, size, **columns))) for row in batch.to_pylist()
+        ]
+    shared = {(passage, n) for n, passage in enumerate(hashes) if 1 < counts[passage] <= common}
+    assert {(row["hash"], row["id"]) for row in found if row["id"] is not None} == shared
+    assert sorted((row["hash"], row["language"], row["holders"]) for row in found if row["id"] is None) == sorted(
+        {(passage, language, counts[passage]) for passage, language in drawn if counts[passage] > common}
+    )
+
+
+def test_numbers_of_languages_fit_the_key_of_a_bucket() -> None:
+    assert len(LANGUAGES) < np.iinfo(np.uint8).max

@@ -1,0 +1,168 @@
+"""Law: a job on Spark finds what `backfill --fresh` and its sweep find, story by story and flag by flag.
+
+The corpus has ten languages, planted passages, copies of every kind, and rows and pages that end in other outcomes.
+"""
+
+import csv
+import json
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from neardup.config import load
+from neardup.spark.job import Job
+from pyarrow import dataset, parquet  # type: ignore[import-untyped]
+
+from tests.support.command import Neardup, embedded
+from tests.support.paths import SAMPLES
+from tests.support.planted_passages import plant
+from tests.support.samples import ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Rows = dict[tuple[int, ...], dict[str, Any]]
+ONLY_IN_A_LEDGER = {"flag_id", "flagged_at", "known_since", "story_known_since", "matched_known_since"}
+POISONED = "TAMIL/4104000.html"
+
+
+class Compared(NamedTuple):
+    """What the daemon wrote in `folder`, and what the job wrote in `output`."""
+
+    neardup: Neardup
+    output: Path
+    progress: list[str]
+
+    def of_daemon(self, *export: str) -> list[dict[str, Any]]:
+        path = self.neardup.folder / "export.parquet"
+        if "--fingerprints" in export:
+            done = self.neardup("export", "--fingerprints", str(path))
+        else:
+            done = self.neardup("export", *export, "-o", str(path))
+        assert done.code == 0, done.err
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+        return rows
+
+    def of_spark(self, name: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = dataset.dataset(self.output / name).to_table().to_pylist()
+        return rows
+
+
+@pytest.fixture(scope="module")
+def compared(spark: "SparkSession", poisoned_path: str, tmp_path_factory: pytest.TempPathFactory) -> Compared:
+    folder = tmp_path_factory.mktemp("compared")
+    plant(folder)
+    with (folder / "manifest.csv").open(encoding="utf-8") as file:
+        planted = list(csv.DictReader(file))
+    shutil.copytree(SAMPLES / "stories", folder / "html", dirs_exist_ok=True)
+    with (folder / "html" / POISONED).open("ab") as file:
+        file.write(b"<!-- POISON -->")
+    missing = ROWS[0] | {"id": "999"}
+    unknown = ROWS[0] | {"id": "998", "language": "Klingon"}
+    earlier = ROWS[1] | {"updated_at": "2001-01-01T00:00:00Z"}
+    with (folder / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*ROWS[0], "path"])
+        writer.writeheader()
+        writer.writerows([*planted, *ROWS, missing, unknown, earlier])
+    env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
+    neardup = Neardup(folder, env | {"PYTHONPATH": poisoned_path})
+    text = embedded(folder / "manifest.csv", folder / "html")
+    neardup.configure(text.replace("div.post-body", "div.post-body, body > p"))
+    done = neardup("backfill", "--fresh", "--json")
+    assert done.code == 0, done.err
+    (folder / "facts.json").write_text(done.out.splitlines()[-1], encoding="utf-8")
+    progress: list[str] = []
+    Job(spark, load(folder / "config.toml"), str(folder / "output"), None, progress.append).run()
+    return Compared(neardup, folder / "output", progress)
+
+
+def by_key(rows: list[dict[str, Any]], *key: str) -> Rows:
+    return {
+        tuple(row[name] for name in key): {name: row[name] for name in row if name not in ONLY_IN_A_LEDGER}
+        for row in rows
+    }
+
+
+def assert_same(ours: Rows, theirs: Rows) -> None:
+    """Every column that the daemon writes has the same value."""
+    assert ours.keys() == theirs.keys(), f"missing {theirs.keys() - ours.keys()}, extra {ours.keys() - theirs.keys()}"
+    for key, row in theirs.items():
+        differing = {name: (ours[key].get(name), value) for name, value in row.items() if ours[key].get(name) != value}
+        assert not differing, f"{key}: Spark and daemon differ in {differing}"
+
+
+def test_fingerprints_are_bit_equal(compared: Compared) -> None:
+    ours, theirs = by_key(compared.of_spark("fingerprints"), "id"), by_key(compared.of_daemon("--fingerprints"), "id")
+    assert_same(ours, theirs)
+    assert [*next(iter(ours.values()))] == [*next(iter(theirs.values()))], "the columns are in another order"
+
+
+def test_flags_and_clusters_are_those_of_the_daemon(compared: Compared) -> None:
+    flags = compared.of_spark("flags")
+    shown = [row for row in flags if not row["hidden"]]
+    theirs = by_key(compared.of_daemon(), "story_id", "matched_id")
+    assert_same(by_key(shown, "story_id", "matched_id"), theirs)
+    assert {row["kind"] for row in flags} >= {"exact", "near", "similar", "partial", "passage"}, "a kind is not tried"
+    clusters = {row["story_id"]: (row["cluster_id"], row["cluster_size"]) for row in compared.of_spark("clusters")}
+    for row in shown:
+        if row["cluster_id"] is not None:
+            assert clusters[row["story_id"]] == clusters[row["matched_id"]] == (row["cluster_id"], row["cluster_size"])
+
+
+def test_a_ledger_goes_on_from_what_a_job_wrote(compared: Compared, tmp_path: Path) -> None:
+    moved = Neardup(tmp_path, compared.neardup.env)
+    moved.configure((compared.neardup.folder / "config.toml").read_text(encoding="utf-8"))
+    done = moved("import", str(compared.output))
+    assert done.code == 0, done.err
+    ours, theirs = (
+        by_key(one.of_daemon(), "story_id", "matched_id") for one in (compared._replace(neardup=moved), compared)
+    )
+    columns = ("kind", "hamming", "jaccard", "containment", "matched_containment", "copied_words", "cluster_id")
+    assert_same(ours, {key: {name: row[name] for name in columns} for key, row in theirs.items()})
+
+
+def test_similarities_are_those_of_the_daemon(compared: Compared) -> None:
+    theirs = by_key(compared.of_daemon("--by", "story"), "story_id")
+    assert_same(by_key(compared.of_spark("stories"), "story_id"), theirs)
+
+
+def test_every_listed_row_has_one_outcome_with_its_reason(compared: Compared) -> None:
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for row in compared.of_spark("counts"):
+        counts[row["what"], row["reason"]] += row["count"]
+    facts = json.loads((compared.neardup.folder / "facts.json").read_text(encoding="utf-8"))
+    assert counts["fingerprinted", None] == facts["fingerprinted"]
+    assert counts["dead_lettered", "quarantined"] == 1, "the page that kills its reader is not counted"
+    assert counts["dead_lettered", "bad_language"] == 1
+    assert counts["skipped", "missing"] == 1
+    assert counts["skipped", "superseded"] == 1
+    outcomes = ("fingerprinted", "skipped", "dead_lettered")
+    assert sum(count for (what, _), count in counts.items() if what in outcomes) == facts["listed"]
+    assert sum(count for (what, _), count in counts.items() if what == "flagged") == len(compared.of_spark("flags"))
+
+
+def test_each_stage_says_what_it_did_and_no_scratch_is_left(compared: Compared) -> None:
+    assert [line.partition(":")[0] for line in compared.progress] == [
+        "listing",
+        "read",
+        "fingerprints",
+        "heavy",
+        "shared",
+        "prints",
+        "passages",
+        "assessed",
+        "clusters",
+        "flags",
+        "stories",
+        "counts",
+    ]
+    assert {path.name for path in compared.output.iterdir()} == {
+        "fingerprints",
+        "flags",
+        "clusters",
+        "stories",
+        "counts",
+    }
