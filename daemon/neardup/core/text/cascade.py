@@ -68,11 +68,12 @@ class Sheets:
 
         `custom` are the custom properties that it inherits.
         """
+        if pseudo and node.mem_id not in self._matched:
+            return {}, {}
         key = node.mem_id, pseudo
         if key not in self._of:
             attributes = node.attributes if not pseudo else self.of(node, custom)[0]
-            has_none = pseudo and node.mem_id not in self._matched
-            self._of[key] = attributes, {} if has_none else self._values(node, attributes, custom, pseudo)
+            self._of[key] = attributes, self._values(node, attributes, custom, pseudo)
         return self._of[key]
 
     def _values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:

@@ -237,5 +237,5 @@ def _generated(node: LexborNode, parent: Style, page: _Page, pseudo: str) -> str
 
 def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> str:
     """The texts that an element shows in some cases."""
-    unseen = style.in_unseen_box()
-    return "".join(_shown(f"\n{text}\n", unseen, page) for text in texts_perhaps_shown(node, attributes))
+    texts = texts_perhaps_shown(node, attributes)
+    return "".join(_shown(f"\n{text}\n", style.in_unseen_box(), page) for text in texts)
