@@ -1,4 +1,4 @@
-"""How many characters of a text are of which kind, by their blocks: in 3 us a story of 1,000 words.
+"""How many characters of a text are of which kind, by their blocks.
 
 The blocks of India share one layout: vowel signs and the virama stand at the same sixteen places of each.
 """
