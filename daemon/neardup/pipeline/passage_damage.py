@@ -10,7 +10,8 @@ from collections.abc import Callable
 import structlog
 
 from neardup.errors import PassagesDamaged
-from neardup.index.passages.index import Damage, PassageIndex
+from neardup.index.passages.damage import Damage
+from neardup.index.passages.index import PassageIndex
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.telemetry.metrics import PASSAGE_DAMAGE

@@ -17,7 +17,8 @@ import structlog
 from neardup.config import Detection
 from neardup.errors import IndexDamaged
 from neardup.index.completeness import Completeness
-from neardup.index.passages.index import Checked, PassageIndex
+from neardup.index.passages.damage import Checked
+from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, changes, inserts, scrubbing
 from neardup.ledger.candidates import nominate_all

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import DEAD, LanguageOf
 from neardup.durability import sync_folder
-from neardup.errors import PassagesDamaged
 from neardup.index.passages.by_story import HashesByStory, hashes_by_story
+from neardup.index.passages.damage import Checked, Damage, damage_of
 from neardup.index.passages.folder import (
     SegmentFile,
     listed,
@@ -26,31 +26,14 @@ from neardup.index.passages.folder import (
     remove_leftovers,
 )
 from neardup.index.passages.join import JoinStep, join_passages
-from neardup.index.passages.layout import Header, HeaderDamaged, bucket_bits, number_bytes
+from neardup.index.passages.layout import Header, bucket_bits, number_bytes
 from neardup.index.passages.lookup import THREADS, Found, holders_of, look_up
 from neardup.index.passages.merging import IsLive, LiveNumbers, due
 from neardup.index.passages.postings import NO_KEYS, Keys, PassageHashes, Row
 from neardup.index.passages.ranges import Range, joined, overlaps
-from neardup.index.passages.segment import Segment
 from neardup.index.passages.stripes import Source, stripes
 from neardup.index.passages.tail import Run, Tail
 from neardup.index.passages.writer import SegmentWriter
-
-
-class Damage(NamedTuple):
-    """A damaged segment, by its file name, the first and the last number that it holds, and what is wrong."""
-
-    segment: str
-    first: int
-    last: int
-    reason: str
-
-
-class Checked(NamedTuple):
-    """A segment that was read: its last number, and what is wrong."""
-
-    last: int
-    damage: Damage | None
 
 
 class PassageIndex:
@@ -196,7 +179,7 @@ class PassageIndex:
         self._refresh()
         for one in self._segments:
             if one.first > after:
-                yield Checked(one.last, _damage_of(one))
+                yield Checked(one.last, damage_of(one))
 
     def made_after(self, change: int) -> list[str]:
         """The names of the segments that were made after a change of the ledger."""
@@ -252,15 +235,3 @@ class PassageIndex:
                 except FileNotFoundError:
                     pass
                 found = listed(self._folder)  # again, because a folder may change while it is listed
-
-
-def _damage_of(one: SegmentFile) -> Damage | None:
-    try:
-        Segment(one.path).verify()
-    except FileNotFoundError:  # merged meanwhile
-        return None
-    except HeaderDamaged as error:
-        return Damage(one.path.name, one.first, one.last, str(error))
-    except PassagesDamaged:
-        return Damage(one.path.name, one.first, one.last, "a block is not what was written, or cannot be read")
-    return None
