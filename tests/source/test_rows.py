@@ -189,11 +189,19 @@ def test_a_byte_order_mark_is_ignored() -> None:
 @pytest.mark.parametrize(("held", "said"), [
     ("", "no column id and no column language"), ("\n1,hi\n", "no column id and no column language"),
     ("id,title\n", "no column language"), ("language,ids\n", "no column id"), ("1,HINDI\n", "no column id"),
-    ('{"id": 1}', "no column id"),
 ])  # fmt: skip
 def test_a_listing_that_lacks_a_column_is_refused(held: str, said: str) -> None:
     with pytest.raises(Misuse, match=rf"^list\.csv: {said}.* in its first line, which has "):
         read(InMemory(held.encode()), from_csv, 16)
+
+
+@pytest.mark.parametrize(("held", "said"), [
+    (b'{"id": 1}', "is JSON, not CSV"), (b"[1]", "is JSON, not CSV"),
+    ("id,language\n".encode("utf-16"), "is not text in UTF-8"), ("id,language\n".encode("utf-16-le"), "is not text"),
+])  # fmt: skip
+def test_another_format_is_named(held: bytes, said: str) -> None:
+    with pytest.raises(Misuse, match=rf"^list\.csv {said}"):
+        read(InMemory(held), from_csv, 16)
 
 
 def test_chunks_shrink_again_after_a_long_row() -> None:

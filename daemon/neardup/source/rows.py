@@ -112,9 +112,9 @@ def _header(head: bytes, name: str, wanted: ListedColumns | None) -> tuple[list[
     """The columns, the separator that gives the required ones, or else the most, and the offset of the first row."""
     if head.lstrip().startswith((b"[", b"{")):
         raise Misuse(f"{name} is JSON, not CSV: save it as one JSON object a line, with the ending .jsonl")
-    if head.startswith(NOT_UTF8) or b"\0" in head:
-        raise Misuse(f"{name} is not text in UTF-8: save it as CSV in UTF-8, or as Parquet with the ending .parquet")
     line, newline, _ = head.partition(b"\n")
+    if head.startswith(NOT_UTF8) or b"\0" in line:
+        raise Misuse(f"{name} is not text in UTF-8: save it as CSV in UTF-8, or as Parquet with the ending .parquet")
     text = line.decode("utf-8-sig", "replace")
     try:
         headers = {one: next(csv.reader([text], delimiter=one), []) for one in SEPARATORS}
