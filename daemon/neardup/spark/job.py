@@ -86,7 +86,9 @@ class Job:
             reading = Reading.of(config, tasks, with_bodies=table is not None)
             read = self._stage("_work/read", rows.mapInArrow(reader(config, reading), READ))
         latest = _latest(read)
-        self._count(latest, "outcome", "reason")
+        from pyspark.sql.functions import col  # noqa: PLC0415 - it is optional
+
+        self._count(latest, col("outcome"), "reason")
         return latest
 
     def _fingerprints(self, read: "DataFrame") -> "DataFrame":
@@ -135,15 +137,17 @@ class Job:
 
         return f.get(f.array(*(f.lit(str(name)) for name in self._config.registry)), f.col("language"))
 
-    def _count(self, frame: "DataFrame", what: str, reason: str | None = None, count: "Column | None" = None) -> None:
+    def _count(
+        self, frame: "DataFrame", what: "str | Column", reason: str | None = None, count: "Column | None" = None
+    ) -> None:
         """Count the rows of a frame in the folder `counts`, by language and by a column with the reason.
 
-        `what` is what is counted, or the name of a column that says so.
+        `what` is what is counted, or a column that says so.
         """
         from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
 
         named = (
-            (f.col(what) if what in frame.columns else f.lit(what)).alias("what"),
+            f.lit(what).alias("what"),
             (f.lit(None).cast("string") if reason is None else f.col(reason)).alias("reason"),
             f.col("language").alias("language"),
         )
