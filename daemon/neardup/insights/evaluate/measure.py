@@ -20,6 +20,7 @@ from neardup.core.text.normalize import tokens
 from neardup.index.protocol import BucketKind
 from neardup.index.statistics import bucket_sizes
 from neardup.insights.evaluate import tally
+from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.insights.evaluate.overlap import FALSE_BELOW_WORDS, scores, words_in_common_runs
 from neardup.insights.evaluate.plant import Corpus, write_manifest
 from neardup.insights.evaluate.tally import Pair, Scored
@@ -191,6 +192,9 @@ def _false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[
 
     @lru_cache(CACHED_TEXTS)
     def words_of(place: int) -> list[bytes]:
+        story = corpus.stories[place]
+        if story.copy and story.copy.name == OTHER_SCRIPT:  # its words are compared in the script of the others
+            return tokens(corpus.originals[story.origins[0]].text)
         page = (folder / "html" / f"{corpus.first + place}.html").read_bytes()
         return tokens(page_text(page, None, Extraction()))
 
