@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, groups
 from neardup.core.candidates.screen import Arrays, Thresholds, score_pair
+from neardup.core.candidates.select import NominationThresholds
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
 from neardup.core.fingerprint.word_hashes import mixed
 from neardup.core.jit import compiled
@@ -33,19 +34,9 @@ GroupEdges = npt.NDArray[np.int64]  # (languages, 10): how many groups there are
 Limits = npt.NDArray[np.int64]  # (languages, 2): max_matches, max_bucket
 
 
-class KeyThresholds(Protocol):
-    """The thresholds of a language by which pairs are nominated, and its caps."""
+class KeyThresholds(NominationThresholds, Protocol):
+    """The thresholds and the caps of a language by which pairs are nominated."""
 
-    @property
-    def hamming(self) -> int: ...
-    @property
-    def bands(self) -> int: ...
-    @property
-    def shared_bands(self) -> int: ...
-    @property
-    def agreeing_rows(self) -> int: ...
-    @property
-    def max_matches(self) -> int: ...
     @property
     def max_bucket(self) -> int: ...
 
