@@ -113,9 +113,9 @@ def _header(head: bytes, name: str, wanted: ListedColumns | None) -> tuple[list[
     if head.lstrip().startswith((b"[", b"{")):
         raise Misuse(f"{name} is JSON, not CSV: save it as one JSON object a line, with the ending .jsonl")
     line, newline, _ = head.partition(b"\n")
-    if head.startswith(NOT_UTF8) or b"\0" in line:
-        raise Misuse(f"{name} is not text in UTF-8: save it as CSV in UTF-8, or as Parquet with the ending .parquet")
     text = line.decode("utf-8-sig", "replace")
+    if head.startswith(NOT_UTF8) or not {"\0", "\ufffd"}.isdisjoint(text):
+        raise Misuse(f"{name} is not text in UTF-8: save it as CSV in UTF-8, or as Parquet with the ending .parquet")
     try:
         headers = {one: next(csv.reader([text], delimiter=one), []) for one in SEPARATORS}
     except csv.Error as error:
