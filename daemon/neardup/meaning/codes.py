@@ -12,7 +12,7 @@ from neardup.core.jit import compiled
 from neardup.meaning.centring import Vectors, unit
 
 LARGEST = 127
-WORD_BITS = 64
+BLOCK = 256  # codes that are compared with a query together; so many stay in the nearest cache
 
 Quantised = npt.NDArray[np.int8]
 Codes = npt.NDArray[np.uint64]
@@ -55,13 +55,13 @@ class Nearest:
 
     def scan(self, codes: Codes) -> None:
         """Compare the next codes (n, words) with every query."""
-        _scan(self._queries, codes, self._scanned, self.places, self.distances)
+        _scan(self._queries, codes, self._scanned, self.places, self.distances, (0,) * codes.shape[1])
         self._scanned += len(codes)
 
 
 @compiled
 def _bits_set(word: np.uint64) -> np.uint64:
-    """How many bits of a word are set: the compiler makes one instruction of it."""
+    """How many bits of a word are set: the compiler makes one instruction of it, for several words at once."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -69,20 +69,46 @@ def _bits_set(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def _scan(queries: Codes, codes: Codes, first: int, places: Places, distances: Distances) -> None:
-    most = places.shape[1]
-    for q in range(len(queries)):
-        furthest = np.uint64(distances[q, most - 1])
-        for c in range(len(codes)):
-            distance = np.uint64(0)
-            for w in range(codes.shape[1]):
-                distance += _bits_set(queries[q, w] ^ codes[c, w])
-            if distance < furthest:
-                at = most - 1
-                while at > 0 and np.uint64(distances[q, at - 1]) > distance:
-                    distances[q, at] = distances[q, at - 1]
-                    places[q, at] = places[q, at - 1]
-                    at -= 1
-                distances[q, at] = distance
-                places[q, at] = first + c
-                furthest = np.uint64(distances[q, most - 1])
+def _scan(  # noqa: PLR0917 - arrays of both sides
+    queries: Codes, codes: Codes, first: int, places: Places, distances: Distances, words: tuple[int, ...]
+) -> None:
+    """Compare codes (n, words) with queries (q, words), a block of codes at a time.
+
+    Most blocks hold no code that is near enough: their least distance says so.
+    """
+    last, measured = places.shape[1] - 1, np.empty(BLOCK, np.uint16)
+    for start in range(0, len(codes), BLOCK):
+        columns = codes[start : start + BLOCK].T.copy()
+        for q in range(len(queries)):
+            if _measure(queries[q], columns, words, measured) < distances[q, last]:
+                for c in range(columns.shape[1]):
+                    if measured[c] < distances[q, last]:
+                        _insert(places[q], distances[q], first + start + c, measured[c])
+
+
+@compiled
+def _measure(query: Codes, columns: Codes, words: tuple[int, ...], measured: Distances) -> np.uint16:
+    """Write the distances of codes (words, n) from a query (words,); returns the least.
+
+    The compiler knows the length of the tuple `words`, unlike that of an array, and so makes instructions that compare
+    several codes at once.
+    """
+    for c in range(columns.shape[1]):
+        distance = np.uint64(0)
+        for w in range(len(words)):
+            distance += _bits_set(query[w] ^ columns[w, c])
+        measured[c] = distance
+    least: np.uint16 = measured[0]
+    for c in range(columns.shape[1]):
+        least = min(least, measured[c])
+    return least
+
+
+@compiled
+def _insert(places: Places, distances: Distances, place: int, distance: np.uint16) -> None:
+    """Put a code into the ascending row of a query, whose last one leaves it."""
+    at = len(places) - 1
+    while at > 0 and distances[at - 1] > distance:
+        places[at], distances[at] = places[at - 1], distances[at - 1]
+        at -= 1
+    places[at], distances[at] = place, distance

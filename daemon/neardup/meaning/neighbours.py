@@ -1,10 +1,12 @@
 """The neighbours of stories among all that have vectors: nominated by their codes, ranked by their chunks."""
 
 import json
+import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -44,14 +46,17 @@ def nominated(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]
     """The stories of the nearest codes to that of each of these stories, in any language, the nearest first."""
     of_ids = _codes(db, "WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
     asked, queries = (np.concatenate(some) for some in zip(*of_ids, strict=True))
-    nearest, scanned = Nearest(queries, NOMINATED + 1), list[Places]()  # a story is its own nearest
-    for story_ids, codes in _codes(db, "WHERE code IS NOT NULL", ()):
-        nearest.scan(codes)
-        scanned.append(story_ids)
+    cores = len(os.sched_getaffinity(0))
+    parts = [Nearest(some, NOMINATED + 1) for some in np.array_split(queries, cores)]  # a story is its own nearest
+    scanned = list[Places]()
+    with ThreadPoolExecutor(cores) as pool:
+        for story_ids, codes in _codes(db, "WHERE code IS NOT NULL", ()):
+            list(pool.map(Nearest.scan, parts, repeat(codes)))
+            scanned.append(story_ids)
     id_of = np.concatenate(scanned)
     return {
         story_id: [other for other in id_of[places[places >= 0]].tolist() if other != story_id][:NOMINATED]
-        for story_id, places in zip(asked.tolist(), nearest.places, strict=True)
+        for story_id, places in zip(asked.tolist(), np.concatenate([part.places for part in parts]), strict=True)
     }
 
 
