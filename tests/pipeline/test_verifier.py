@@ -10,15 +10,18 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from neardup.config import Content, Detection
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import StoryText, shingle_story, text_of
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.scores import assess
 from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, candidates, flags, stories
+from neardup.ledger import Ledger, candidates, common_passages, flags, stories
+from neardup.ledger.common_passages import CommonPassage
 from neardup.pages.results import ReadFailed, ShingledResult, failure_of
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
@@ -123,14 +126,14 @@ async def test_texts_too_large_together_are_verified_pair_by_pair(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    record = flags.record
+    put = flags.put
 
     def counted(db: sqlite3.Connection, pairs: Sequence[Any], version: str) -> Any:
         sizes.append(len(pairs))
-        return record(db, pairs, version)
+        return put(db, pairs, version)
 
     monkeypatch.setattr(verifier, "MAX_TEXT_BYTES", 1)
-    monkeypatch.setattr(flags, "record", counted)
+    monkeypatch.setattr(flags, "put", counted)
     language, story = TAMIL, words_of(TAMIL, "a")
     await scene.add(language, *((n, [*story[:-n], *words_of(language, f"b{n}", n)]) for n in range(1, 5)))
     await scene.verifier.drain()
@@ -197,3 +200,26 @@ async def test_candidates_committed_behind_a_pass_are_verified_before_the_end(sc
     await running
     assert {(a, b) for a, b, *_ in await scene.flags()} == {(1, 2), (7, 8)}
     assert await scene.ledger.do(candidates.pending_count) == 0
+
+
+async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the_end(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    language, shared = HINDI, words_of(HINDI, "p", 120)
+    texts = {story_id: words_of(language, f"x{story_id}", 400) + shared for story_id in (1, 2)}
+    hashes = [np.frombuffer(fingerprint(tokens(" ".join(words))).passages, np.uint32) for words in texts.values()]
+    common = [CommonPassage(language, hash_, 51, None) for hash_ in np.intersect1d(hashes[0], hashes[1]).tolist()]
+    loop, kinds = asyncio.get_running_loop(), list[str | None]()
+
+    def record_common_meanwhile(*arguments: Any) -> Any:
+        assessed = assess(*arguments)
+        kinds.append(assessed.kind if assessed else None)
+        asyncio.run_coroutine_threadsafe(scene.ledger.do(common_passages.record, common), loop).result()
+        return assessed
+
+    monkeypatch.setattr(verifier, "assess", record_common_meanwhile)
+    await scene.add(language, *texts.items())
+    for _ in range(2):
+        await scene.verifier.drain()
+    assert kinds == ["passage", None], "a flag that rests on a common passage was not verified again"
+    assert await scene.flags() == []

@@ -169,24 +169,6 @@ def put(db: sqlite3.Connection, one: int, other: int, *, by_passages: bool = Fal
     ).rowcount
 
 
-def reconsider(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Have the open flags by passages among the stories with these numbers verified again, in one transaction."""
-    with transaction(db):
-        db.execute(
-            "WITH some (id) AS MATERIALIZED"
-            " (SELECT id FROM stories WHERE number IN (SELECT value FROM json_each(?)))"
-            " INSERT INTO candidates (a, b, by_passages) SELECT a, b, 1 FROM flags"
-            " WHERE by_passages AND status = 'open' AND a IN some AND b IN some ON CONFLICT DO NOTHING",
-            (json.dumps(list(numbers)),),
-        )
-
-
-def has_flags_by_passages(db: sqlite3.Connection) -> bool:
-    """Whether any open flag is one that `reconsider` might have verified again."""
-    row = db.execute("SELECT EXISTS (SELECT 1 FROM flags WHERE by_passages AND status = 'open')").fetchone()
-    return bool(row[0])
-
-
 def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[Candidate]:
     """The next candidates to verify after a pair, in order."""
     return _candidates(

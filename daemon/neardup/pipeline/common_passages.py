@@ -11,7 +11,7 @@ import numpy as np
 
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.index.passages.lookup import Found
-from neardup.ledger import Ledger, candidates, common_passages
+from neardup.ledger import Ledger, common_passages, reverification
 from neardup.ledger.common_passages import CommonPassage
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import Language
@@ -89,7 +89,7 @@ class CommonPassages:
         if new:
             hashes = np.array(sorted(new), np.uint32)
             numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, MAX_HOLDERS))
-            await self._ledger.do(candidates.reconsider, numbers.tolist())
+            await self._ledger.do(reverification.request, numbers.tolist())
 
     async def _known(self, language: Language) -> dict[int, int]:
         if language not in self._holders:

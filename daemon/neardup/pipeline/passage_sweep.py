@@ -36,6 +36,7 @@ from neardup.ledger import (
     common_passages,
     languages,
     passage_hashes,
+    reverification,
     story_numbers,
     transaction,
 )
@@ -104,7 +105,7 @@ class PassageSweep:
         self._language_of = await self._read_languages()
         self._steps = self._passages.index.join(self._language_of, self._detection.common_passage, self._scratch, after)
         known = CommonPassages(self._passages, self._ledger)
-        flagged = await self._ledger.do(candidates.has_flags_by_passages)
+        flagged = await self._ledger.do(reverification.is_possible)
         while not self._stop.is_set():
             steps = await asyncio.to_thread(self._next_steps)
             rows = [row for step in steps for row in zip(*(column.tolist() for column in step.common), strict=True)]
