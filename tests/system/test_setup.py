@@ -10,7 +10,9 @@ import pytest
 from neardup.config import load
 
 from tests.support.command import Neardup, assert_one_line
+from tests.support.languages import HINDI
 from tests.support.paths import SAMPLES
+from tests.support.sample_texts import STORIES
 from tests.support.samples import PLANTED, ROWS
 
 BODY = {"article .story", "div.post-body"}
@@ -61,7 +63,21 @@ def test_init_with_a_manifest_of_ones_own(empty: Neardup) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "neardup --config mine.toml backfill" in done.stdout
     config = load(empty.folder / "mine.toml")
-    assert (config.extract.body, config.extract.strip, config.index.url) == ("article .story", (), "sqlite:")
+    assert (config.extract.body, config.extract.strip, config.index.url) == ("article .story", (".share",), "sqlite:")
+
+
+def test_init_proposes_selectors_for_the_templates_at_either_end_of_a_long_list(empty: Neardup) -> None:
+    holders = ["<article><p class='tale'>{}</p></article>"] * 2 + ["<main><div class='post'>{}</div></main>"] * 2
+    for n, holder in enumerate(holders):
+        page = f"<nav>Home, genres, help</nav>{holder.format(STORIES[HINDI][n])}<footer>All rights</footer>"
+        (empty.folder / f"{n}.html").write_text(page, encoding="utf-8")
+    rows = [f"{n},hi,{n // 1250}.html" for n in range(5_000)]
+    (empty.folder / "list.csv").write_text("\n".join(["id,language,path", *rows]), encoding="utf-8")
+    done = run(empty, "init", "--pages", ".", "--list", "list.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a story on 20 of 20 pages" in done.stdout, done.stdout
+    body = load(empty.folder / "config.toml").extract.body
+    assert body in ("article, div.post", "div.post, article"), body
 
 
 def test_init_asks_on_a_terminal(empty: Neardup) -> None:
@@ -98,6 +114,14 @@ def test_init_for_athena_says_what_to_fill_in(empty: Neardup) -> None:
         (["--pages", "mine", "--language", "klingon"], ["--language: unknown language 'klingon'"]),
         (["--pages", "mine", "--list", "no.csv"], ["--list: there is no file no.csv"]),
         (["--pages", "s3://bucket"], ["give --list"]),
+        (
+            ["--pages", "mine", "--list", "mine.csv", "--language", "hi"],
+            ["--language: the list", "leave the option out"],
+        ),
+        (
+            ["--pages", str(SAMPLES / "stories"), "--language", "hi"],
+            ["--language: the folders", "leave the option out"],
+        ),
         (["--pages", "mine", "--language", "hi", "--body", "p["], ["not a CSS selector"]),
         (["--pages", "mine", "--language", "hi", "--index", "redis:localhost"], ["index.url"]),
         (["-o", "nowhere/config.toml"], ["--output: there is no folder nowhere"]),

@@ -22,6 +22,7 @@ from neardup.ops.check_result import Level
 from neardup.setup.config_text import Value, config_text
 from neardup.setup.demo import copy_samples
 from neardup.setup.page_folder import all_named, list_pages, write_manifest
+from neardup.setup.repeated_boxes import propose_strip
 from neardup.setup.sample_pages import sample_pages
 from neardup.setup.story_elements import propose_body
 
@@ -103,6 +104,8 @@ def _configure(answers: _Answers, output: Path, written: list[Path]) -> Config:
         None if url.startswith("s3:") else "",
     )
     values: dict[str, Value] = OWN_FILES | {"content.url": url}
+    if listing and answers.language is not None:
+        raise Misuse("--language: the list names the language of each story; leave the option out")
     if listing == ATHENA:
         values |= ATHENA_VALUES
     elif listing:
@@ -116,7 +119,8 @@ def _configure(answers: _Answers, output: Path, written: list[Path]) -> Config:
     config = _write(values, output)
     if listing == ATHENA:
         return config
-    return _write(values | {"extract.body": _body(config, answers.body)}, output)
+    extraction = _extraction(config, answers.body)
+    return _write(values | {"extract.body": extraction.body, "extract.strip": tuple(extraction.strip)}, output)
 
 
 def _answer(option: str, given: str | None, question: str, default: str | None = None) -> str:
@@ -154,7 +158,10 @@ def _new_manifest(url: str, language: str | None, output: Path, written: list[Pa
     """Write a manifest of the folder beside the configuration, and return its path as the configuration names it."""
     folder, manifest = output.parent / url.removeprefix("file:"), output.parent / "manifest.csv"
     paths = list_pages(folder)
-    if not all_named(paths, SHIPPED):
+    if all_named(paths, SHIPPED):
+        if language is not None:
+            raise Misuse("--language: the folders of the pages name their languages; leave the option out")
+    else:
         given = _answer(
             "--language", language, "Which language are the pages in? A name or a code, such as HINDI or hi"
         )
@@ -168,25 +175,29 @@ def _new_manifest(url: str, language: str | None, output: Path, written: list[Pa
     return manifest.name
 
 
-def _body(config: Config, given: str | None) -> str:
-    """The selector of the story, by default that which the pages themselves propose; "" for the whole page."""
+def _extraction(config: Config, given: str | None) -> Extraction:
+    """Where the story is on the pages, by default as the pages themselves propose, and the boxes to remove from it."""
     pages = run_async(lambda _: sample_pages(config))
     question = "Which part of a page is the story? A CSS selector; - is the whole page"
-    answer = _answer("--body", given, question, propose_body(pages) or WHOLE_PAGE)
+    answer = _answer("--body", given, question, propose_body([one.page for one in pages]) or WHOLE_PAGE)
     body = "" if answer == WHOLE_PAGE else answer
-    _show_story(pages, body)
-    return body
-
-
-def _show_story(pages: list[Page], body: str) -> None:
-    """Print how many of the pages have a story by this selector, and how one of them begins."""
     try:
-        stories = [text_of(page, Extraction(body)) for page in pages]
-        texts = [story.text for story in stories if isinstance(story, StoryText) and story.text.strip()]
+        Extraction(body)
     except ValueError as error:
         raise Misuse(f"--body: {error}") from None
+    extraction = Extraction(body, propose_strip(pages, body))
+    _show_story([one.page for one in pages], extraction)
+    return extraction
+
+
+def _show_story(pages: list[Page], extraction: Extraction) -> None:
+    """Print how many of the pages have a story by these selectors, how one of them begins, and what is removed."""
+    stories = [text_of(page, extraction) for page in pages]
+    texts = [story.text for story in stories if isinstance(story, StoryText) and story.text.strip()]
     begins = f", one begins: {opening(texts[0])}" if texts else ""
-    click.echo(f"{body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
+    click.echo(f"{extraction.body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
+    if extraction.strip:
+        click.echo(f"removed from each story, because it is the same on page after page: {', '.join(extraction.strip)}")
 
 
 def _write(values: dict[str, Value], output: Path) -> Config:
