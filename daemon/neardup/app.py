@@ -1,20 +1,19 @@
 """Composes the parts of neardup: ledger, index, source and reader pool, and the commands that use them.
 
-What loads a large library is imported where it is used: `status` starts without compiler, S3 and Redis.
+What loads a large library imports it where it is used: `status` starts without compiler, S3 and Redis.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 from neardup import __version__
 from neardup.config import Config, Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
 from neardup.index import backends
+from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, cases, connect, dead_letters, files, languages, read, works
 from neardup.ledger.dead_letters import DeadLetterFilter
@@ -26,19 +25,20 @@ from neardup.pipeline import script_health
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.passage_sync import open_passages
 from neardup.pipeline.progress import Watch, ignore_progress
+from neardup.pipeline.run import Run
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.run_options import Options
+from neardup.pipeline.run_parts import CheckpointWriter, Parts
+from neardup.pipeline.scrub import scrub
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+from neardup.pipeline.sweep import Sweep
 from neardup.query.compare import Comparer
 from neardup.source import Source
 from neardup.source.configured import open_source
 from neardup.source.dead_letters import DeadLetters
 from neardup.telemetry.metrics import create_series
-
-if TYPE_CHECKING:
-    from neardup.index.passages.index import PassageIndex
-    from neardup.pipeline.run_parts import CheckpointWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class App:
     ledger: Ledger
     reader: Ledger
     index: Index
-    passages: "PassageIndex"
+    passages: PassageIndex
     index_wait: IndexWait
     version: str
 
@@ -63,8 +63,6 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         create_series(config.registry)
         index = await open_index(config)
         try:
-            from neardup.pipeline.passage_sync import open_passages  # noqa: PLC0415 - loads numba
-
             with closing(await open_passages(ledger)) as passages:
                 version = fingerprint_version.version(config.registry)
                 yield App(config, ledger, reader, index, passages, IndexWait(ledger), version)
@@ -132,14 +130,9 @@ async def run_once(
     `hooks` are called before the gauges are set.  `since`, `refingerprint` and `fresh` are as in `run_options`.  Raises
     as `Run` and `carry_out` do.
     """
-    await asyncio.to_thread(import_module, "neardup.pipeline.run")  # loads numba: the event loop must not wait for it
-    from neardup.pipeline.run import Run  # noqa: PLC0415 - likewise
-    from neardup.pipeline.run_parts import Parts  # noqa: PLC0415 - likewise
-    from neardup.pipeline.scrub import scrub  # noqa: PLC0415 - likewise
-
     config = app.config
 
-    async def open_listing(checkpoint: "CheckpointWriter") -> Source:
+    async def open_listing(checkpoint: CheckpointWriter) -> Source:
         if dead_letters is not None:
             return await _open_dead_letters(app.ledger, dead_letters)
         return listing or open_source(config, checkpoint)
@@ -206,9 +199,6 @@ async def sweep(
 
     `watch` is called with the progress, in stories.  `first_new` is as in `Sweep`, and raises as it and `carry_out` do.
     """
-    await asyncio.to_thread(import_module, "neardup.pipeline.sweep")  # loads numba
-    from neardup.pipeline.sweep import Sweep  # noqa: PLC0415 - likewise
-
     version = fingerprint_version.version(config.registry)
     job = Sweep(
         ledger,

@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from neardup import __version__
+from neardup.garbage_collection import collect_seldom
 
 # Name of a command: its module in this package, and its line in `neardup --help`, the first sentence of its help.
 COMMANDS = {
@@ -32,7 +33,7 @@ COMMANDS = {
     "verdicts": ("cases", "Print every verdict and undo, in the order of time, as JSON lines"),
     "export": ("moderation", "Write the flagged pairs, the most severe first, or the stories that copy"),
     "report": ("insights", "Write an HTML page of plots for operators: flags, scores, buckets, latencies"),
-    "review": ("moderation", "Serve the review desk, a web page where moderators decide the flagged cases"),
+    "review": ("reviewing", "Serve the review desk, a web page where moderators decide the flagged cases"),
     "suspects": ("suspects", "List the marked stories, those marked last first, or count them by author"),
     "dead-letters": ("dead_letters", "List the stories and rows that could not be processed"),
     "retry": ("dead_letters", "Process the stories of dead letters again"),
@@ -53,6 +54,7 @@ class LazyGroup(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         """Run the command.  A wrong command line ends in one line that says where the right one is described."""
+        collect_seldom()
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **extra)
         try:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,8 @@ from neardup.cli import console, printing
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
 from neardup.config import Config
-
-if TYPE_CHECKING:
-    from neardup.ops.import_summary import ImportSummary
+from neardup.ops.fingerprint_import import import_fingerprints
+from neardup.ops.import_summary import ImportSummary
 
 
 @command
@@ -26,9 +24,8 @@ def import_(config: Config, path: Path, as_json: bool) -> None:
     An interrupted import is resumed by the same command.  PATH is a Parquet file, as `neardup export --fingerprints`
     writes it, or a folder with the folders fingerprints and, if the stories were compared, flags and candidates.
     """
-    from neardup.ops.fingerprint_import import import_fingerprints  # noqa: PLC0415 - loads numba
 
-    async def do_import(stop: asyncio.Event) -> "ImportSummary":
+    async def do_import(stop: asyncio.Event) -> ImportSummary:
         async with open_app(config) as app:
             with console.show_progress("import") as watch:
                 return await import_fingerprints(app, path, stop, watch)
@@ -40,7 +37,7 @@ def import_(config: Config, path: Path, as_json: bool) -> None:
         _show(summary)
 
 
-def _show(summary: "ImportSummary") -> None:
+def _show(summary: ImportSummary) -> None:
     others = f"{summary.known:,} were on record, {summary.changed:,} with another text, {summary.forgotten:,} forgotten"
     rows: dict[str, object] = {
         "added": f"{summary.stories:,} stories; of the others, {others}",

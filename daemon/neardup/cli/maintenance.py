@@ -19,9 +19,11 @@ from neardup.errors import Misuse
 from neardup.ledger import forgotten, stories
 from neardup.ledger.lock import only_one
 from neardup.ops.backup import back_up
+from neardup.ops.reindex import reindex as rebuild
 from neardup.ops.status import status as read_status
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import catch_up
+from neardup.pipeline.passage_sync import PassageSync
 from neardup.source.parse import id_of
 
 if TYPE_CHECKING:
@@ -96,7 +98,6 @@ def reindex(config: Config, as_json: bool) -> None:
 
     Only the pages of stories that the passage index lacks are read.
     """
-    from neardup.ops.reindex import reindex as rebuild  # noqa: PLC0415 - loads numba
 
     async def rebuild_indexes(_: asyncio.Event) -> tuple[int, Counter[str]]:
         with only_one(config.ledger.path, "reindex"):
@@ -131,8 +132,6 @@ def forget(config: Config, listed_id: str, *, undo: bool, as_json: bool) -> None
         listed = "is listed again by the next run" if was_forgotten else "was not forgotten"
         click.echo(json.dumps({"undone": was_forgotten}) if as_json else f"story {story_id} {listed}")
         return
-
-    from neardup.pipeline.passage_sync import PassageSync  # noqa: PLC0415 - loads numba
 
     async def forget_story(_: asyncio.Event) -> bool:
         with only_one(config.ledger.path, "forget"):

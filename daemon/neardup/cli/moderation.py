@@ -1,4 +1,4 @@
-"""The commands about copies: `check`, `compare`, `show`, `export`, `review`."""
+"""The commands about copies: `check`, `compare`, `show`, `export`."""
 
 import asyncio
 import json
@@ -18,7 +18,6 @@ from neardup.cli.base import command, json_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
 from neardup.cli.flag_options import output_target, story_id, takes_flag_selection
 from neardup.config import Config
-from neardup.config.address import address
 from neardup.config.export import FORMATS, Format, format_of, unknown_ending
 from neardup.core.page import Unreadable, prepare_file
 from neardup.core.verify.keep import POLICIES, Policy
@@ -26,14 +25,13 @@ from neardup.errors import Fatal, Misuse
 from neardup.languages import SHIPPED
 from neardup.ledger import connect, flags, meaning_flags, read, translate_errors
 from neardup.ledger.selection import Selection
-from neardup.moderation.desk import moderators
-from neardup.moderation.desk.app import serve
 from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
 from neardup.moderation.evidence.similarity_bars import similarity_bars
 from neardup.moderation.export.meaning import is_of_meaning
 from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
+from neardup.ops.fingerprint_export import export_fingerprints
 from neardup.pages.results import explain
 from neardup.query.check_result import CheckResult, Submission
 from neardup.query.compare import compare as compare_texts
@@ -168,8 +166,6 @@ def export(
 
 
 def _write_fingerprints(config: Config, path: Path) -> None:
-    from neardup.ops.fingerprint_export import export_fingerprints  # noqa: PLC0415 - loads numba
-
     context = click.get_current_context()
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if given - {"fingerprints", "config_path"}:
@@ -177,37 +173,3 @@ def _write_fingerprints(config: Config, path: Path) -> None:
     refuse_missing_folder("--fingerprints", path)
     written = run_async(lambda _: export_fingerprints(config, path))
     click.echo(f"{written:,} stories: {path}", err=True)
-
-
-@command
-@click.option("--listen", metavar="HOST:PORT", help="Address to listen on.  [review.listen]")
-@click.option(
-    "--new-token", "name", metavar="NAME", help="Add a moderator to review.moderators, print the token, exit."
-)
-@click.option("--rights", metavar="LIST", help="Rights of the new moderator, from read,decide.  [decide]")
-@click.option("--languages", metavar="LIST", help="Languages that the new moderator decides, such as hi,ta.  [all]")
-def review(config: Config, listen: str | None, name: str | None, rights: str | None, languages: str | None) -> None:
-    """Serve the review desk, a web page where moderators decide the flagged cases, until SIGTERM."""
-    if name is not None:
-        click.echo(_new_moderator(config, name, rights, languages))
-        return
-    if rights is not None or languages is not None:
-        raise Misuse("--rights, --languages: only --new-token takes them")
-    try:
-        listen_address = address(listen) if listen else config.review.listen
-    except ValueError as error:
-        raise Misuse(f"--listen: {error}") from None
-    run_async(lambda stop: serve(config, lambda: open_readers(config), listen_address, stop), finishes_queued_work=True)
-
-
-def _new_moderator(config: Config, name: str, rights: str | None, languages: str | None) -> str:
-    """Add a moderator to the file of the configuration; returns the token."""
-    if config.review.moderators is None:
-        raise Misuse("--new-token: name the file of the moderators first, as review.moderators")
-    chosen = moderators.rights_of(_listed(rights or moderators.Right.DECIDE))
-    spoken = moderators.languages_of(_listed(languages or ""), config.registry)
-    return moderators.new_token(config.review.moderators, moderators.Moderator(name, "", chosen, spoken))
-
-
-def _listed(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]

@@ -15,6 +15,7 @@ from neardup.cli import console, printing
 from neardup.cli.base import command, json_option, parse_time_option
 from neardup.cli.event_loop import run_async
 from neardup.config import Config
+from neardup.insights.self_checks import canaries
 from neardup.ledger import clusters, flags, runs, snapshot
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.pairs import export_row
@@ -120,8 +121,6 @@ def self_checks(app: App) -> list[Hook]:
     """The hooks by which a daily run measures the index."""
     if not app.config.run.canaries:
         return []
-    from neardup.insights.self_checks import canaries  # noqa: PLC0415 - loads numba
-
     return [canaries.hook(app)]
 
 

@@ -1,16 +1,13 @@
 """Compilation of functions to machine code with numba.
 
-Importing this module takes 0.2 s and 115 MB, most of it for the compiler's library, so a program that may not need
-it imports it late.  The import raises OSError if memory cannot be made executable, as under systemd's
-MemoryDenyWriteExecute.
+The first call of a compiled function imports numba, which takes 0.2 s and 115 MB and is needed by few commands.  That
+import raises OSError if memory cannot be made executable, as under systemd's MemoryDenyWriteExecute.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar, cast
-
-import numba
-from numba.core import event
+from functools import cache, cached_property, update_wrapper
+from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -22,21 +19,82 @@ def compiled(function: Function) -> Function:
     cache, until the function's own file changes; it does not notice changes in functions of other files that this one
     calls.  If no folder is writable, each process compiles for itself.
     """
+    return cast("Function", _Compiled(function, {"nogil": True, "cache": True}))
+
+
+def inlined(function: Function) -> Function:
+    """Return a function that compiled functions call as if its statements stood in them."""
+    return cast("Function", _Compiled(function, {"nogil": True, "inline": "always"}))
+
+
+@cache
+def can_compile() -> bool:
+    """Whether the operating system allows executable memory.  Imports numba."""
     try:
-        dispatcher = numba.njit(function, nogil=True, cache=True)
-    except RuntimeError:  # no folder is writable
-        dispatcher = numba.njit(function, nogil=True)
-    return cast("Function", dispatcher)
+        _numba()
+    except OSError:
+        return False
+    return True
 
 
-class _OnCompilation(event.Listener):
-    def __init__(self, report: Callable[[], object]) -> None:
-        self._report = report
+class _Compiled:
+    """Stands for numba's dispatcher of a function, which is made when it is needed."""
 
-    def on_start(self, _: object) -> None:
-        self._report()
+    def __init__(self, function: Callable[..., object], options: dict[str, object]) -> None:
+        self._function, self._options = function, options
+        update_wrapper(self, function)
 
-    def on_end(self, _: object) -> None: ...
+    @cached_property
+    def value(self) -> Callable[..., Any]:
+        njit = _numba().njit
+        try:
+            return cast("Callable[..., Any]", njit(self._function, **self._options))
+        except RuntimeError:  # no folder is writable
+            return cast("Callable[..., Any]", njit(self._function, **self._options | {"cache": False}))
+
+    @property
+    def targetoptions(self) -> object:
+        """What numba's pass that inlines calls looks for, before the type of what is called is known."""
+        return cast("Any", self.value).targetoptions
+
+    @property
+    def py_func(self) -> Callable[..., object]:
+        """The function itself, likewise."""
+        return self._function
+
+    def __call__(self, *arguments: object) -> object:
+        return self.value(*arguments)
+
+
+class LibraryFunction:
+    """A function of the C library that compiled functions can call."""
+
+    def __init__(self, name: str, result: str, *arguments: str) -> None:
+        """`result` and `arguments` are names of numba's types."""
+        self._name, self._types = name, (result, *arguments)
+
+    @cached_property
+    def value(self) -> Any:
+        types = _numba().types
+        result, *arguments = (getattr(types, name) for name in self._types)
+        return types.ExternalFunction(self._name, result(*arguments))
+
+    def __call__(self, *arguments: object) -> Any:
+        raise TypeError(f"{self._name} can only be called by compiled functions")
+
+
+@cache
+def _numba() -> Any:
+    """The module numba, which takes what stands for a function in compiled functions for that function."""
+    import numba  # noqa: PLC0415 - see above
+    from numba.extending import typeof_impl  # noqa: PLC0415 - likewise
+
+    @typeof_impl.register(_Compiled)
+    @typeof_impl.register(LibraryFunction)
+    def typeof(stand_in: _Compiled | LibraryFunction, context: object) -> object:
+        return typeof_impl(stand_in.value, context)
+
+    return numba
 
 
 @contextmanager
@@ -45,5 +103,14 @@ def compilations_reported(report: Callable[[], object]) -> Iterator[None]:
 
     It is called on the thread that compiles.
     """
-    with event.install_listener("numba:compile", _OnCompilation(report)):
+    _numba()
+    from numba.core import event  # noqa: PLC0415 - see above
+
+    class OnCompilation(event.Listener):
+        def on_start(self, _: object) -> None:
+            report()
+
+        def on_end(self, _: object) -> None: ...
+
+    with event.install_listener("numba:compile", OnCompilation()):
         yield

@@ -5,9 +5,10 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neardup.errors import NeardupError
+from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
@@ -54,16 +55,13 @@ from neardup.telemetry.metrics import (
     WORKS,
 )
 
-if TYPE_CHECKING:
-    from neardup.index.passages.index import PassageIndex  # loads numba
-
 # A sample of n stories misses a bucket that holds a share p of all stories with probability (1 - p)^n, so it finds the
 # large buckets.
 SAMPLE = 500
 EVERY_SECONDS = 60.0
 
 
-async def refresh_gauges(ledger: Ledger, index: Index, passages: "PassageIndex") -> None:
+async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
     """Set all gauges.  Raises Transient if the index does not answer."""
     disk = shutil.disk_usage(ledger.path.parent)
     DISK_FREE.set(disk.free)
@@ -101,7 +99,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: "PassageIndex")
         LAST_SUCCESS.labels(command).set(at / 1000)
 
 
-async def _refresh_passage_gauges(ledger: Ledger, passages: "PassageIndex") -> None:
+async def _refresh_passage_gauges(ledger: Ledger, passages: PassageIndex) -> None:
     segments, size, held = await asyncio.to_thread(lambda: (len(passages.files()), passages.size(), passages.held))
     PASSAGE_SEGMENTS.set(segments)
     PASSAGE_BYTES.set(size)
@@ -143,7 +141,7 @@ def _set_script_health_gauges(db: sqlite3.Connection) -> None:
             SCRIPT_HEALTH_HIGH.labels(one.language, one.measure).set(one.band[1])
 
 
-async def keep_gauges(ledger: Ledger, index: Index, passages: "PassageIndex") -> None:
+async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
     """Set all gauges every EVERY_SECONDS until cancelled; while the index does not answer they keep their values."""
     while True:
         with suppress(NeardupError):

@@ -14,23 +14,18 @@ import pytest
 import xxhash
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.compute import (
-    PERMUTATIONS,
-    WEIGHTS,
-    compiled_kernels,
-    fingerprint,
-    fingerprint_text,
-    hashed_text,
-)
+from neardup.core.fingerprint.compute import PERMUTATIONS, WEIGHTS, fingerprint, fingerprint_text, hashed_text
+from neardup.core.fingerprint.kernel import fingerprint_story
 from neardup.core.fingerprint.passage_hashes import WINDOW
 from neardup.core.fingerprint.word_hashes import hashed
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
-from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, TABLE_END, flagged_table, tables
+from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, TABLE_END
 from neardup.core.text.html import Extraction, visible_text
 from neardup.core.text.look_alikes import disguises, foreign
 from neardup.core.text.normalize import codes_of
 from neardup.core.text.normalize_kernel import normalise
+from neardup.core.text.tables import flagged_table, tables
 from neardup.records import Fingerprint, Language
 
 from tests.core.text.test_normalize import (
@@ -68,9 +63,8 @@ def plain_fingerprint(text: str) -> Fingerprint | None:
 
 
 def kernel_supports(text: str) -> bool:
-    kernels = compiled_kernels()
-    assert kernels is not None, "this system forbids executable memory"
-    return kernels.fingerprint_story(codes_of(text), tables(), WEIGHTS, PERMUTATIONS, WINDOW)[0] >= 0
+    words: int = fingerprint_story(codes_of(text), tables(), WEIGHTS, PERMUTATIONS, WINDOW)[0]
+    return words >= 0
 
 
 @thorough
@@ -205,8 +199,8 @@ def run(program: str) -> str:
 
 @pytest.mark.parametrize(
     "program",
-    ["from neardup.core.fingerprint.version import version; version()", "import neardup.app"],
-    ids=["version", "commands"],
+    ["from neardup.core.fingerprint.version import version; version()", "import neardup.core.warm_up"],
+    ids=["version", "import"],
 )
 def test_numba_is_imported_only_to_fingerprint_a_text(program: str) -> None:
     assert run(f"import sys; {program}; print('numba' in sys.modules)") == "False", "it takes 0.2 s and 115 MB"

@@ -115,6 +115,6 @@ def test_a_kernel_with_wrong_fingerprints_is_refused(monkeypatch: pytest.MonkeyP
 
 
 def test_warm_up_is_false_without_executable_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute, "compiled_kernels", lambda: None)
-    monkeypatch.setattr(version, "compiled_kernels", lambda: None)
+    monkeypatch.setattr(compute, "can_compile", lambda: False)
+    monkeypatch.setattr(version, "can_compile", lambda: False)
     assert version.warm_up() is False

@@ -1,7 +1,12 @@
-"""The table of code points leaves out only what has nothing to normalise."""
+"""The table of code points leaves out only what has nothing to normalise, and its file has what is computed."""
 
 import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import numpy as np
+import pytest
+from neardup.core.text import tables
 from neardup.core.text.codepoints import UNCASED
 
 
@@ -12,3 +17,17 @@ def test_ideographs_hangul_and_private_use_have_nothing_to_normalise() -> None:
         assert not has_case, f"U+{code:04X} has case"
         assert not unicodedata.combining(character), f"U+{code:04X} combines"
         assert not unicodedata.decomposition(character), f"U+{code:04X} has a decomposition"
+
+
+def test_the_file_has_the_tables_that_are_computed() -> None:
+    arrays: Iterable[tuple[Any, Any]] = zip(tables.tables(), tables.computed(), strict=True)
+    for kept, computed in arrays:
+        np.testing.assert_array_equal(kept, computed, "run `python -m neardup.core.text.tables`", strict=True)
+
+
+def test_under_another_version_of_unicode_the_tables_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "computed", lambda: "computed")
+    read: Callable[[], object] = tables.tables.__wrapped__
+    assert read() != "computed"
+    monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
+    assert read() == "computed"

@@ -24,7 +24,6 @@ members with those that the forward pass chained after them.
 """
 
 import numpy as np
-from numba import njit
 
 from neardup.core.candidates.heavy_buckets import BandValues, Positions, truncation_limit
 from neardup.core.candidates.join_buffers import (
@@ -44,7 +43,7 @@ from neardup.core.candidates.join_buffers import (
     Runs,
     Stories,
 )
-from neardup.core.jit import compiled
+from neardup.core.jit import compiled, inlined
 
 MAX_STEPS = 1 << 24  # before the join pauses: about a tenth of a second
 
@@ -96,7 +95,7 @@ def _finish_pass(members: int, keys: Keys, buffers: JoinBuffers) -> None:
             cursor[RUN] += 1
 
 
-@njit(inline="always")  # called for each second band of each run: a call would cost as much as the work
+@inlined  # called for each second band of each run: a call would cost as much as the work
 def _join_run(stories: Stories, run: Positions, keys: Keys, buffers: JoinBuffers, is_heavy: bool) -> None:
     """Compare each member of a run with its chain, from NEXT_MEMBER on, and chain it; `is_heavy` if the run is.
 

@@ -6,25 +6,24 @@ for the texts that the kernel cannot normalise, and falls back to the plain impl
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
+from neardup.core.fingerprint.kernel import fingerprint_story, hash_words
 from neardup.core.fingerprint.minhash import MIN_SHINGLES, shingles, signature
 from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passage_hashes
 from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
 from neardup.core.fingerprint.simhash import simhash, weights
 from neardup.core.fingerprint.skeleton import GRAM, skeleton_hashes, skeleton_of
+from neardup.core.fingerprint.skeleton_kernel import with_skeleton
 from neardup.core.fingerprint.word_hashes import Hashes, Words, hashed
-from neardup.core.text.codepoints import tables, tables_of_normalised
-from neardup.core.text.consonants import Classes, consonants
+from neardup.core.jit import can_compile
+from neardup.core.text.consonants import consonants
 from neardup.core.text.normalize import codes_of, tokens
+from neardup.core.text.tables import tables, tables_of_normalised
 from neardup.records import Fingerprint
-
-Bytes = npt.NDArray[np.uint8]
 
 PERMUTATIONS = (MULTIPLIERS, ADDENDS)
 # By term frequency, up to that of the most frequent word of a long novel; 0 does not occur.
@@ -33,11 +32,10 @@ WEIGHTS = weights(np.maximum(np.arange(1 << 16), 1)).astype(np.int64)
 
 def fingerprint_text(text: str) -> Fingerprint | None:
     """A story's text -> its fingerprint; None for a text without words.  Thread-safe."""
-    kernels = compiled_kernels()
-    if kernels is None:
+    if not can_compile():
         return _plain_fingerprint(text)
     words, shingle_count, normalised, simhash_bytes, minima, passages = _by_kernel(
-        kernels.fingerprint_story, text, WEIGHTS, PERMUTATIONS, WINDOW
+        fingerprint_story, text, WEIGHTS, PERMUTATIONS, WINDOW
     )
     if words < 0:
         return _plain_fingerprint(text)
@@ -49,7 +47,7 @@ def fingerprint_text(text: str) -> Fingerprint | None:
         signature=minima.tobytes() if shingle_count >= MIN_SHINGLES else None,
         words=words,
         shingles=shingle_count,
-        passages=kernels.with_skeleton(passages, normalised, consonants(), GRAM).tobytes(),
+        passages=with_skeleton(passages, normalised, consonants(), GRAM).tobytes(),
     )
 
 
@@ -58,9 +56,8 @@ def hashed_text(text: str) -> tuple[bytes, Hashes] | None:
 
     Takes a quarter of the time of `hashed(tokens(text))`.  Thread-safe.
     """
-    kernels = compiled_kernels()
-    if kernels is not None:
-        words, normalised, hashes = _by_kernel(kernels.hash_words, text)
+    if can_compile():
+        words, normalised, hashes = _by_kernel(hash_words, text)
         if words >= 0:
             return (normalised.tobytes(), hashes) if words else None
     split = tokens(text)
@@ -76,32 +73,12 @@ def _by_kernel(kernel: Callable[..., Any], text: str, *constants: object) -> Any
     return made
 
 
-class Kernels(NamedTuple):
-    """The compiled functions that fingerprint a story."""
-
-    fingerprint_story: Callable[..., tuple[int, int, Bytes, Bytes, Bytes, PassageHashes]]
-    hash_words: Callable[..., tuple[int, Bytes, Hashes]]
-    with_skeleton: Callable[[PassageHashes, Bytes, Classes, int], PassageHashes]
-
-
 def skeleton_hashes_of(normalised: bytes) -> PassageHashes:
     """A normalised text in UTF-8 -> the hashes of its skeleton, ascending.  Thread-safe."""
-    kernels = compiled_kernels()
-    if kernels is None:
+    if not can_compile():
         return np.unique(skeleton_hashes(skeleton_of(normalised).classes))
     text = np.frombuffer(bytearray(normalised), np.uint8)  # the kernel is compiled for arrays that can be written
-    return kernels.with_skeleton(np.empty(0, np.uint32), text, consonants(), GRAM)
-
-
-@cache
-def compiled_kernels() -> Kernels | None:
-    """The loaded kernels; None if the operating system forbids executable memory."""
-    try:  # loads numba, 115 MB
-        from neardup.core.fingerprint.kernel import fingerprint_story, hash_words  # noqa: PLC0415
-        from neardup.core.fingerprint.skeleton_kernel import with_skeleton  # noqa: PLC0415
-    except OSError:
-        return None
-    return Kernels(fingerprint_story, hash_words, with_skeleton)
+    return with_skeleton(np.empty(0, np.uint32), text, consonants(), GRAM)
 
 
 def _plain_fingerprint(text: str) -> Fingerprint | None:

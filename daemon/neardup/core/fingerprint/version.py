@@ -11,7 +11,8 @@ from functools import cache
 
 import xxhash
 
-from neardup.core.fingerprint.compute import compiled_kernels, fingerprint, fingerprint_text
+from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
+from neardup.core.jit import can_compile
 from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED, Languages
 from neardup.records import Language
@@ -86,7 +87,7 @@ def warm_up() -> bool:
         for words in _stories(entry.golden):
             if fingerprint_text(b" ".join(words).decode()) != fingerprint(words):
                 raise RuntimeError("the compiled kernel gives wrong fingerprints: empty the folder of numba's cache")
-    return compiled_kernels() is not None
+    return can_compile()
 
 
 def _stories(golden: str) -> Iterator[list[bytes]]:

@@ -3,13 +3,13 @@
 The blocks of India share one layout: vowel signs and the virama stand at the same sixteen places of each.
 """
 
-from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.jit import can_compile
+from neardup.core.text.characters_kernel import count_characters
 from neardup.core.text.codepoints import Codes
 
 LETTERS = ((0x41, 0x5B), (0x61, 0x7B), (0x620, 0x700), (0x900, 0xE00))  # the last two are whole blocks
@@ -35,8 +35,8 @@ class Characters(NamedTuple):
 
 def characters(codes: Codes) -> Characters:
     """Count the characters of a text with these code points."""
-    count, step = _compiled_count(), len(codes) // SAMPLE + 1
-    return _plain_count(codes, step) if count is None else Characters(*map(int, count(codes, step)))
+    step = len(codes) // SAMPLE + 1
+    return Characters(*map(int, count_characters(codes, step))) if can_compile() else _plain_count(codes, step)
 
 
 def _plain_count(codes: Codes, step: int) -> Characters:
@@ -52,13 +52,3 @@ def _within(codes: Codes, ranges: tuple[tuple[int, int], ...]) -> npt.NDArray[np
     for first, end in ranges:
         within |= (codes >= first) & (codes < end)
     return within
-
-
-@cache
-def _compiled_count() -> Callable[[Codes, int], tuple[np.uint32, ...]] | None:
-    """The compiled function; None if the operating system forbids executable memory."""
-    try:  # loads numba, 115 MB
-        from neardup.core.text.characters_kernel import count_characters  # noqa: PLC0415
-    except OSError:
-        return None
-    return count_characters

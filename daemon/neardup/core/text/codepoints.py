@@ -1,7 +1,7 @@
 """The table that maps each code point to its normal form, with flags for the code points that need more.
 
-Nearly all of normalisation maps one code point to at most one other, so one table, built once from
-`unicodedata`, does it.  The flags mark the exceptions: code points that compose with the next one, and
+Nearly all of normalisation maps one code point to at most one other, so one table, built from `unicodedata`,
+does it; `tables` keeps it in a file.  The flags mark the exceptions: code points that compose with the next one, and
 those BEYOND_TABLE, whose text must go through `unicodedata.normalize` and `str.casefold`.  These take
 longer than all the rest of the work, and most texts need neither, because they are in NFC already.
 
@@ -142,18 +142,6 @@ def flagged_table() -> Codes:
     flags[[*map(ord, SIGNS)]] |= LOOK_ALIKE
     flags[[*map(ord, NUKTAS), *_composed_with_nukta()]] = 0
     return normal_forms | flags
-
-
-@cache
-def tables() -> Tables:
-    """The tables for a text."""
-    return flagged_table(), compositions(), readings()
-
-
-@cache
-def tables_of_normalised() -> Tables:
-    """The tables for a text that is normalised already: each code point is its own normal form."""
-    return np.arange(LETTERS_END, dtype=np.uint32), compositions(), readings()
 
 
 @cache

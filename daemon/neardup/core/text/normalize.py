@@ -31,11 +31,10 @@ from neardup.core.text.codepoints import (
     TWO_SIGNS,
     ZWJ,
     Codes,
-    flagged_table,
-    table,
 )
 from neardup.core.text.leetspeak import SIGN_CODES, SIGNS, letter_digits_read, letter_signs
 from neardup.core.text.look_alikes import ACCENTS, undisguised, without_accents
+from neardup.core.text.tables import flagged_table, table
 
 LOOKS_LIKE_ONE = re.compile("|".join(TWO_SIGNS))
 CHILLU_SEQUENCE = re.compile("([ണനരലളക])\u0d4d\u200d")  # letter, virama, ZWJ

@@ -6,13 +6,14 @@ without letters and the blocks of punctuation and symbols count as nothing.
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
+from neardup.core.jit import can_compile
 from neardup.core.text.codepoints import Codes
 from neardup.core.text.normalize import codes_of
+from neardup.core.text.script_kernel import count_within
 
 BLOCK = 128
 SAMPLE = 32  # characters by which the script is guessed
@@ -44,21 +45,10 @@ def _majority(codes: Codes) -> str | None:
 
 def _is_certain(codes: Codes, script: str) -> bool:
     """Whether more than half of a text's characters that may be letters belong to the main blocks of a script."""
-    count = _compiled_count()
-    if count is None:
+    if not can_compile():
         return False
-    within, letters = count(codes, *_main_range(script))
+    within, letters = count_within(codes, *_main_range(script))
     return bool(2 * within > letters)
-
-
-@cache
-def _compiled_count() -> Callable[..., tuple[np.uint32, np.uint32]] | None:
-    """The compiled function; None if the operating system forbids executable memory."""
-    try:  # loads numba, 115 MB
-        from neardup.core.text.script_kernel import count_within  # noqa: PLC0415
-    except OSError:
-        return None
-    return count_within
 
 
 @cache

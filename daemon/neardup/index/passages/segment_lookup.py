@@ -4,20 +4,17 @@ Blocks are read with pread: with 1,000,000 stories that takes a third of the tim
 memory.  A damaged or unreadable block is an answer, and no signal that ends the process.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import types
 
 from neardup.core.candidates.banding import Numbers
-from neardup.core.jit import compiled
+from neardup.core.jit import LibraryFunction, compiled
 from neardup.index.passages.checksums import BLOCK, Bytes, Checksums, checksum
 from neardup.index.passages.postings import Coding, PassageHashes, get
 
-_pread_signature = types.intp(types.intc, types.voidptr, types.uintp, types.int64)
-_pread: Callable[..., int] = types.ExternalFunction("pread", _pread_signature)
+_pread = LibraryFunction("pread", "intp", "intc", "voidptr", "uintp", "int64")
 
 DIRECTORY = BLOCK  # where the directory begins
 OFFSET_BYTES = 4  # of an entry of the directory

@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 
 from aiohttp import web
 
@@ -18,6 +17,7 @@ from neardup.moderation.desk.pages import author_url, page
 from neardup.moderation.desk.texts import load_text
 from neardup.query.compare import describe_stories
 from neardup.query.compared_story import LoadedStory
+from neardup.query.sentence_search import nominate, share_held
 from neardup.source.parse import id_of
 
 MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there
@@ -82,11 +82,6 @@ def _by_id(db: sqlite3.Connection, text: str) -> tuple[int | None, bool]:
 
 
 async def _holders(desk: Desk, words: list[bytes]) -> Holders:
-    await asyncio.to_thread(
-        import_module, "neardup.query.sentence_search"
-    )  # loads numba: the loop must not wait for it
-    from neardup.query.sentence_search import nominate, share_held  # noqa: PLC0415 - likewise
-
     try:
         ids = await nominate(desk.config.ledger.path, words, desk.config.detection.common_passage)
     except NeardupError as error:
