@@ -88,7 +88,7 @@ $(VENV)/test.stamp: $(VENV)/run.stamp deploy/requirements-test.lock
 	touch $@
 
 # What a box in production needs.
-EXTRAS := --extra aws --extra redis --extra xlsx
+EXTRAS := --extra aws --extra redis --extra translations --extra xlsx
 
 lock:  ## resolve the locked versions again (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --upgrade \

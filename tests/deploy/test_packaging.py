@@ -19,6 +19,7 @@ LIBRARIES = {
     "pdf": ["weasyprint"],
     "redis": ["hiredis", "redis"],
     "report": ["matplotlib"],
+    "translations": ["babel"],
     "xlsx": ["xlsxwriter"],
 }
 OPTIONAL = {name for names in LIBRARIES.values() for name in names}
@@ -70,6 +71,12 @@ def test_files_and_sqlite_need_no_extra(bare: Callable[[str], Neardup]) -> None:
     ):
         done = neardup(*arguments)
         assert done.code == 0, f"neardup {arguments[0]}: {done.err}"
+
+
+def test_without_the_extra_of_translations_the_desk_speaks_english(bare: Callable[[str], Neardup]) -> None:
+    code = "from neardup.moderation.desk import interfaces as i; print(*i.interfaces(), i.preferred('hi').code)"
+    done = subprocess.run([sys.executable, "-c", code], env=bare("").env, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["en", "en"], done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,9 @@ A moderator chooses one by a link in the header; until then the browser's prefer
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
-from functools import cache, partial
-from gettext import GNUTranslations
-from importlib.resources import files
-from io import BytesIO
+from functools import cache
 
 from aiohttp import web
-from babel import Locale, negotiate_locale
-from babel.dates import format_datetime, format_skeleton
-from babel.messages.mofile import write_mo
-from babel.messages.pofile import read_po
-from babel.numbers import format_decimal
 
 from neardup.moderation.desk.api_problems import is_of_api
 from neardup.moderation.desk.sessions import set_cookie
@@ -24,39 +15,17 @@ from neardup.moderation.interface import CURRENT, ENGLISH, Interface
 
 LANGUAGE_COOKIE = "neardup_language"
 LANGUAGE_SECONDS = 365 * 86_400
-TRANSLATIONS = files("neardup.moderation") / "translations"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @cache
 def interfaces() -> Mapping[str, Interface]:
-    """The languages by their codes, English first."""
-    found = sorted(file.name for file in TRANSLATIONS.iterdir() if file.name.endswith(".po"))
-    return {ENGLISH.code: ENGLISH} | {one.code: one for one in map(_interface, found)}
-
-
-def _interface(name: str) -> Interface:
-    locale = Locale.parse(name.removesuffix(".po"))
-    compiled = BytesIO()
-    with (TRANSLATIONS / name).open("rb") as file:
-        write_mo(compiled, read_po(file, locale))
-    compiled.seek(0)
-    return Interface(
-        locale.language,
-        locale.get_display_name() or locale.language,
-        "rtl" if locale.text_direction == "rtl" else "ltr",
-        GNUTranslations(compiled),
-        partial(format_decimal, locale=locale),
-        partial(_time, locale),
-        lambda day: format_skeleton("MMMd", day, locale=locale),
-        locale.languages.get,
-    )
-
-
-def _time(locale: Locale, time: str | None) -> str:
-    if time is None:
-        return ""
-    return f"{format_datetime(datetime.fromisoformat(time), 'd MMMM y, HH:mm', locale=locale)} UTC"
+    """The languages by their codes, English first; English alone without the extra `translations`."""
+    try:
+        from neardup.moderation.desk.translated import translated  # noqa: PLC0415 - its library is optional
+    except ImportError:
+        return {ENGLISH.code: ENGLISH}
+    return {ENGLISH.code: ENGLISH} | {one.code: one for one in translated()}
 
 
 @web.middleware
@@ -79,8 +48,8 @@ def preferred(accepted: str) -> Interface:
             weighted.append((-float(quality or 1), n, tag.strip().lower()))
         except ValueError:
             continue
-    tags = [tag for weight, _, tag in sorted(weighted) if weight and tag]
-    return interfaces()[negotiate_locale(tags, list(interfaces()), sep="-") or ENGLISH.code]
+    languages = (tag.partition("-")[0] for weight, _, tag in sorted(weighted) if weight)
+    return next((interfaces()[one] for one in languages if one in interfaces()), ENGLISH)
 
 
 async def choose(request: web.Request) -> web.StreamResponse:
