@@ -52,7 +52,7 @@ soak: $(VENV)/test.stamp tools  ## process 500,000 stories while store, Redis an
 bench: $(VENV)/test.stamp tools  ## measure microseconds a story, beside a plain reference flow
 	$(BIN)/python -m tests.bench.throughput
 
-bench-detection: $(VENV)/test.stamp  ## measure recall, precision and cost beside datasketch and simhash (CORPUS=folder)
+bench-detection: $(VENV)/peers.stamp  ## measure recall, precision and cost beside other libraries (CORPUS=folder)
 	$(BIN)/python -m tests.bench.detection $(CORPUS)
 
 bench-candidates: $(VENV)/test.stamp tools  ## measure lookups in each index at STORIES=1000000
@@ -87,6 +87,11 @@ $(VENV)/test.stamp: $(VENV)/run.stamp deploy/requirements-test.lock
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements-test.lock
 	touch $@
 
+# Not for the tests: with scipy, which some of them need, every process that compiles starts 0.2 s later.
+$(VENV)/peers.stamp: $(VENV)/test.stamp deploy/requirements-peers.lock
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements-peers.lock
+	touch $@
+
 # What a box in production needs.
 EXTRAS := --extra aws --extra redis --extra translations --extra xlsx
 
@@ -95,6 +100,8 @@ lock:  ## resolve the locked versions again (needs uv)
 	  $(EXTRAS) --extra meaning --extra onnx --extra parquet --extra pdf --extra report --extra spark --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  $(EXTRAS) --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --extra peers -c deploy/requirements-test.lock -o deploy/requirements-peers.lock pyproject.toml
 
 clean:  ## delete the environment and the embedded ledger
 	rm -rf $(VENV) var

@@ -14,14 +14,15 @@ class Detected:
     """The pairs that were found, as ids with the lower first; CPU time by stage, and wall time, in seconds.
 
     The CPU time is that of the process, all its threads, and its children that have ended.  `index_bytes` is the size
-    of the index alone, without sketches and texts.
+    of the index alone, without sketches and texts, and `peak_mb` the peak memory of the largest process in MiB.
     """
 
     documents: int
     pairs: list[Pair] = field(default_factory=list)
     cpu: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
-    index_bytes: int = 0
+    index_bytes: int | None = None
+    peak_mb: float = 0.0
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

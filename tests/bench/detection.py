@@ -1,4 +1,4 @@
-"""`make bench-detection`: compares recall, precision, time and memory with datasketch and simhash.
+"""`make bench-detection`: compares recall, precision, time and memory with datasketch, rensa and simhash.
 
 Each detector gets the same texts of a corpus with known pairs, one after the other, each in a process of its own.
 Figures are printed, never asserted.
@@ -29,9 +29,11 @@ compared   the same, but pairs that pairs.jsonl does not list are compared exact
 sketch     computing words and sketches of all texts, in memory
 index      looking up and inserting each story; neardup's index is on disk, and the time includes ledger commits
 verify     comparing the texts of nominated pairs exactly; "neardup, nominated" omits this stage
+scan       a whole `neardup scan` of a JSONL file of the texts, with the start of its processes
 backfill   a whole neardup backfill, which also lists, fetches and parses the pages; bytes are those of ledger and index
 CPU        of the process, all its threads and children; a backfill includes the start of the reader processes
 bytes      neardup: a SQLite file with the index alone; others: tracemalloc's figure for a filled index without sketches
+peak       memory of the largest process; with the texts, which all rows but a backfill hold
 split()    words are text.lower().split(); with "our words" they are neardup's tokens
 bulk       MinHash.bulk, the fast method in datasketch's documentation; otherwise one update() per shingle"""
 
@@ -42,6 +44,7 @@ def measure(folder: Path) -> Runs:
     """Run each detector ROUNDS times, taking turns; returns the results by row of the table."""
     commands = [
         (detector.__name__, "texts"),
+        (detector.__name__, "scan"),
         (detector.__name__, "pages"),
         *((peers.__name__, name) for name in peers.PEERS),
     ]
@@ -57,7 +60,7 @@ def measure(folder: Path) -> Runs:
 def show(runs: Mapping[str, Sequence[Detected]], truth: Truth, compared: frozenset[Pair]) -> None:
     """Print medians of the costs; the pairs are the same in each round."""
     names = ("recall", "jaccard", "contained", "precision", "compared", "pairs")
-    costs = (*(f"{stage}\nCPU us" for stage in STAGES), "all CPU\nus", "wall\nus", "bytes\nper story")
+    costs = (*(f"{stage}\nCPU us" for stage in STAGES), "all CPU\nus", "wall\nus", "bytes\nper story", "peak\nMiB")
     table = report.table_of("detector (us per story)", *names, *costs)
     for name, rounds in runs.items():
         pairs = _pairs(rounds[-1])
@@ -70,7 +73,8 @@ def show(runs: Mapping[str, Sequence[Detected]], truth: Truth, compared: frozens
             *(_median([run.cpu.get(stage) for run in rounds], documents) for stage in STAGES),
             _median([sum(run.cpu.values()) for run in rounds], documents),
             _median([run.seconds for run in rounds], documents),
-            f"{rounds[-1].index_bytes / documents:,.0f}",
+            "-" if (size := rounds[-1].index_bytes) is None else f"{size / documents:,.0f}",
+            f"{rounds[-1].peak_mb:,.0f}",
         )
     Console(highlight=False, width=WIDTH).print(table)
 
@@ -99,7 +103,7 @@ def _median(seconds: Sequence[float | None], documents: int) -> str:
 @click.command()
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 def main(folder: Path | None) -> None:
-    """Measure neardup, datasketch and simhash on the corpus in FOLDER; without it, on edited copies of the samples."""
+    """Measure neardup and others on the corpus in FOLDER; without it, on edited copies of the samples."""
     with TemporaryDirectory(prefix="neardup-bench-") as name:
         if folder is None:
             description = "the sample stories, which are few and short, and edited copies of them"

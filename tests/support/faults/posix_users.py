@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Ended, embedded
+from tests.support.compiled_code import copy_compiled
 from tests.support.faults.small_disks import may_mount
 from tests.support.paths import ROOT
 
@@ -131,13 +132,11 @@ def installation() -> Iterator[Installation]:
             os.chown(home, number, GROUP if number == DAEMON else number)
             users.append(User(number, umask, member, home, mount_command))
         installed = Installation(state, config, *users)
-        (folder / "cache").mkdir()
-        (folder / "cache").chmod(0o777)
+        copy_compiled(folder / "cache")
+        for path in (folder / "cache", *(folder / "cache").rglob("*")):
+            path.chmod(0o777)
         ended = installed.outsider("--version")
         if ended.code and not may_mount():
             pytest.skip("other users cannot read the program, and mounting it elsewhere takes CAP_SYS_ADMIN")
         assert ended.code == 0, f"other users cannot run the program: {ended.err}"
-        warm_up = installed.outsider.command("status")
-        warm_up[warm_up.index("-m") :] = ["-c", "from neardup.core.fingerprint.version import warm_up; warm_up()"]
-        subprocess.run(warm_up, env=installed.outsider.env, cwd="/", check=True)  # fills the cache of compiled kernels
         yield installed
