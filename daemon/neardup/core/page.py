@@ -42,7 +42,8 @@ class Page:
 class PageFingerprinted:
     """The fingerprint of a page's story; `size` is that of the page, in bytes.
 
-    `title` is that of the page, as `core.text.title` finds it, and `opening` the story's first words if there is none.
+    `title` is that of the page, as `core.text.title` finds it, and `opening` the story's first words if there is none;
+    both are None where they were not asked for.
     `script` is that of most letters of the story, as `core.text.scripts` finds it, and `marks` what else is unusual.
     `measures` are None where they were not taken.
     """
@@ -135,8 +136,8 @@ def _unparsed(page: Page) -> str:
     return text[:MOST_CHARACTERS] if page.is_text else unparsed_text(text)
 
 
-def fingerprint_story(page: Page, story: StoryText) -> PageFingerprinted | Unreadable:
-    """A page and its story -> the story's fingerprint."""
+def fingerprint_story(page: Page, story: StoryText, *, named: bool = True) -> PageFingerprinted | Unreadable:
+    """A page and its story -> the story's fingerprint, and what names the story if it is to be `named`."""
     text = story.text
     codes = codes_of(text)
     counts = characters(codes)
@@ -145,8 +146,8 @@ def fingerprint_story(page: Page, story: StoryText) -> PageFingerprinted | Unrea
     words = 0 if fingerprint is None else fingerprint.words
     if fingerprint is None or is_too_short(words, text):
         return _too_short(words, marks)
-    title = None if page.is_text else page_title(page.body, page.content_type)
-    first_words = opening(text) if title is None else None
+    title = page_title(page.body, page.content_type) if named and not page.is_text else None
+    first_words = opening(text) if named and title is None else None
     script = script_of_codes(codes)
     measures = _measures(text, words, counts, story.hidden)
     return PageFingerprinted(fingerprint, page.etag, len(page.body), title, first_words, script, marks, measures)

@@ -173,7 +173,7 @@ class ReaderPool:
         path = f"{REFERENCE}{self.path_of(story)}" if is_work(story.id) else self.path_of(story)
         slot = self.concurrency.alone if alone else self.concurrency.slot
         try:
-            return await self._request(Request(operation, path, etag), slot, story)
+            return await self._request(Request(operation, path, etag, named=story.title is None), slot, story)
         except NeardupError as error:
             return failure_of(error), None
 

@@ -48,12 +48,16 @@ Greeting = tuple[str, bool]  # the version of this process's fingerprints, and w
 
 
 class Request(NamedTuple):
-    """One of OPERATIONS, on a page or its path, whose last known ETag is given; `parsed` as in `text_of`."""
+    """One of OPERATIONS, on a page or its path, whose last known ETag is given.
+
+    `parsed` is as in `text_of`, and `named` as in `fingerprint_story`.
+    """
 
     operation: str
     page: str | bytes
     etag: str | None = None
     parsed: bool = True
+    named: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,12 @@ class PageRequest:
 
 
 FINGERPRINT, SHINGLE, SPLIT, PREPARE, READ = "fingerprint", "shingle", "split", "prepare", "read"
-OPERATIONS: dict[str, Callable[[Page, StoryText], object]] = {
-    FINGERPRINT: fingerprint_story,
-    SHINGLE: lambda _, story: shingle_story(story.text),
-    SPLIT: lambda _, story: split_story(story.text, story.marks),
-    PREPARE: lambda _, story: prepare_story(story.text, story.marks),
-    READ: lambda page, story: (fingerprint_story(page, story), story.text),
+OPERATIONS: dict[str, Callable[[Request, Page, StoryText], object]] = {
+    FINGERPRINT: lambda asked, page, story: fingerprint_story(page, story, named=asked.named),
+    SHINGLE: lambda _, __, story: shingle_story(story.text),
+    SPLIT: lambda _, __, story: split_story(story.text, story.marks),
+    PREPARE: lambda _, __, story: prepare_story(story.text, story.marks),
+    READ: lambda asked, page, story: (fingerprint_story(page, story, named=asked.named), story.text),
 }
 
 
@@ -161,7 +165,8 @@ class _ReaderProcess:
             fetched = time.perf_counter()
             story = text_of(page, self._extraction_of(request), parsed=request.asked.parsed)
             extracted = time.perf_counter()
-            result = OPERATIONS[request.asked.operation](page, story) if isinstance(story, StoryText) else story
+            operation = OPERATIONS[request.asked.operation]
+            result = operation(request.asked, page, story) if isinstance(story, StoryText) else story
             return result, (fetched - request.began, extracted - fetched, time.perf_counter() - extracted)
         except MemoryError:
             os._exit(1)  # with the page still on record: the rest of the process cannot be relied on
