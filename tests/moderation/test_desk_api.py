@@ -163,6 +163,6 @@ async def test_what_is_wrong_is_a_problem(callers: dict[str, Caller], ledger: sq
     assert statuses(ledger) == ["open"] * 4
 
 
-async def test_without_moderators_the_api_answers_nobody(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+async def test_without_moderators_the_api_answers_no_request(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
         assert problem(await Caller(client, "").get("/api/cases")) == (401, "unauthenticated")

@@ -1,5 +1,5 @@
 """Laws of the pages of authors: every id of an author leads to the author's page, whatever it contains; what the page
-counts, its links list; nobody is called a copier where the order of publication is not known.
+counts, its links list; no author is called a copier where the order of publication is not known.
 """
 
 import re

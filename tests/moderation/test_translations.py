@@ -1,5 +1,5 @@
 """Laws of the desk's languages: every message has a translation with the same placeholders and elements, no page has
-anything English left, whoever asks in whatever way gets a language of the desk, and its direction.
+anything English left, and a page asked for in any way is in one of the desk's languages, with its direction.
 """
 
 import re

@@ -154,7 +154,7 @@ def test_the_best_matches_of_a_story_are_nominated_and_the_others_counted(tmp_pa
     asyncio.run(play())
 
 
-def test_common_passages_nominate_nobody_and_are_recorded_with_an_example(tmp_path: Path) -> None:
+def test_common_passages_nominate_no_story_and_are_recorded_with_an_example(tmp_path: Path) -> None:
     corpus: list[tuple[int, Made]] = [(n, (HINDI, {1, 2, 3, 100 + n // 2, 200 + n // 2})) for n in range(6)]
 
     async def play() -> None:

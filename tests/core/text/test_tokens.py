@@ -1,0 +1,112 @@
+"""Examples of tokens: golden texts, marks, numbers, punctuation, chillu letters and nuktas."""
+
+import unicodedata
+
+import pytest
+from neardup.core.text.normalize import tokens
+from neardup.records import Language
+
+from tests.core.text.test_normalize import (
+    CHILLU,
+    COMPOSED,
+    JOINERS,
+    NUKTAS,
+    VIRAMA,
+    ZWJ,
+    every_language,
+    joined,
+    letters,
+)
+from tests.support.languages import (
+    ASSAMESE,
+    BENGALI,
+    ENGLISH,
+    GUJARATI,
+    HINDI,
+    KANNADA,
+    MALAYALAM,
+    MARATHI,
+    ODIA,
+    PUNJABI,
+    TAMIL,
+    TELUGU,
+    TEXTS,
+    URDU,
+)
+
+GOLDEN = {
+    HINDI: "जमीन पर कलम गिरी हिन्दी की २५ किताबें पढीं क्ष और क्षमा बडी सडक",
+    MALAYALAM: "അവൻ പറഞ്ഞു അവൻ വന്നു കാൽ കാൽ വാർത്തകൾ ൧൨ എണ്ണം മഴ പെയ്തു",
+    BENGALI: "বাডির পডা শেষ ঢাকায ১২টা বাজে র্যাব আষাঢের মেঘ",
+    MARATHI: "दुसर्या दिवशी सुर्या म्हणाला चला ३ वाजले वार्यावर पान हलले",
+    TAMIL: "கொக்கு கோவிலுக்குப் போனது ௧௨ நாட்கள் கழித்து ஸ்ரீ வந்தான்",
+    TELUGU: "రాజు కథ చెప్పాడు క్ష మరియు క్ష ౧౨ రోజులు గడిచాయి",
+    GUJARATI: "વાર્તા પૂરી થઈ ફોન વાગ્યો ૧૨ વાગ્યે ક્ષણ આવી",
+    ENGLISH: "the strasse s café isn t fair ms o neil walked 25km in the rain to school",
+    ODIA: "ବଡ ଘରେ ପଢା ସରିଲା ୧୨ଟା ବାଜିଛି ମୟୂର ନାଚିଲା",
+    PUNJABI: "ਸਹਿਰ ਦੀ ਜਮੀਨ ਖਬਰ ਤੇ ਫਸਲ ੧੨ ਵਜੇ ਪੱਗ ਬੰਨ੍ਹੀ",
+    KANNADA: "ಹಳ್ಳಿಯ ಶಾಲೆಯಲ್ಲಿ ೧೨ ಮಕ್ಕಳು ಓದಿದರು ಕ್ಷ ಮತ್ತು ಕ್ಷ ರ್ಯಾಂಕ್ ಫೋನ್ ಜಮೀನ್ ಕೋಳಿ ಕೋಳಿ ಕೋಳಿ ದುಃಖ",
+    ASSAMESE: "গাঁৱৰ পঢাশালিত ১২টা ল ৰা ছোৱালী আছিল বাডি বডো ড ড ক্ষমা ৰ্যাব সময মযূৰ উৎসৱ কো কো চাঁদ",
+    URDU: "گاؤں کے ۱۲ بچّے کتابیں پڑھتے ہیں ٹھیک ہے وہ گئے میروم آ آئے ؤ ؤ ۂ ۂ ۓ ۓ اُردُو کتـــاب مَحبّت ٤٥ كتاب هي",
+}
+
+
+@every_language
+def test_the_golden_texts_have_these_tokens(language: Language) -> None:
+    assert [word.decode() for word in tokens(TEXTS[language])] == GOLDEN[language].split(" ")
+    for joiner in JOINERS:
+        assert joined(tokens(joiner.join(unicodedata.normalize("NFD", GOLDEN[language])))) == GOLDEN[language], joiner
+
+
+@every_language
+def test_a_mark_never_ends_a_word(language: Language) -> None:
+    for mark in letters[language]:
+        if unicodedata.category(mark).startswith("M") and mark not in NUKTAS:
+            word = letters[language][0x15] + mark + letters[language][0x16]
+            assert len(tokens(word)) == 1, f"{unicodedata.name(mark)} splits {word!r}"
+
+
+@every_language
+def test_a_number_is_a_token(language: Language) -> None:
+    digits = [c for c in letters[language] if unicodedata.category(c) == "Nd"]
+    assert len(digits) == (20 if language == URDU else 10), "Arabic has two sets of digits"
+    assert [tokens(f"({digit})") for digit in digits] == [[digit.encode()] for digit in digits]
+    assert len(tokens("".join(digits))) == 1
+
+
+@every_language
+def test_punctuation_separates_words(language: Language) -> None:
+    first, second = tokens(TEXTS[language])[:2]
+    for sign in "।॥.,;:!?'\"’“”()[]-–—_/&#%…|\t\n\r\v\u00a0\u2028" + "@" * (language != ENGLISH):
+        assert tokens(f"{first.decode()}{sign}{second.decode()}") == [first, second], unicodedata.name(sign, repr(sign))
+
+
+def test_combining_marks_stay_and_surrogates_separate_words() -> None:
+    assert tokens("हिन्दी") == ["हिन्दी".encode()]
+    assert tokens("a\ud800b c\udfffd") == [b"a", b"b", b"c", b"d"], "surrogates separate words"
+    assert tokens("a\0b\x01c\x9f\ufffed\ufff9") == [b"abcd"], "browsers show nothing for these"
+
+
+@pytest.mark.parametrize(("letter", "chillu"), CHILLU.items(), ids=[unicodedata.name(c) for c in CHILLU.values()])
+def test_a_chillu_sequence_equals_its_atomic_letter(letter: str, chillu: str) -> None:
+    assert tokens(f"അ{letter}{VIRAMA}{ZWJ} ക") == tokens(f"അ{chillu} ക") == [f"അ{chillu}".encode(), "ക".encode()]
+    assert tokens(f"അ{letter}{VIRAMA} ക") != tokens(f"അ{chillu} ക"), "without the joiner it is not a chillu"
+
+
+@pytest.mark.parametrize("nukta", sorted(NUKTAS), ids=unicodedata.name)
+def test_a_nukta_sign_is_dropped(nukta: str) -> None:
+    letter, sign = chr(ord(nukta) - 0x27), chr(ord(nukta) + 2)  # the code points of KA and AA in each script
+    assert tokens(f"{letter}{nukta}{sign}") == tokens(f"{letter}{sign}") == [f"{letter}{sign}".encode()]
+
+
+@pytest.mark.parametrize("composed", COMPOSED, ids=unicodedata.name)
+def test_a_precomposed_nukta_letter_equals_its_bare_letter(composed: str) -> None:
+    letter, nukta = list(unicodedata.normalize("NFD", composed))
+    assert nukta in NUKTAS
+    assert tokens(composed) == tokens(letter + nukta) == tokens(letter) == [letter.encode()]
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "।!—😀", "\ud800", "\udfff\ud83d", "\0\0", "\u00ad\u200d\ufeff", "़"])
+def test_a_text_without_letters_has_no_tokens(nothing: str) -> None:
+    assert tokens(nothing) == []
+    assert tokens(f"क{nothing} ख") == ["क".encode(), "ख".encode()]
