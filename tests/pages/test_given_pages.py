@@ -1,4 +1,4 @@
-"""Laws of pages at hand: they read as pages of the store do, in every language, and a hostile one harms no other page."""
+"""Laws of pages at hand: they read as pages of the store do, in every language; a hostile one harms no other page."""
 
 import asyncio
 from contextlib import aclosing
