@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neardup.core.verify.tiers import EXACT
-from neardup.ledger import connect, marks
+from neardup.core.verify.tiers import EXACT, TRANSLATED
+from neardup.ledger import connect, marks, meaning_flags
+from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.moderators import Moderator, Right, new_token
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story
 
@@ -166,3 +167,25 @@ async def test_what_is_wrong_is_a_problem(callers: dict[str, Caller], ledger: sq
 async def test_without_moderators_the_api_answers_no_request(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
         assert problem(await Caller(client, "").get("/api/cases")) == (401, "unauthenticated")
+
+
+async def test_pairs_by_meaning_have_addresses_of_their_own(
+    callers: dict[str, Caller], ledger: sqlite3.Connection
+) -> None:
+    hash_of = dict(ledger.execute("SELECT id, text_hash FROM stories"))
+    found = MeaningFlag(1, 11, TRANSLATED, 0.4, [ChunkPair(0, 1, 0.71)], hash_of[1], hash_of[11])
+    meaning_flags.put(ledger, [found], "m")
+    asha, ravi = callers["Asha"], callers["Ravi"]
+    assert (await asha.get("/api/cases?kind=translated"))[1]["cases"] == []
+    status, listed = await asha.get("/api/meaning?kind=translated&limit=1")
+    assert (status, listed["total"]) == (200, 1)
+    [pair] = listed["pairs"]
+    assert (pair["kind"], pair["margin"], pair["chunks"]) == (TRANSLATED, 0.4, [{"a": 0, "b": 1, "cosine": 0.71}])
+    body = {"verdict": "plagiarism", "seen": pair["seen"], "note": "अनुवाद"}
+    assert problem(await ravi.post("/api/meaning/1/11/verdict", body)) == (403, "forbidden"), "one story is in Hindi"
+    status, decided = await asha.post("/api/meaning/1/11/verdict", body)
+    assert (status, decided["status"], decided["note"]) == (200, "plagiarism", "अनुवाद")
+    assert problem(await asha.post("/api/meaning/1/11/verdict", body)) == (409, "conflict")
+    status, undone = await asha.post("/api/meaning/1/11/undo", {"seen": decided["seen"]})
+    assert (status, undone["status"]) == (200, "open")
+    assert problem(await asha.get("/api/meaning/1/4")) == (404, "no-pair")

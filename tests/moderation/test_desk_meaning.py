@@ -66,3 +66,14 @@ async def test_a_verdict_leads_to_the_next_pair_and_can_be_undone(client: Client
 
 async def test_a_pair_that_is_not_flagged_is_not_found(client: Client) -> None:
     assert (await get(client, f"/meaning/{LATER}/{RETELLING}"))[0] == 404
+
+
+async def test_pairs_of_one_author_are_counted_and_shown_on_request(client: Client, tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        db.execute("UPDATE stories SET author_id = 'asha' WHERE id IN (?, ?)", (EARLIER, LATER))
+    path = f"/meaning/{EARLIER}/{LATER}"
+    _, queue = await get(client, "/meaning")
+    assert path not in queue
+    assert "1 pair of one author is not shown." in queue
+    _, shown = await get(client, "/meaning?same_author=shown")
+    assert path in shown

@@ -17,7 +17,7 @@ from neardup.errors import NeardupError, Transient
 from neardup.ledger import connect, verdict_log, verdicts
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.app import application, open_desk
-from neardup.moderation.webhook import notify_webhook
+from neardup.moderation.webhook import notify_embedding, notify_webhook
 from neardup.pairs import Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, verify_pending
@@ -93,6 +93,21 @@ async def test_missing_answer_is_raised_without_the_url(warnings: list[Any]) -> 
 
 async def test_nothing_is_posted_without_a_webhook() -> None:
     await notify_webhook(section(""), "daily", "done", FACTS)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        (("translated", "retold"), "neardup embed done: 5 flagged (translated 3, retold 2)"),
+        (("retold",), "neardup embed done: 2 flagged (retold 2)"),
+        ((), None),
+    ],
+)
+async def test_pairs_by_meaning_are_posted_only_when_asked_for(kinds: tuple[Any, ...], text: str | None) -> None:
+    async with webhook_server(200) as (url, received):
+        asked = Export(webhook=url, webhook_kinds=kinds)
+        await notify_embedding(asked, "done", {"translated": 3, "retold": 2})
+    assert [one["text"] for one in received] == ([text] if text else [])
 
 
 async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_none(

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import structlog
 
 from neardup.cli import console
 from neardup.cli.base import command, json_option, parse_time_option
@@ -17,9 +18,12 @@ from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.embedding.importing import ImportSummary, import_vectors
 from neardup.embedding.run import EmbeddingSummary
 from neardup.embedding.run import embed as embed_waiting
-from neardup.errors import Misuse
+from neardup.errors import Misuse, NeardupError
 from neardup.ledger import files
 from neardup.ledger.lock import only_one
+from neardup.moderation.webhook import notify_embedding
+
+log = structlog.get_logger()
 
 
 @command
@@ -46,11 +50,21 @@ def embed(config: Config, *, since: str | None, imported: Path | None, as_json: 
         if imported is not None:
             return await import_vectors(config, imported, stop)
         with console.show_count("embed") as report:
-            return await embed_waiting(config, stop, known_since, report)
+            done = await embed_waiting(config, stop, known_since, report)
+        await _notify(config, "stopped" if stop.is_set() else "done", done)
+        return done
 
     with only_one(files.vectors_file(config.ledger.path), "embed"):
         done = run_async(do_embed, finishes_queued_work=True)
     click.echo(json.dumps(asdict(done)) if as_json else _in_words(done))
+
+
+async def _notify(config: Config, status: str, done: EmbeddingSummary) -> None:
+    """Post what was found to the webhook; one that fails leaves the result as it is."""
+    try:
+        await notify_embedding(config.export, status, done.search.found)
+    except NeardupError as error:
+        log.warning("the webhook failed", reason=str(error))
 
 
 def _in_words(done: EmbeddingSummary | ImportSummary) -> str:

@@ -82,7 +82,7 @@ class Detection(Thresholds):
     same_author: Literal["hide", "keep"] = Field(
         default="hide",
         description="`hide` keeps `partial`, `transliterated` and `passage` flags between stories of one author out "
-        "of queue, export and counts; they are recorded all the same.",
+        "of queue, export and counts, and `translated` and `retold` pairs; they are recorded all the same.",
     )
     copy_similarity: float = Field(
         default=0.5,

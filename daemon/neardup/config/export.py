@@ -56,6 +56,11 @@ class Export(Section):
         description="URL that receives a JSON summary of each `daily`, `backfill` and `retry` run by POST. "
         "Empty means none.",
     )
+    webhook_kinds: tuple[Literal["translated", "retold"], ...] = Field(
+        default=(),
+        description="The kinds `translated` and `retold` whose new pairs `neardup embed` posts to `webhook`, with how "
+        "many it found of each. Empty means none.",
+    )
 
     @model_validator(mode="after")
     def _ending_is_known(self) -> Self:

@@ -6,6 +6,7 @@ from typing import Any
 from neardup.config import Export
 from neardup.config.review import Review
 from neardup.errors import Fatal, Transient
+from neardup.pairs import Kind
 from neardup.retry import retried
 
 TIMEOUT_SECONDS = 10
@@ -30,6 +31,17 @@ async def notify_webhook(section: Export, command: str, status: str, facts: dict
         "file": file,
     }
     await retried("webhook", lambda: _post("export.webhook", url, body))
+
+
+async def notify_embedding(section: Export, status: str, found: Mapping[Kind, int]) -> None:
+    """POST how many translated and retold pairs are new, of the kinds that [export] names; does nothing if of none.
+
+    Raises as `notify_webhook` does.
+    """
+    if section.webhook and section.webhook_kinds:
+        facts: dict[str, Any] = {"flagged": {kind: found[kind] for kind in section.webhook_kinds}, "warnings": {}}
+        body = {"text": summary_line("embed", status, facts, None), "command": "embed", "status": status, **facts}
+        await retried("webhook", lambda: _post("export.webhook", section.webhook, body))
 
 
 async def notify_verdict(section: Review, event: Mapping[str, Any]) -> None:

@@ -47,7 +47,8 @@ log = structlog.get_logger()
 M = TypeVar("M", bound=BaseModel)
 
 
-def _offered(value: Verdict) -> Verdict:
+def offered(value: Verdict) -> Verdict:
+    """A verdict that a client may give.  Raises ValueError."""
     if value not in OFFERED:
         raise ValueError(f"a verdict is one of {', '.join(OFFERED)}")
     return value
@@ -67,7 +68,7 @@ class Body(BaseModel):
 class VerdictBody(Body):
     """A verdict on the open pairs of a case, but those whose `flag_id` is in `leave_out`."""
 
-    verdict: Annotated[Verdict, AfterValidator(_offered)]
+    verdict: Annotated[Verdict, AfterValidator(offered)]
     note: Note = ""
     leave_out: frozenset[int] = frozenset()
 
@@ -101,7 +102,7 @@ async def lease(request: web.Request) -> web.Response:
 
 async def decide(request: web.Request) -> web.Response:
     """POST /api/cases/ID/verdict."""
-    moderator, case_id, body = authorize(request), await _case_id(request), await _body(request, VerdictBody)
+    moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, VerdictBody)
     given = Given(body.verdict, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(deciding.decide_case, case_id, body.leave_out, given)
     announce(desk_of(request), done, "verdict")
@@ -111,7 +112,7 @@ async def decide(request: web.Request) -> web.Response:
 
 async def reopen(request: web.Request) -> web.Response:
     """POST /api/cases/ID/reopen."""
-    moderator, case_id, body = authorize(request), await _case_id(request), await _body(request, ReopenBody)
+    moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, ReopenBody)
     given = Given(Verdict.REOPENED, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(deciding.reopen_case, case_id, given)
     announce(desk_of(request), done, "verdict")
@@ -127,7 +128,7 @@ async def show_decision(request: web.Request) -> web.Response:
 
 async def undo(request: web.Request) -> web.Response:
     """POST /api/decisions/N/undo."""
-    moderator, done, body = authorize(request), _decision(request), await _body(request, Body)
+    moderator, done, body = authorize(request), _decision(request), await body_of(request, Body)
     await _read(request, decision_object, done, NO_DECISION)
     await desk_of(request).ledger.write(deciding.undo, done, moderator, body.seen)
     announce(desk_of(request), done, "undo")
@@ -161,7 +162,7 @@ def _decision(request: web.Request) -> int:
     return number(request.match_info, "decision") or 0
 
 
-async def _body(request: web.Request, model: type[M]) -> M:
+async def body_of(request: web.Request, model: type[M]) -> M:
     """The body of a request.  Raises Refused, which names every wrong member."""
     if request.content_type != "application/json":
         raise Refused(NOT_JSON, "send the header `Content-Type: application/json`")

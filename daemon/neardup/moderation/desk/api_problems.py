@@ -23,6 +23,7 @@ from neardup.telemetry.http import innermost_frames, route_of
 
 PREFIX = "/api/"
 NO_CASE = ProblemType("no-case", 404, "The story is in no case")
+NO_PAIR = ProblemType("no-pair", 404, "The two stories are no translated or retold pair")
 NO_DECISION = ProblemType("no-decision", 404, "There is no such decision")
 CONFLICT = ProblemType("conflict", 409, "The flags are not as they were read")
 HELD = ProblemType("held", 409, "Another moderator holds the case")

@@ -21,6 +21,7 @@ from neardup.moderation.desk import (
     interfaces,
     login,
     meaning,
+    meaning_api,
     pair,
     queue,
     search,
@@ -139,6 +140,7 @@ def application(desk: Desk) -> web.Application:
             web.get("/static/fonts.css", fonts),
             web.static("/static", STATIC),
             *api.ROUTES,
+            *meaning_api.ROUTES,
         ]
     )
     return app

@@ -60,16 +60,18 @@ async def show_queue(request: web.Request) -> web.Response:
     desk, at = desk_of(request), number(request.query, "page") or 1
     queue, first = queue_of(request.query, desk.config.registry), max(at - 1, 0) * PAGE_SIZE
 
-    def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int]:
+    def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:
         found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
-        return list(found), meaning_flags.count(db, queue.selection)
+        either, neither = (meaning_flags.count(db, queue.only(same_author=shown).selection) for shown in (True, False))
+        return list(found), meaning_flags.count(db, queue.selection), either - neither
 
-    rows, total = await desk.ledger.read(read)
+    rows, total, hidden = await desk.ledger.read(read)
     return page(
         request,
         "meaning_queue.html.j2",
         rows=rows,
         total=total,
+        hidden=hidden,
         queue=queue,
         first=first,
         at=at,
@@ -139,7 +141,7 @@ async def decide(request: web.Request) -> web.StreamResponse:
     queue = queue_of(query_in(request), desk.config.registry)
     before = await desk.ledger.read(_meaning_pair, pair, queue)
     try:
-        await desk.ledger.write(_decide, pair, given)
+        await desk.ledger.write(decide_pair, pair, given)
     except Conflict as error:
         return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
     log.info("a verdict was stored", stories=pair, verdict=str(given.verdict))
@@ -148,7 +150,8 @@ async def decide(request: web.Request) -> web.StreamResponse:
     raise web.HTTPSeeOther(f"{path}{query_of(queue)}")
 
 
-def _decide(db: sqlite3.Connection, pair: Pair, given: Given) -> None:
+def decide_pair(db: sqlite3.Connection, pair: Pair, given: Given) -> None:
+    """Give a pair a verdict.  Raises Conflict, and NotPermitted."""
     _require(db, pair, given.moderator)
     seen = int(given.seen) if given.seen.isascii() and given.seen.isdecimal() else -1
     meaning_flags.decide(db, *pair, given.verdict, given.note, given.moderator.name, seen)
@@ -161,7 +164,7 @@ async def undo(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     try:
-        await desk.ledger.write(_undo, pair, given)
+        await desk.ledger.write(undo_latest, pair, given)
     except Conflict as error:
         return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
     log.info("a verdict was undone", stories=pair)
@@ -169,7 +172,8 @@ async def undo(request: web.Request) -> web.StreamResponse:
     raise web.HTTPSeeOther("/meaning/{}/{}{}".format(*pair, query_of(queue)))
 
 
-def _undo(db: sqlite3.Connection, pair: Pair, given: Given) -> None:
+def undo_latest(db: sqlite3.Connection, pair: Pair, given: Given) -> None:
+    """Undo the latest verdict on a pair.  Raises Conflict, and NotPermitted."""
     _require(db, pair, given.moderator)
     if str(meaning_flags.state(db, *pair)) != given.seen:
         raise Conflict("another moderator has decided this pair meanwhile: look at it again")
