@@ -27,7 +27,7 @@ def batches_of(drawn: list[int], size: int, **columns: list[int]) -> list[pa.Rec
 def test_every_row_is_in_the_bucket_of_its_key(drawn: list[int], size: int, at_a_time: int, limit: int) -> None:
     seen, members = list[int](), dict[int, list[int]]()
     with patch.object(buckets, "ROWS_AT_A_TIME", at_a_time):
-        for part in buckets.cut(iter(batches_of(drawn, size, row=list(range(len(drawn))))), "hash", limit):
+        for part in buckets.cut(iter(batches_of(drawn, size, row=list(range(len(drawn))))), ["hash"], limit):
             hashes, rows = part.rows["hash"].to_pylist(), part.rows["row"].to_pylist()
             for bucket, (start, stop) in enumerate(zip(part.edges, part.edges[1:], strict=False)):
                 compared = part.compared if bucket == 0 else 0

@@ -1,6 +1,6 @@
 """Cuts the rows of a partition, which are sorted by key, into buckets; a bucket larger than memory passes in parts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,8 @@ class Cut:
     compared: int
 
 
-def cut(batches: "Iterator[pa.RecordBatch]", key: str, limit: int) -> Iterator[Cut]:
-    """Batches sorted by `key` -> their buckets.
+def cut(batches: "Iterator[pa.RecordBatch]", keys: Sequence[str], limit: int) -> Iterator[Cut]:
+    """Batches sorted by the columns `keys` -> their buckets, of rows that are equal in these.
 
     Of a bucket with more than `limit` rows and as many again, the first `limit` come with each part of the others.
     """
@@ -40,10 +40,10 @@ def cut(batches: "Iterator[pa.RecordBatch]", key: str, limit: int) -> Iterator[C
         if sum(one.num_rows for one in held) < ROWS_AT_A_TIME:
             continue
         rows = pa.Table.from_batches(held)
-        keys = rows[key].to_numpy()
-        last = len(keys) - int(np.argmax(keys[::-1] != keys[-1])) if keys[0] != keys[-1] else 0
+        edges = edges_of(*(rows[key].to_numpy() for key in keys))
+        last = int(edges[-2])
         if last:
-            yield Cut(rows.slice(0, last), edges_of(keys[:last]), compared)
+            yield Cut(rows.slice(0, last), edges[:-1], compared)
             rows, compared = rows.slice(last), 0
         if rows.num_rows > max(2 * limit, ROWS_AT_A_TIME):
             yield Cut(rows, np.array([0, rows.num_rows]), compared)
@@ -51,10 +51,13 @@ def cut(batches: "Iterator[pa.RecordBatch]", key: str, limit: int) -> Iterator[C
         held = rows.combine_chunks().to_batches()
     if held:
         rows = pa.Table.from_batches(held)
-        yield Cut(rows, edges_of(rows[key].to_numpy()), compared)
+        yield Cut(rows, edges_of(*(rows[key].to_numpy() for key in keys)), compared)
 
 
-def edges_of(keys: npt.NDArray[np.generic]) -> Indices:
-    """Sorted keys (n,) -> where each bucket begins, and n."""
-    begins = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-    return np.append(np.flatnonzero(begins), len(keys))
+def edges_of(*keys: npt.NDArray[np.generic]) -> Indices:
+    """Columns (n,) that rows are sorted by -> where each bucket begins, and n."""
+    begins = np.zeros(len(keys[0]), np.bool_)
+    begins[:1] = True
+    for column in keys:
+        begins[1:] |= column[1:] != column[:-1]
+    return np.append(np.flatnonzero(begins), len(begins))

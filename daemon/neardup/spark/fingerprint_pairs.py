@@ -23,13 +23,13 @@ LANGUAGE = "cast(shiftrightunsigned(key, 56) as int)"
 
 
 def heavy_keys(fingerprints: "DataFrame", config: Config) -> "DataFrame":
-    """The keys that more than `max_bucket` stories have: key, members, language."""
+    """The keys that more than `max_bucket` stories have: key, members, language, max_bucket."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
 
     limits = f.array(*(f.lit(config.detection.of(language).max_bucket) for language in config.registry))
     counted = _keys(fingerprints, config).groupBy("key").agg(f.count("*").alias("members"))
-    language = f.expr(LANGUAGE)
-    return counted.where(f.col("members") > f.get(limits, language)).withColumn("language", language)
+    limited = counted.withColumn("language", f.expr(LANGUAGE)).withColumn("max_bucket", f.get(limits, "language"))
+    return limited.where("members > max_bucket")
 
 
 def fingerprint_pairs(fingerprints: "DataFrame", heavy: "DataFrame", config: Config) -> "DataFrame":
@@ -39,12 +39,33 @@ def fingerprint_pairs(fingerprints: "DataFrame", heavy: "DataFrame", config: Con
     prints = prints_of(fingerprints, config)
     if heavy.isEmpty():
         marked = prints.withColumn("heavy", f.lit(0).cast("long"))
+        keyed = marked.mapInArrow(_explode(config), KEYED).withColumn("part", f.lit(0))
     else:
-        masks = _keys(fingerprints, config).join(heavy.select("key"), "key").groupBy("id")
-        mask = masks.agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
-        marked = prints.join(mask, "id", "left").fillna(0, ["heavy"])
-    keyed = marked.mapInArrow(_explode(config), KEYED).repartition("key").sortWithinPartitions("key", "id")
-    return keyed.mapInArrow(_join(config), PAIRS)
+        holders = _keys(fingerprints, config).join(heavy.drop("language"), "key")
+        masks = holders.groupBy("id").agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
+        marked = prints.join(masks, "id", "left").fillna(0, ["heavy"])
+        keyed = _salted(marked.mapInArrow(_explode(config), KEYED), holders)
+    by_bucket = keyed.repartition("key", "part").sortWithinPartitions("key", "part", "id")
+    return by_bucket.mapInArrow(_join(config), PAIRS)
+
+
+def _salted(keyed: "DataFrame", holders: "DataFrame") -> "DataFrame":
+    """Rows with the column `part`: 0, but the rows of a heavy key are divided into parts of about `max_bucket`.
+
+    Its first `max_bucket` stories, with which all others are compared, are in each part.
+    """
+    from pyspark.sql import Window  # noqa: PLC0415 - it is optional
+    from pyspark.sql import functions as f  # noqa: PLC0415 - likewise
+
+    ranked = holders.withColumn("nth", f.row_number().over(Window.partitionBy("key").orderBy("id")))
+    parts = f.ceil((f.col("members") - f.col("max_bucket")) / f.col("max_bucket")).cast("int")
+    salts = ranked.where("nth = max_bucket").select("key", f.col("id").alias("last"), parts.alias("parts"))
+    of_row = (
+        "CASE WHEN parts IS NULL THEN array(0) WHEN id <= last THEN sequence(0, parts - 1)"
+        " ELSE array(cast(pmod(xxhash64(id), parts) AS int)) END"
+    )
+    salted = keyed.join(salts, "key", "left").withColumn("part", f.explode(f.expr(of_row)))
+    return salted.drop("last", "parts")
 
 
 def _keys(fingerprints: "DataFrame", config: Config) -> "DataFrame":
@@ -96,11 +117,14 @@ def _join(config: Config) -> Callable[["Batches"], "Batches"]:
 
     def join(batches: "Batches") -> "Batches":
         left_out = np.zeros(len(table.limits), np.int64)
-        for part in cut(batches, "key", most):
+        for part in cut(batches, ["key", "part"], most):
             prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
-            keys = integers_of(part.rows["key"])[part.edges[:-1]].view(np.uint64)
-            compared = np.zeros(len(keys), np.int64)
-            compared[0] = part.compared
+            begins = part.edges[:-1]
+            keys = integers_of(part.rows["key"])[begins].view(np.uint64)
+            # A further part of a heavy bucket begins with stories that the first one has compared with each other.
+            is_further = part.rows["part"].to_numpy()[begins] > 0
+            compared = np.where(is_further, table.limits[prints.arrays[0][begins], 1], 0)
+            compared[:1] = np.maximum(compared[:1], part.compared)
             heavy = integers_of(part.rows["heavy"]).view(np.uint64)
             found = pairs_in_buckets(Buckets(part.edges, keys, compared, ids, heavy, prints.arrays), table)
             left_out += found.left_out

@@ -81,7 +81,7 @@ def holders(common: int) -> Callable[["Batches"], "Batches"]:
 
     def count(batches: "Batches") -> "Batches":
         open_: _Common | None = None  # a hash of which more parts may follow
-        for part in cut(batches, "hash", common + 1):
+        for part in cut(batches, ["hash"], common + 1):
             hashes, ids, languages = (part.rows[name].to_numpy() for name in ("hash", "id", "language"))
             each = np.repeat(np.diff(part.edges), np.diff(part.edges))
             kept = (each > 1) & (each <= common)
@@ -140,7 +140,7 @@ def _join(config: Config) -> Callable[["Batches"], "Batches"]:
     table = table_of(config)
 
     def join(batches: "Batches") -> "Batches":
-        for part in cut(batches, "hash", config.detection.common_passage):
+        for part in cut(batches, ["hash"], config.detection.common_passage):
             prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
             lists = part.rows["hashes"].combine_chunks()
             sizes = lists.value_lengths().to_numpy(zero_copy_only=False)

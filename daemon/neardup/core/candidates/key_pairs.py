@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, groups
-from neardup.core.candidates.screen import Arrays, Thresholds, score_pair
+from neardup.core.candidates.screen import Arrays, Thresholds, hamming_distance, score_pair
 from neardup.core.candidates.select import NominationThresholds
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
 from neardup.core.fingerprint.word_hashes import mixed
@@ -25,6 +25,8 @@ from neardup.records import Language
 BAND_BYTES = 2
 LANGUAGE_SHIFT, NTH_SHIFT, VALUE_SHIFT = np.uint64(56), np.uint64(50), np.uint64(14)
 NTH_MASK = np.uint64(0x3F)
+BAND_BITS, BANDS_A_WORD, BAND_MASK = 16, 4, np.uint64(0xFFFF)
+LOWEST_BITS, HIGHEST_BITS = np.uint64(0x0001000100010001), np.uint64(0x8000800080008000)  # of the bands of a word
 BITS_SHIFT, ROWS_SHIFT = 32, 40  # of a match's rank: the rows that differ, the bits that differ, its place
 
 Keys = npt.NDArray[np.uint64]  # language, number of the key, and 50 bits of a hash of its value
@@ -124,34 +126,40 @@ def languages_of_keys(keys: Keys) -> Indices:
 
 
 @compiled
-def _shares(one: int, other: int, nth: int, arrays: Arrays, edges: GroupEdges) -> bool:
-    """Whether two stories of a language share the key with this number; `edges` (10,) are those of the language."""
-    _, simhashes, signatures, signed, _ = arrays
-    if nth >= edges[0]:
-        row = 2 * (nth - edges[0])
-        same = signatures[one, row] == signatures[other, row] and signatures[one, row + 1] == signatures[other, row + 1]
-        return bool(signed[one] and signed[other] and same)
-    for band in range(edges[nth + 1], edges[nth + 2]):
-        shift = np.uint64(16 * (band % 4))
-        if (simhashes[one, band // 4] ^ simhashes[other, band // 4]) >> shift & np.uint64(0xFFFF):
-            return False
-    return True
+def _shared_keys(one: int, other: int, arrays: Arrays, edges: GroupEdges, bands: int) -> int:
+    """The keys that two stories of a language share: bit k for key k; `edges` (10,) are those of the language.
+
+    Finds equal 16-bit parts of words as zeros of their difference (Warren, "Hacker's Delight", section 6-1): nearly
+    always there is none, and the parts need not be looked at.
+    """
+    _, simhashes, _, signed, words = arrays
+    shared = 0
+    for key in range(edges[0]):
+        same = True
+        for band in range(edges[key + 1], edges[key + 2]):
+            difference = simhashes[one, band // BANDS_A_WORD] ^ simhashes[other, band // BANDS_A_WORD]
+            same &= difference >> np.uint64(BAND_BITS * (band % BANDS_A_WORD)) & BAND_MASK == 0
+        shared |= int(same) << key
+    if not signed[one] or not signed[other]:
+        return shared
+    for word in range((bands + BANDS_A_WORD - 1) // BANDS_A_WORD):
+        difference = words[one, word] ^ words[other, word]
+        if (difference - LOWEST_BITS) & ~difference & HIGHEST_BITS == 0:
+            continue
+        for band in range(BANDS_A_WORD * word, min(BANDS_A_WORD * (word + 1), bands)):
+            same = difference & BAND_MASK == 0
+            shared |= int(same) << (edges[0] + band)
+            difference >>= np.uint64(BAND_BITS)
+    return shared
 
 
 @compiled
-def _is_compared_here(one: int, other: int, nth: int, buckets: Buckets, table: KeyTable) -> bool:
-    """Whether the key with this number is the one at which a pair is compared."""
-    edges = table.group_edges[buckets.arrays[0][one]]
-    heavy = buckets.heavy[one]
-    if not _shares(one, other, nth, buckets.arrays, edges):
-        return False
-    is_heavy = heavy >> np.uint64(nth) & np.uint64(1)
-    bands = table.thresholds[buckets.arrays[0][one], 1]
-    for key in range(edges[0] + bands):
-        precedes = key < nth if (heavy >> np.uint64(key) & np.uint64(1)) == is_heavy else is_heavy
-        if precedes and _shares(one, other, key, buckets.arrays, edges):
-            return False
-    return True
+def _count_bits(mask: int) -> int:
+    count = 0
+    while mask:
+        mask &= mask - 1
+        count += 1
+    return count
 
 
 @compiled
@@ -168,22 +176,12 @@ def pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
     ranks = np.empty(64, np.int64)
     for bucket in range(len(buckets.edges) - 1):
         start, stop = buckets.edges[bucket], buckets.edges[bucket + 1]
-        nth = int(buckets.keys[bucket] >> NTH_SHIFT & NTH_MASK)
-        most, max_bucket = table.limits[languages[start]]
+        most = table.limits[languages[start], 0]
         for other in range(start + buckets.compared[bucket], stop):
-            found = 0
-            for one in range(start, min(other, start + max_bucket)):
-                if ids[other] < 0 or ids[one] == ids[other]:
-                    continue
-                alike, agreeing, differing = score_pair(one, other, buckets.arrays, buckets.arrays, table.thresholds)
-                if not alike or not _is_compared_here(one, other, nth, buckets, table):
-                    continue
-                if found == len(ranks):
-                    ranks = np.append(ranks, ranks)
-                ranks[found] = (ROWS - agreeing) << ROWS_SHIFT | differing << BITS_SHIFT | (one - start)
-                found += 1
+            if ids[other] < 0:
+                continue
+            found, ranks = _ranked(bucket, other, ranks, buckets, table)
             if found > most:
-                ranks[:found].sort()
                 left_out[languages[other]] += found - most
                 found = most
             while count + found > len(left):
@@ -195,3 +193,42 @@ def pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
                 rows[count], bits[count] = ROWS - (rank >> ROWS_SHIFT), rank >> BITS_SHIFT & 0xFF
                 count += 1
     return BucketPairs(left[:count], right[:count], rows[:count], bits[:count], left_out)
+
+
+@compiled
+def _ranked(bucket: int, other: int, ranks: Indices, buckets: Buckets, table: KeyTable) -> tuple[int, Indices]:
+    """How many rows of a bucket before the row `other` match it there, and the ranks of the best, best first.
+
+    `ranks` is room for these.  It holds twice `max_matches` before the worse half is dropped, so a story in a bucket
+    of copies costs no more than the comparisons.
+    """
+    start, ids = buckets.edges[bucket], buckets.ids
+    language = buckets.arrays[0][other]
+    most, max_bucket = table.limits[language]
+    edges, (hamming, bands, shared_bands, _) = table.group_edges[language], table.thresholds[language]
+    heavy, here = int(buckets.heavy[other]), 1 << int(buckets.keys[bucket] >> NTH_SHIFT & NTH_MASK)
+    found, held, worst = 0, 0, np.iinfo(np.int64).max
+    for one in range(start, min(other, start + max_bucket)):
+        shared = _shared_keys(one, other, buckets.arrays, edges, bands)
+        compared_at = shared & ~heavy or shared
+        if ids[one] == ids[other] or compared_at & -compared_at != here:
+            continue
+        if _count_bits(shared >> edges[0]) < shared_bands and hamming_distance(one, other, buckets.arrays) > hamming:
+            continue  # nearly all pairs, which need no more steps
+        alike, agreeing, differing = score_pair(one, other, buckets.arrays, buckets.arrays, table.thresholds)
+        if not alike:
+            continue
+        found += 1
+        rank = (ROWS - agreeing) << ROWS_SHIFT | differing << BITS_SHIFT | (one - start)
+        if rank > worst:
+            continue
+        if held == len(ranks):
+            ranks = np.append(ranks, ranks)
+        ranks[held] = rank
+        held += 1
+        if held == 2 * most:
+            ranks[:held].sort()
+            held, worst = most, ranks[most - 1]
+    if found > most:
+        ranks[:held].sort()
+    return found, ranks

@@ -65,6 +65,12 @@ def _hamming(one: HashRows, other: HashRows) -> int:
 
 
 @compiled
+def hamming_distance(one: int, other: int, arrays: Arrays) -> int:
+    """How many bits of two stories' SimHashes differ."""
+    return _hamming(arrays[1][one], arrays[1][other])
+
+
+@compiled
 def _count_agreeing_rows(one: SignatureRows, other: SignatureRows) -> int:
     count = 0
     for row in range(ROWS):

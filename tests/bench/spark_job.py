@@ -1,0 +1,173 @@
+"""`neardup spark`: seconds, core-seconds and memory by stage, of synthetic stories; and the daemon on the same ones.
+
+python -m tests.bench.spark_job FOLDER [--stories 100000] [--compare]
+"""
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa  # type: ignore[import-untyped]
+from neardup.config import Config, Content, Source
+from neardup.source.table_columns import Columns
+from neardup.spark.job import Input, Job
+from neardup.spark.session import session
+from pyarrow import dataset, parquet
+
+from tests.bench.prose import Text, texts
+from tests.support.command import Neardup, embedded
+from tests.support.languages import CODES
+from tests.support.resource_meter import SAMPLE_SECONDS, descendants, pss_mb_of_all
+
+CHUNK = 5_000
+FLAG = ("story_id", "matched_id")
+COMPARED = ("kind", "hamming", "jaccard", "containment", "matched_containment", "copied_words", "cluster_id", "status")
+
+
+class Meter:
+    """Prints a line for each stage: its seconds, the core-seconds of all processes, and their peak memory in MiB."""
+
+    def __init__(self, stories: int) -> None:
+        self._stories = stories
+        self._began, self._used, self._peak = time.monotonic(), _core_seconds(), 0.0
+        threading.Thread(target=self._sample, daemon=True).start()
+
+    def _sample(self) -> None:
+        while True:
+            self._peak = max(self._peak, pss_mb_of_all(os.getpid()))
+            time.sleep(SAMPLE_SECONDS)
+
+    def show(self, line: str) -> None:
+        now, used, peak = time.monotonic(), _core_seconds(), self._peak
+        cores = used - self._used
+        click.echo(
+            f"{line:45} {now - self._began:8.1f} s {cores:8.1f} core-s {1e6 * cores / self._stories:8.0f} a million"
+            f" {peak:6.0f} MiB"
+        )
+        self._began, self._used, self._peak = now, used, 0.0
+
+
+def _core_seconds() -> float:
+    """User and system time of this process and its children, with those of them that have ended."""
+    ticks = 0
+    for one in (str(os.getpid()), *descendants(os.getpid())):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        except FileNotFoundError:
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def write_table(path: Path, stories: int) -> None:
+    """Write the stories to a Parquet file."""
+    columns = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("language", pa.string()),
+            ("author_id", pa.string()),
+            ("published_at", pa.timestamp("ms", tz="UTC")),
+            ("text", pa.string()),
+        ]
+    )
+    rows = texts(stories)
+    with parquet.ParquetWriter(path, columns, compression="zstd") as out:
+        while chunk := list(islice(rows, CHUNK)):
+            out.write_table(pa.Table.from_pylist([one._asdict() for one in chunk], columns))
+
+
+def write_pages(folder: Path, rows: Iterator[Text]) -> None:
+    """Write the stories as pages with a manifest."""
+    shutil.rmtree(folder / "html", ignore_errors=True)
+    with (folder / "manifest.csv").open("w", encoding="utf-8") as manifest:
+        manifest.write("id,language,author_id,published_at,path\n")
+        for one in rows:
+            path = folder / "html" / one.language / f"{one.id}.html"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"<html><body><p>{one.text}</p></body></html>", encoding="utf-8")
+            when = f"{pa.scalar(one.published_at, pa.timestamp('ms')).as_py().isoformat()}Z"
+            manifest.write(f"{one.id},{CODES[one.language]},{one.author_id},{when},{one.language}/{path.name}\n")
+
+
+def compare(folder: Path, output: Path, stories: int) -> None:
+    """Run `backfill --fresh` on the same stories, and say what differs."""
+    write_pages(folder, texts(stories))
+    neardup = Neardup(folder, dict(os.environ))
+    for old in folder.glob("neardup.db*"):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    text = embedded(folder / "manifest.csv", folder / "html").replace('body = "article .story, div.post-body"', "")
+    neardup.configure(text)
+    began = time.monotonic()
+    for command in (
+        ["backfill", "--fresh"],
+        ["export", "-o", "f.parquet"],
+        ["export", "--by", "story", "-o", "s.parquet"],
+    ):
+        done = neardup(*command)
+        assert done.code == 0, done.err
+    click.echo(f"daemon: {time.monotonic() - began:.0f} s")
+    done = neardup("export", "--fingerprints", str(folder / "p.parquet"))
+    assert done.code == 0, done.err
+    prints = ("language", "text_hash", "simhash", "signature", "passages", "words", "shingles")
+    _difference("fingerprints", ("id",), prints, output / "fingerprints", folder / "p.parquet")
+    _difference("flags", FLAG, COMPARED, output / "flags", folder / "f.parquet")
+    _difference(
+        "similarities",
+        ("story_id",),
+        ("similarity", "copied_words", "sources"),
+        output / "stories",
+        folder / "s.parquet",
+    )
+
+
+def _difference(what: str, key: tuple[str, ...], columns: tuple[str, ...], ours: Path, theirs: Path) -> None:
+    found = [_by_key(path, key, columns) for path in (ours, theirs)]
+    one, other = found
+    differing = [name for name in one.keys() & other.keys() if one[name] != other[name]]
+    click.echo(
+        f"{what}: Spark {len(one):,}, daemon {len(other):,}; only Spark {len(one.keys() - other.keys())},"
+        f" only daemon {len(other.keys() - one.keys())}, differing {len(differing)}"
+        + "".join(f"\n  {name}: {one[name]} {other[name]}" for name in differing[:3])
+    )
+
+
+def _by_key(path: Path, key: tuple[str, ...], columns: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    rows = dataset.dataset(path).to_table(columns=[*key, *columns]).to_pylist()
+    return {tuple(row[name] for name in key): tuple(row[name] for name in columns) for row in rows}
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--stories", default=100_000)
+@click.option("--master", default="local[2]")
+@click.option("--compare", "compared", is_flag=True)
+def main(folder: Path, stories: int, master: str, compared: bool) -> None:
+    """Write the stories if they are not there, and run the job on them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table, output = folder / f"{stories}.parquet", folder / f"output_{stories}"
+    if not table.exists():
+        write_table(table, stories)
+    config = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
+    os.environ["SPARK_LOCAL_DIRS"] = str(folder / "spark")
+    with session(master) as spark:
+        meter = Meter(stories)
+        Job(spark, config, str(output), Input(str(table), Columns(), None), meter.show).run()
+    counts: Counter[str] = Counter()
+    for row in dataset.dataset(output / "counts").to_table().to_pylist():
+        counts[f"{row['what']} {row['reason'] or ''}".strip()] += row["count"]
+    click.echo(json.dumps(counts, indent=1))
+    if compared:
+        compare(folder, output, stories)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

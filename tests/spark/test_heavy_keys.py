@@ -1,0 +1,32 @@
+"""Law: the rows of a heavy key are divided among tasks, and each story is compared with its first `max_bucket` once."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from neardup.config import Config, Content, Detection, Source
+from neardup.ops.fingerprint_columns import schema
+from neardup.spark.columns import in_microseconds
+from neardup.spark.fingerprint_pairs import fingerprint_pairs, heavy_keys
+
+from tests.support.languages import HINDI
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STORIES, MOST, WORKS = 20, 3, 1
+
+
+def test_stories_of_a_heavy_key_are_compared_with_the_first_of_them_once(spark: "SparkSession") -> None:
+    detection = Detection(max_bucket=MOST, max_matches=STORIES)
+    config = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"), detection=detection)
+    row = {"language": HINDI, "text_hash": bytes(16), "simhash": bytes(16), "signature": bytes(64), "passages": b""}
+    ids = range(-WORKS, STORIES - WORKS)
+    columns = pa.schema([field for field in schema() if field.name in {"id", *row}])
+    prints = spark.createDataFrame(pa.Table.from_pylist([row | {"id": n} for n in ids], in_microseconds(columns)))
+    heavy = heavy_keys(prints, config).cache()
+    assert {(one["members"], one["max_bucket"]) for one in heavy.collect()} == {(STORIES, MOST)}
+    pairs = fingerprint_pairs(prints, heavy, config).cache()
+    found = Counter((pair["a"], pair["b"]) for pair in pairs.where("a IS NOT NULL").collect())
+    assert max(found.values()) == 1, "a pair was compared in two parts of its key"
+    assert found.keys() == {(one, other) for other in ids for one in ids[:MOST] if one < other}
