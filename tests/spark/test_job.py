@@ -1,6 +1,7 @@
 """Law: a job on Spark finds what `backfill --fresh` and its sweep find, story by story and flag by flag.
 
-The corpus has ten languages, planted passages, copies of every kind, and rows and pages that end in other outcomes.
+The corpus has ten languages, planted passages, copies of every kind, a reference of works, and rows and pages that end
+in other outcomes.
 """
 
 import csv
@@ -19,6 +20,7 @@ from pyarrow import dataset, parquet  # type: ignore[import-untyped]
 from tests.support.command import Neardup, embedded
 from tests.support.paths import SAMPLES
 from tests.support.planted_passages import plant
+from tests.support.reference_works import SECTION, make_works
 from tests.support.samples import ROWS
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 Rows = dict[tuple[int, ...], dict[str, Any]]
 ONLY_IN_A_LEDGER = {"flag_id", "flagged_at", "known_since", "story_known_since", "matched_known_since"}
+NEW = 9_000_000  # the first id of stories listed later
 POISONED = "TAMIL/4104000.html"
 
 
@@ -70,10 +73,13 @@ def compared(spark: "SparkSession", poisoned_path: str, tmp_path_factory: pytest
     env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
     neardup = Neardup(folder, env | {"PYTHONPATH": poisoned_path})
     text = embedded(folder / "manifest.csv", folder / "html")
-    neardup.configure(text.replace("div.post-body", "div.post-body, body > p"))
-    done = neardup("backfill", "--fresh", "--json")
-    assert done.code == 0, done.err
-    (folder / "facts.json").write_text(done.out.splitlines()[-1], encoding="utf-8")
+    make_works(folder)
+    reference = SECTION.replace("works.csv", str(folder / "works.csv")).replace("file:", f"file:{folder}/")
+    neardup.configure(text.replace("div.post-body", "div.post-body, body > p") + reference)
+    for name, command in (("facts", ("backfill", "--fresh", "--json")), ("works", ("reference", "sync", "--json"))):
+        done = neardup(*command)
+        assert done.code == 0, done.err
+        (folder / f"{name}.json").write_text(json.dumps(done.facts), encoding="utf-8")
     progress: list[str] = []
     Job(spark, load(folder / "config.toml"), str(folder / "output"), None, progress.append).run()
     return Compared(neardup, folder / "output", progress)
@@ -105,6 +111,7 @@ def test_flags_and_clusters_are_those_of_the_daemon(compared: Compared) -> None:
     shown = [row for row in flags if not row["hidden"]]
     theirs = by_key(compared.of_daemon(), "story_id", "matched_id")
     assert_same(by_key(shown, "story_id", "matched_id"), theirs)
+    assert any(row["catalogue"] for row in flags), "no work is matched"
     assert {row["kind"] for row in flags} >= {"exact", "near", "similar", "partial", "passage"}, "a kind is not tried"
     clusters = {row["story_id"]: (row["cluster_id"], row["cluster_size"]) for row in compared.of_spark("clusters")}
     for row in shown:
@@ -112,14 +119,26 @@ def test_flags_and_clusters_are_those_of_the_daemon(compared: Compared) -> None:
             assert clusters[row["story_id"]] == clusters[row["matched_id"]] == (row["cluster_id"], row["cluster_size"])
 
 
-def test_a_ledger_goes_on_from_what_a_job_wrote(compared: Compared, tmp_path: Path) -> None:
-    moved = Neardup(tmp_path, compared.neardup.env)
-    moved.configure((compared.neardup.folder / "config.toml").read_text(encoding="utf-8"))
-    done = moved("import", str(compared.output))
-    assert done.code == 0, done.err
-    ours, theirs = (
-        by_key(one.of_daemon(), "story_id", "matched_id") for one in (compared._replace(neardup=moved), compared)
+def test_a_daily_run_after_an_import_flags_what_it_flags_after_a_backfill(compared: Compared, tmp_path: Path) -> None:
+    kept, moved = (Neardup(tmp_path / name, compared.neardup.env) for name in ("kept", "moved"))
+    skipped = shutil.ignore_patterns("html", "works", "output", "*.parquet")
+    shutil.copytree(compared.neardup.folder, kept.folder, ignore=skipped)
+    moved.folder.mkdir()
+    text, manifest = (compared.neardup.folder / name for name in ("config.toml", "manifest.csv"))
+    listed = manifest.read_text(encoding="utf-8") + "".join(
+        f"{NEW + n},{row['language']},,,,,{row['language']}/{row['id']}.html\n" for n, row in enumerate(ROWS[::3])
     )
+    (tmp_path / "manifest.csv").write_text(listed, encoding="utf-8")
+    for one, steps in ((kept, []), (moved, [["import", str(compared.output)], ["reference", "sync"]])):
+        one.configure(text.read_text(encoding="utf-8").replace(str(manifest), str(tmp_path / "manifest.csv")))
+        for command in (*steps, ["daily", "--since", "2020-01-01T00:00:00Z", "--json"]):
+            done = one(*command)
+            assert done.code == 0, done.err
+        assert done.facts["fingerprinted"] == len(ROWS[::3]), "another story than the new ones was fingerprinted"
+    ours, theirs = (
+        by_key(compared._replace(neardup=one).of_daemon(), "story_id", "matched_id") for one in (moved, kept)
+    )
+    assert any(pair[0] >= NEW for pair in theirs), "no new story is flagged"
     columns = ("kind", "hamming", "jaccard", "containment", "matched_containment", "copied_words", "cluster_id")
     assert_same(ours, {key: {name: row[name] for name in columns} for key, row in theirs.items()})
 
@@ -133,14 +152,17 @@ def test_every_listed_row_has_one_outcome_with_its_reason(compared: Compared) ->
     counts: Counter[tuple[str, str | None]] = Counter()
     for row in compared.of_spark("counts"):
         counts[row["what"], row["reason"]] += row["count"]
-    facts = json.loads((compared.neardup.folder / "facts.json").read_text(encoding="utf-8"))
-    assert counts["fingerprinted", None] == facts["fingerprinted"]
+    facts, works = (
+        json.loads((compared.neardup.folder / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("facts", "works")
+    )
+    assert counts["fingerprinted", None] == facts["fingerprinted"] + works["added"]
     assert counts["dead_lettered", "quarantined"] == 1, "the page that kills its reader is not counted"
     assert counts["dead_lettered", "bad_language"] == 1
     assert counts["skipped", "missing"] == 1
     assert counts["skipped", "superseded"] == 1
     outcomes = ("fingerprinted", "skipped", "dead_lettered")
-    assert sum(count for (what, _), count in counts.items() if what in outcomes) == facts["listed"]
+    assert sum(count for (what, _), count in counts.items() if what in outcomes) == facts["listed"] + works["listed"]
     assert sum(count for (what, _), count in counts.items() if what == "flagged") == len(compared.of_spark("flags"))
 
 
@@ -153,6 +175,7 @@ def test_each_stage_says_what_it_did_and_no_scratch_is_left(compared: Compared) 
         "shared",
         "prints",
         "passages",
+        "works",
         "assessed",
         "clusters",
         "flags",

@@ -5,7 +5,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -20,9 +20,11 @@ from tests.support.faults.consistency import differences, index_faults, state_of
 from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES
 from tests.support.samples import ROWS
+from tests.support.servers import redis_server
 
 NEW = {int(row["id"]) for row in ROWS if int(row["id"]) % 1000 in {1, 2}}  # listed after the import
-KILLS, SEED = 10, 21
+SEED = 21
+KILLS = (0, 1, 2, 2)  # of each import
 STATUSES = ("open", "withdrawn", "plagiarism", "template")
 NOT_IMPORTED = {"near misses"}  # nothing depends on them but `neardup replay`
 SCORES = "a, b, kind, hamming, jaccard, containment_a, containment_b, signals, spans_a, spans_b"
@@ -48,11 +50,11 @@ def query(neardup: Neardup, sql: str) -> list[tuple[object, ...]]:
         return db.execute(sql).fetchall()
 
 
-def assert_equal(actual: Neardup, expected: Neardup, *but: str) -> None:
+def assert_equal(actual: Neardup, expected: Neardup, *but: str, index: str = "sqlite", url: str = "") -> None:
     """Both hold the same stories, passages, flags with scores and spans, verdicts, similarities and common passages."""
     states = [{k: v for k, v in state_of(one.ledger).items() if k not in but} for one in (actual, expected)]
     assert differences(*states) == []
-    assert index_faults(actual.ledger, "sqlite") == []
+    assert index_faults(actual.ledger, index, url) == []
     for sql in (FLAGS, SIMILARITIES, COMMON):
         assert query(actual, sql) == query(expected, sql), f"not the same rows: {sql}"
 
@@ -148,29 +150,25 @@ def test_a_daily_run_after_an_import_flags_what_it_flags_after_a_backfill(
     assert len(query(second, FLAGS)) > len(query(first, FLAGS)), "no new story was flagged"
 
 
+@pytest.mark.parametrize("index", ["sqlite", "documented"])
 def test_an_import_that_is_killed_and_run_again_ends_as_if_undisturbed(
-    in_parts: Path, make: Make, do: Done, driver: Driver
+    index: str, first: Neardup, in_parts: Path, *, make: Make, driver: Driver, tmp_path: Path
 ) -> None:
-    undisturbed = make()
-    statements = do(undisturbed, "import", str(in_parts)).reached_points()["a statement"]
-    rng, kills = random.Random(SEED), 0
-    while kills < KILLS:
-        killed = make()
-        for _ in range(2):
-            at = {"point": "a statement", "nth": rng.randint(1, statements)}
-            code = driver.start(killed.folder, "import", str(in_parts), at=at).wait()
-            assert code in {0, -9}, f"an import that was to be killed at {at} ended with {code}"
-            kills += code == -9
-        do(killed, "import", str(in_parts))
-        assert_equal(killed, undisturbed)
-
-
-def test_a_second_import_changes_nothing(first: Neardup, in_parts: Path, make: Make, do: Done) -> None:
-    second = make()
-    do(second, "import", str(in_parts))
-    facts = do(second, "import", "--json", str(in_parts)).facts()
-    assert (facts["stories"], facts["known"], facts["flags"]) == (0, len(ROWS) - len(NEW), 0)
-    assert_equal(second, first, *NOT_IMPORTED)
+    rng, statements = random.Random(SEED), list[int]()
+    for kills in KILLS:
+        with redis_server(tmp_path) if index != "sqlite" else nullcontext("sqlite:") as url:
+            neardup = make()
+            neardup.configure(embedded(neardup.folder / "stories.csv", index=url))
+            for most in statements[:kills]:  # those of an import of everything, then of one that finds it on record
+                at = {"point": "a statement", "nth": rng.randint(1, most)}
+                code = driver.start(neardup.folder, "import", str(in_parts), at=at).wait()
+                assert code == -9, f"an import that was to be killed at {at} ended with {code}"
+            for _ in range(1 if kills else 2):
+                run = driver.start(neardup.folder, "import", "--json", str(in_parts))
+                assert run.wait() == 0, run.stderr()
+                statements.append(run.reached_points()["a statement"])
+            assert_equal(neardup, first, *NOT_IMPORTED, index=index, url=url)
+            assert kills or run.facts()["known"] == len(ROWS) - len(NEW), "a second import added a story"
 
 
 def test_without_flags_a_sweep_is_owed_and_finds_them(first: Neardup, make: Make, do: Done) -> None:

@@ -64,7 +64,8 @@ class Job:
         pairs = self._pairs(fingerprints)
         with _arrow_rows(self._spark, TEXT_ROWS):
             texts = read.where(f"outcome = '{FINGERPRINTED}'")
-            found = verified(pairs, texts, self._common, self._config, self._started_at)
+            works = None if self._config.reference is None else self._stage("_work/works", texts.where("id < 0"))
+            found = verified(pairs, texts, works, common=self._common, config=self._config, flagged_at=self._started_at)
             assessed = self._stage("_work/assessed", found).where("kind IS NOT NULL")
         clustered = self._stage("clusters", clusters(assessed, self._checkpoint))
         flags = self._stage("flags", _with_clusters(assessed, clustered))

@@ -41,6 +41,7 @@ FACTS = (
     "catalogue",
     "licence",
 )
+BROADCAST_BYTES = 64 << 20  # of the works' texts: the driver and each executor hold them
 TEXTS_HELD = 64  # shingled, by one task: pairs come sorted by their first story
 ONLY_IN_A_LEDGER = (
     "flag_id",
@@ -75,31 +76,50 @@ def verified_schema() -> "pa.Schema":
 
 
 def verified(
-    pairs: "DataFrame", stories: "DataFrame", common: Mapping[Language, PassageHashes], config: Config, flagged_at: int
+    pairs: "DataFrame",
+    stories: "DataFrame",
+    works: "DataFrame | None",
+    *,
+    common: Mapping[Language, PassageHashes],
+    config: Config,
+    flagged_at: int,
 ) -> "DataFrame":
     """Candidates (a, b, same_text, by_passages) and READ -> a row for each pair, as `verified_schema`.
 
-    The texts of pairs with the same text do not travel.
+    The texts of pairs with the same text do not travel.  `works` are the rows of the reference, if there is one: a
+    small catalogue is copied to each executor, so that a work with a million copies is not one task's.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
 
     facts = [f.coalesce("title", "page_title").alias(name) if name == "title" else f.col(name) for name in FACTS]
     without_text = stories.select(*facts, f.lit(None).cast("string").alias("text"))
     with_text = stories.select(*facts, "text")
-    same = _with_sides(pairs.where("same_text"), without_text)
-    other = _with_sides(pairs.where("NOT same_text"), with_text)
+    joined = _with_sides(pairs.where("same_text"), without_text, without_text)
+    other = pairs.where("NOT same_text")
+    if works is not None:
+        earlier = works.select(*facts, "text")
+        if _text_bytes(works) <= BROADCAST_BYTES:
+            earlier = f.broadcast(earlier)
+        joined = joined.unionByName(_with_sides(other.where("a < 0"), earlier, with_text))
+        other = other.where("a >= 0")
+    joined = joined.unionByName(_with_sides(other, with_text, with_text))
     shared = pairs.sparkSession.sparkContext.broadcast(dict(common))
-    verify = _verifier(config, shared, flagged_at)
-    return same.unionByName(other).mapInArrow(verify, spark_schema(verified_schema()))
+    return joined.mapInArrow(_verifier(config, shared, flagged_at), spark_schema(verified_schema()))
 
 
-def _with_sides(pairs: "DataFrame", stories: "DataFrame") -> "DataFrame":
+def _with_sides(pairs: "DataFrame", earlier: "DataFrame", later: "DataFrame") -> "DataFrame":
+    """Pairs with the columns of both stories, those of `a` from `earlier` and those of `b` from `later`."""
     sides = {
         side: stories.select(*(stories[name].alias(f"{name}_{side}") for name in stories.columns))
-        for side in ("a", "b")
+        for side, stories in (("a", earlier), ("b", later))
     }
     joined = pairs.join(sides["b"], pairs["b"] == sides["b"]["id_b"]).join(sides["a"], pairs["a"] == sides["a"]["id_a"])
     return joined.drop("a", "b").sortWithinPartitions("id_a")
+
+
+def _text_bytes(works: "DataFrame") -> int:
+    [row] = works.selectExpr("coalesce(sum(octet_length(text)), 0)").collect()
+    return int(row[0])
 
 
 def _verifier(config: Config, shared: Any, flagged_at: int) -> Callable[["Batches"], "Batches"]:

@@ -3,8 +3,9 @@
     python -m tests.support.faults.killed_command
 
 reads requests from stdin, a line of JSON each, and answers each with a line.  The processes are forked from one that
-has imported all modules, so they start in a few milliseconds.  In each process the steps of the program are wrapped,
-and SQL statements and messages to Redis are counted; the point is one of these, or some seconds after one.
+has imported all modules and loaded the compiled functions, so they start in a few milliseconds.  In each process the
+steps of the program are wrapped, and SQL statements and messages to Redis are counted; the point is one of these, or
+some seconds after one.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from typing import Any
 
 from neardup.cli import main, maintenance
 from neardup.cli import runs as commands
+from neardup.core import warm_up
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
@@ -224,6 +226,8 @@ def start(request: dict[str, Any]) -> int:
 def serve() -> None:
     """Answer {"start": request} with a process id, and {"wait": id} with {"code": ...} or {"stopped": true}."""
     fingerprint_version.warm_up()
+    warm_up.load_for_run()
+    warm_up.load_for_sweep()
     for line in sys.stdin:
         [(action, subject)] = json.loads(line).items()
         if action == "start":
