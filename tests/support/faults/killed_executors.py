@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ WATCHED_EVERY = 0.01  # seconds
 BEGUN = "*/_temporary/*/*/*/part-*"  # a file that a task has begun to write below the folder of its stage
 
 
-def spark_with_kills(neardup: Neardup, output: Path, *arguments: str, kills: bool) -> tuple[list[str], str]:
+def spark_with_kills(neardup: Neardup, output: Path, *, kills: bool) -> tuple[list[str], str]:
     """Run a job, and kill an executor when the first task of each stage writes; returns the stages, and stderr."""
     import pyspark  # noqa: PLC0415 - only these tests load it
 
@@ -25,7 +26,8 @@ def spark_with_kills(neardup: Neardup, output: Path, *arguments: str, kills: boo
     settings = f"{CONF} --conf spark.ui.enabled=false --conf spark.ui.showConsoleProgress=false"
     settings += " --conf spark.driver.bindAddress=127.0.0.1 --conf spark.driver.host=127.0.0.1"
     env = {"SPARK_HOME": str(home), "PYSPARK_SUBMIT_ARGS": f"{settings} pyspark-shell", "SPARK_LOCAL_DIRS": str(output)}
-    command = neardup.command("spark", "--master", MASTER, "--output", str(output / "out"), *arguments)
+    options = ["--config", str(neardup.folder / "config.toml"), "spark", "--master", MASTER]
+    command = [sys.executable, "-m", "neardup", *options, "--output", str(output / "out")]
     with (output / "stderr").open("wb") as err:
         job = subprocess.Popen(command, cwd=neardup.folder, env=os.environ | neardup.env | env, stderr=err)
         killed = list[str]()
