@@ -8,6 +8,7 @@ from typing import Any
 from neardup.config import Config
 from neardup.index.projections import SIZE_PROJECTIONS
 from neardup.index.redis import LAYOUTS
+from neardup.index.redis.size import valkey_bytes
 from neardup.insights.plan import times
 from neardup.insights.plan.passages import project_passages
 from neardup.insights.plan.profile import FEW, measured
@@ -40,13 +41,7 @@ def plan(
         "sample": _sample_counts(sample) if sample else None,
         "languages": {str(one): _project_language(corpus, one, n) for one, n in counts.items()},
         "page": {"fetch_us": cost.fetch, "read_us": cost.read, "wall_us": cost.wall, "bytes": cost.bytes},
-        "redis": {
-            layout: {
-                "grown": index_size(corpus, layout).total,
-                "rebuilt": index_size(corpus, layout, grown=False).total,
-            }
-            for layout in LAYOUTS
-        },
+        **_servers(corpus),
         "memory": {"box": memory, **boxes},
         "passages": asdict(project_passages(corpus, daily)),
         "title_index_bytes": title_index_bytes(corpus),
@@ -56,6 +51,21 @@ def plan(
     }
     facts["warnings"] = _warnings(config, facts, corpus, sample)
     return _rounded(facts)
+
+
+def _servers(corpus: Corpus) -> dict[str, Any]:
+    """The bytes of the index in Redis and in Valkey, by layout: if it grew story by story, and if it was rebuilt."""
+    sizes = {
+        layout: {state: index_size(corpus, layout, grown=state == "grown") for state in ("grown", "rebuilt")}
+        for layout in LAYOUTS
+    }
+    return {
+        "redis": {layout: {state: size.total for state, size in of.items()} for layout, of in sizes.items()},
+        "valkey": {
+            layout: {state: valkey_bytes(size, layout, grown=state == "grown") for state, size in of.items()}
+            for layout, of in sizes.items()
+        },
+    }
 
 
 def _sample_counts(sample: Sample) -> dict[str, Any]:

@@ -70,6 +70,8 @@ def _totals(facts: Mapping[str, Any]) -> Table:
     table.add_row("index", *map(gigabytes, [*grown, sqlite]))
     table.add_row("  bytes a story", *(f"{size / stories:,.0f}" for size in (*grown, sqlite)))
     table.add_row("  after a reindex", *map(gigabytes, rebuilt), "")
+    for name, state in (("  in Valkey", "grown"), ("  in Valkey, after a reindex", "rebuilt")):
+        table.add_row(name, *(gigabytes(facts["valkey"][layout][state]) for layout in ("documented", "compact")), "")
     table.add_row("ledger, on disk", *[gigabytes(ledger)] * 3)
     table.add_row("passage index, on disk", *[gigabytes(facts["passages"]["bytes"])] * 3)
     table.add_row("index of titles, on disk", *[gigabytes(facts["title_index_bytes"])] * 3)
