@@ -10,8 +10,8 @@ from neardup.ledger import transaction
 from neardup.meaning import neighbours, vectors
 from neardup.meaning.alignment import similarities
 from neardup.meaning.centring import unit
-from neardup.meaning.margins import UNFITTED, Gumbel
-from neardup.meaning.neighbours import NOMINATED, Searched
+from neardup.meaning.margins import UNFITTED, Gumbel, background
+from neardup.meaning.neighbours import NOMINATED, Held, Searched, compare
 from neardup.meaning.vectors import Embedded
 from neardup.meaning.vectors_file import claim, connect
 
@@ -39,33 +39,51 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]
         yield opened
 
 
-def test_the_nearest_codes_are_nominated(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nearest_codes_of_each_language_are_nominated(
+    db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code_of = {n: int.from_bytes(code) for n, code in db.execute("SELECT story_id, code FROM codes")}
     monkeypatch.setattr(neighbours, "CODES_AT_ONCE", 31)
     found = neighbours.nominated(db, [-10, 5, 77])
     for story, others in found.items():
-        distances = sorted((code_of[story] ^ code_of[other]).bit_count() for other in code_of if other != story)
-        assert len(set(others)) == NOMINATED
         assert story not in others
-        assert [(code_of[story] ^ code_of[other]).bit_count() for other in others] == distances[:NOMINATED]
+        for even in (0, 1):  # the language
+            distances = [(code_of[story] ^ code_of[other]).bit_count() for other in others if other % 2 == even]
+            every = [other for other in code_of if other % 2 == even and other != story]
+            expected = sorted((code_of[story] ^ code_of[other]).bit_count() for other in every)
+            assert distances == expected[: len(distances)]
+            assert len(distances) == NOMINATED + (story % 2 != even)
 
 
 def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "STORIES_AT_ONCE", 2)
     candidates = neighbours.nominated(db, [1, 2, 3])
-    chunks = neighbours.centred(db, range(-10, STORIES))
-    for story, others in neighbours.ranked(db, candidates).items():
-        assert set(others) == set(candidates[story])
-        for other, alike in others.items():
-            assert alike == pytest.approx(float(similarities(chunks[story], chunks[other][None])[0]), abs=1e-5)
+    held = neighbours.centred(db, range(-10, STORIES))
+    for story, (alike, backgrounds) in neighbours.compared(db, candidates).items():
+        assert set(alike) == set(candidates[story])
+        for other, similarity in alike.items():
+            exact = similarities(held[story].chunks, held[other].chunks[None])
+            assert similarity == pytest.approx(float(exact[0]), abs=1e-5)
+        for language, found in backgrounds.items():
+            of_language = sorted((alike[other] for other in alike if held[other].language == language), reverse=True)
+            assert found == pytest.approx(background(of_language))
+
+
+def test_reposts_of_a_translation_are_one_neighbour() -> None:
+    random = np.random.default_rng(2)
+    story, other, third = (unit(random.standard_normal((2, SIZE)).astype(np.float32)) for _ in range(3))
+    translation = unit(story + 0.5 * other)
+    alone = {1: Held(TAMIL, translation), 2: Held(TAMIL, other), 3: Held(TAMIL, third)}
+    reposts = {10 + n: Held(TAMIL, unit(translation + 0.01 * n)) for n in range(5)}
+    assert compare(story, alone).backgrounds == pytest.approx(compare(story, alone | reposts).backgrounds)
 
 
 def test_a_story_is_searched_for_once_and_again_after_a_fit_that_reaches_its_margin(db: sqlite3.Connection) -> None:
     assert len(neighbours.unsearched(db, 1_000)) == STORIES
     assert neighbours.distribution(db) == UNFITTED
-    neighbours.settle(db, [Searched(1, 0.3, 0.2), Searched(2, 0.1, None), Searched(3, 0.1, 0.1)])
+    neighbours.settle(db, [Searched(1, {HINDI: 0.3}, 0.2), Searched(2, {}, None), Searched(3, {}, 0.1)])
     assert not {1, 2, 3} & set(neighbours.unsearched(db, 1_000))
-    assert neighbours.backgrounds(db, [1, 2, 4]) == {1: 0.3, 2: 0.1}
+    assert neighbours.backgrounds(db, [1, 2, 4]) == {1: {HINDI: 0.3}, 2: {}}
     assert neighbours.widest_margins(db) == [0.2, 0.1]
     assert neighbours.keep_fit(db, Gumbel(0.1, 0.01), 2, 0.15) == 1
     assert neighbours.distribution(db) == Gumbel(0.1, 0.01)

@@ -44,6 +44,7 @@ def put(db: sqlite3.Connection, *made: Embedded) -> None:
 
 def make_all_codes(db: sqlite3.Connection) -> None:
     vectors.fit_means(db)
+    vectors.fit_directions(db)
     while vectors.make_codes(db):
         pass
 
@@ -113,6 +114,24 @@ def test_a_new_mean_makes_all_codes_of_its_language_again(db: sqlite3.Connection
     vectors.fit_means(db)
     missing = db.execute("SELECT language, count(*) FROM codes WHERE code IS NULL GROUP BY language").fetchall()
     assert missing == [(HINDI, 20)]
+
+
+def test_new_directions_make_all_codes_again(db: sqlite3.Connection) -> None:
+    put(db, *stories(HINDI, 60), *stories(TAMIL, 60, first=100))
+    make_all_codes(db)
+    assert len(vectors.centring(db).directions) == 2
+    assert not vectors.fit_directions(db), "nothing has grown"
+    put(db, *stories(HINDI, 61, first=200))
+    assert vectors.fit_directions(db)
+    assert len(vectors.centring(db).directions) == 3
+    assert db.execute("SELECT count(*) FROM codes WHERE code IS NOT NULL").fetchone() == (0,)
+
+
+def test_a_file_of_another_release_is_refused(tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "vectors")) as opened:
+        opened.execute("PRAGMA user_version = 1")
+    with pytest.raises(Misuse, match="of another release: move the file away"):
+        connect(tmp_path / "vectors")
 
 
 def test_vectors_of_another_model_are_refused(db: sqlite3.Connection) -> None:

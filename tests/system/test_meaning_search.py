@@ -99,12 +99,16 @@ async def test_the_threshold_is_fitted_to_the_stories_that_were_searched_for(
     stories: Neardup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await run(stories)
-    config = load(stories.folder / "config.toml").model_copy(update={"meaning": Meaning(false_alarms=0.01)})
     page = stories.folder / "evaluation.html"
-    with pytest.raises(Misuse, match="a fit needs 500"):
-        await evaluate_meaning(config, page)
-    monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
-    facts = await evaluate_meaning(config, page)
+    async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):
+        by_url = Meaning(kind="url", url=url, model="concepts", false_alarms=0.01)
+        config = load(stories.folder / "config.toml").model_copy(update={"meaning": by_url})
+        with pytest.raises(Misuse, match="a fit needs 500"):
+            await evaluate_meaning(config, page)
+        monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
+        facts = await evaluate_meaning(config, page)
+    assert [sample["kind"] for sample in facts["samples"]] == ["translated"] * 3 + ["retold"] * 2
+    assert "the threshold would find" in page.read_text(encoding="utf-8")
     assert facts["threshold"] > facts["location"]
     assert "Widest margins of stories" in page.read_text(encoding="utf-8")
     assert found(stories) == WANTED, "the copies stand out from the others"

@@ -42,8 +42,9 @@ async def open_parts(config: Config) -> AsyncIterator[Parts]:
 
 
 async def make_codes(parts: Parts, stop: asyncio.Event) -> None:
-    """Fit the means of the languages that have grown, and make the codes that are missing."""
+    """Fit what centres the vectors if the corpus has grown, and make the codes that are missing."""
     await parts.vectors.do(vectors.fit_means)
+    await parts.vectors.do(vectors.fit_directions)
     made = 1
     while made and not stop.is_set():
         made = await parts.vectors.do(vectors.make_codes)

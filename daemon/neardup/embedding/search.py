@@ -17,10 +17,11 @@ from neardup.ledger import Ledger, candidates, meaning_flags
 from neardup.ledger.meaning_flags import MeaningFlag
 from neardup.meaning import margins, neighbours, vectors
 from neardup.meaning.alignment import chunk_pairs
-from neardup.meaning.neighbours import Searched
+from neardup.meaning.neighbours import Compared, Searched
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Text, Texts
 from neardup.pairs import Candidate, Kind
+from neardup.records import Language
 
 BATCH_STORIES = 10_000  # searched for in one pass over the codes
 PAIRS_AT_ONCE = 250  # whose texts are in memory together
@@ -59,29 +60,33 @@ async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asynci
 async def _margins(parts: Parts, ledger: Ledger, ids: Sequence[int]) -> tuple[Margins, list[Searched]]:
     """The margins of the pairs of these stories that no flag has, and what the file keeps of the stories."""
     nominated = await parts.vectors.do(neighbours.nominated, ids)
-    alike = await parts.vectors.do(neighbours.ranked, nominated)
+    compared = await parts.vectors.do(neighbours.compared, nominated)
     flagged = await ledger.do(meaning_flags.flagged_by_words, nominated)
-    own = {story: margins.background(of_story.values()) for story, of_story in alike.items()}
-    known = await parts.vectors.do(neighbours.backgrounds, {other for some in nominated.values() for other in some})
-    return await asyncio.to_thread(_widths, alike, flagged, own, known | own)
+    others = {other for some in nominated.values() for other in some}
+    held = await parts.vectors.do(vectors.held, others | set(ids))
+    language_of = {story: language for story, (language, _) in held.items()}
+    known = await parts.vectors.do(neighbours.backgrounds, others)
+    known |= {story: of_story.backgrounds for story, of_story in compared.items()}
+    return await asyncio.to_thread(_widths, compared, flagged, language_of, known)
 
 
 def _widths(
-    alike: Mapping[int, Mapping[int, float]],
+    compared: Mapping[int, Compared],
     flagged: set[tuple[int, int]],
-    own: Mapping[int, float],
-    known: Mapping[int, float],
+    language_of: Mapping[int, Language],
+    known: Mapping[int, Mapping[Language, float]],
 ) -> tuple[Margins, list[Searched]]:
     found, searched = Margins(), list[Searched]()
-    for story, others in alike.items():
+    for story, (similarities, backgrounds) in compared.items():
         widest = None
-        for other, similarity in others.items():
+        for other, similarity in similarities.items():
             pair = min(story, other), max(story, other)
             if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
                 continue
-            found[pair] = margins.margin(similarity, own[story], known.get(other, own[story]))
+            own = backgrounds[language_of[other]]
+            found[pair] = margins.margin(similarity, own, known.get(other, {}).get(language_of[story], own))
             widest = max(found[pair], widest or found[pair])
-        searched.append(Searched(story, own[story], widest))
+        searched.append(Searched(story, backgrounds, widest))
     return found, searched
 
 
@@ -116,6 +121,6 @@ async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:
     for (a, b), width in wide.items():
         (language, text_hash), (other_language, other_hash) = held[a], held[b]
         kind = RETOLD if language == other_language else TRANSLATED
-        aligned = chunk_pairs(chunks[a], chunks[b])
+        aligned = chunk_pairs(chunks[a].chunks, chunks[b].chunks)
         flags.append(MeaningFlag(a, b, kind, round(width, 4), aligned, text_hash, other_hash))
     return flags

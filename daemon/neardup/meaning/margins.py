@@ -1,8 +1,9 @@
 """The margin of a pair, and from which margin on a pair is flagged.
 
 Stories on a common subject are all alike, and a story of few words is like many others.  So a pair is judged by how
-much more alike its stories are than their nearest others: the margin of Conneau et al., "Word Translation Without
-Parallel Data" (CSLS, ICLR 2018), as a difference.
+much more alike its stories are than their nearest others, as a match of images is by the next nearest (Lowe,
+"Distinctive Image Features from Scale-Invariant Keypoints", IJCV 2004).  The others of each story are those in the
+language of the other one: a story has one translation in a language, and may have translations in many.
 
 The widest margin of a story without a copy is a maximum of many, so that its distribution is close to Gumbel's
 (Gumbel, "Statistics of Extremes", 1958).  It is fitted to the middle of all stories, where the few with copies do not
@@ -10,14 +11,13 @@ count, and gives the margin that a share of the stories exceeds by chance.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-NEIGHBOURS = 10  # the nearest others whose likeness is taken off ...
-COPIES = 8  # ... after so many nearer ones, which may be copies themselves
-TYPICAL = 0.2  # likeness of such a neighbour in a large corpus, counted for each that a small one lacks
+NEIGHBOURS = 2  # the nearest others in a language whose likeness is taken off, after the nearest one
+TYPICAL = 0.2  # likeness of such a neighbour, counted for each that a language lacks
 FITTED = np.linspace(0.1, 0.9, 17)  # quantiles
 LEAST_STORIES = 500  # for a fit
 
@@ -33,17 +33,20 @@ class Gumbel(NamedTuple):
         return self.location - self.scale * math.log(-math.log1p(-share))
 
 
-UNFITTED = Gumbel(0.06, 0.03)  # of public news, stories and manuals in ten languages
+UNFITTED = Gumbel(0.045, 0.026)  # of public news, stories, scripture and manuals in ten languages
 
 
-def background(similarities: Iterable[float]) -> float:
-    """How alike a story is to its nearest others, of its similarities to the candidates, in any order."""
-    counted = sorted(similarities, reverse=True)[COPIES : COPIES + NEIGHBOURS]
+def background(similarities: Sequence[float]) -> float:
+    """How alike a story is to its nearest others in a language, by its similarities to the nearest, descending.
+
+    The nearest does not count, since it may be a copy.
+    """
+    counted = [*similarities[1 : 1 + NEIGHBOURS]]
     return (sum(counted) + (NEIGHBOURS - len(counted)) * TYPICAL) / NEIGHBOURS
 
 
 def margin(similarity: float, background: float, other: float) -> float:
-    """The margin of a pair, from the backgrounds of its two stories."""
+    """The margin of a pair, from the background of each story in the language of the other."""
     return similarity - (background + other) / 2
 
 

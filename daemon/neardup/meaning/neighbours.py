@@ -10,118 +10,175 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.ledger import transaction
 from neardup.meaning import alignment
-from neardup.meaning.centring import Vectors
+from neardup.meaning.centring import Vectors, unit
 from neardup.meaning.codes import Codes, Nearest, Places, restored
-from neardup.meaning.margins import UNFITTED, Gumbel
+from neardup.meaning.margins import UNFITTED, Gumbel, background
 from neardup.meaning.vectors import centring
 from neardup.meaning.vectors_file import dimensions
+from neardup.records import Language
 
-NOMINATED = 50  # candidates of a story
+NOMINATED = 8  # candidates of a story in each language
+SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
 CODES_AT_ONCE = 20_000  # about 1 MB
-STORIES_AT_ONCE = 200  # whose candidates' vectors are in memory together, about 12 MB
+STORIES_AT_ONCE = 200  # whose candidates' vectors are in memory together, about 20 MB
+OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
 
-Chunks = dict[int, Vectors]  # of stories by id, centred: (chunks, dimensions)
+
+class Held(NamedTuple):
+    """A story that has vectors: its language and its centred chunks, (chunks, dimensions)."""
+
+    language: Language
+    chunks: Vectors
+
+
+class Compared(NamedTuple):
+    """How alike a story is to each of its candidates, and its background in each of their languages."""
+
+    similarities: dict[int, float]
+    backgrounds: dict[Language, float]
 
 
 class Searched(NamedTuple):
-    """A story that was searched for, its background and the widest margin of its pairs; see the file's tables."""
+    """A story that was searched for, its backgrounds and the widest margin of its pairs; see the file's tables."""
 
     story_id: int
-    background: float
+    backgrounds: Mapping[Language, float]
     margin: float | None
 
 
 def unsearched(db: sqlite3.Connection, limit: int) -> list[int]:
     """The next stories to search for; those whose code is missing wait for it."""
     rows = db.execute(
-        "SELECT story_id FROM codes WHERE background IS NULL AND code IS NOT NULL ORDER BY story_id LIMIT ?", (limit,)
+        "SELECT story_id FROM codes WHERE backgrounds IS NULL AND code IS NOT NULL ORDER BY story_id LIMIT ?", (limit,)
     )
     return [story_id for (story_id,) in rows]
 
 
 def nominated(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]]:
-    """The stories of the nearest codes to that of each of these stories, in any language, the nearest first."""
-    of_ids = _codes(db, "WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
-    asked, queries = (np.concatenate(some) for some in zip(*of_ids, strict=True))
-    cores = len(os.sched_getaffinity(0))
-    parts = [Nearest(some, NOMINATED + 1) for some in np.array_split(queries, cores)]  # a story is its own nearest
-    scanned = list[Places]()
-    with ThreadPoolExecutor(cores) as pool:
-        for story_ids, codes in _codes(db, "WHERE code IS NOT NULL", ()):
-            list(pool.map(Nearest.scan, parts, repeat(codes)))
-            scanned.append(story_ids)
-    id_of = np.concatenate(scanned)
+    """The stories of the nearest codes to that of each of these stories: NOMINATED in each language."""
+    rows = db.execute(f"SELECT story_id, code FROM codes WHERE {OF_IDS}", (json.dumps(list(ids)),)).fetchall()
+    asked, codes = zip(*rows, strict=True)
+    found = nearest(db, _array(codes))
     return {
-        story_id: [other for other in id_of[places[places >= 0]].tolist() if other != story_id][:NOMINATED]
-        for story_id, places in zip(asked.tolist(), np.concatenate([part.places for part in parts]), strict=True)
+        story_id: [other for other in some if other != story_id] for story_id, some in zip(asked, found, strict=True)
     }
 
 
-def _codes(db: sqlite3.Connection, holding: str, values: tuple[str, ...]) -> Iterator[tuple[Places, Codes]]:
-    """Ids and codes, some at a time, in the order of the ids."""
-    cursor = db.execute(f"SELECT story_id, code FROM codes {holding} ORDER BY story_id", values)
+def nearest(db: sqlite3.Connection, queries: Codes) -> list[list[int]]:
+    """The stories of the nearest codes to each query (n, words): in each language NOMINATED, and one more.
+
+    The one more is for a story on record, which is its own nearest.
+    """
+    cores = len(os.sched_getaffinity(0))
+    parts = np.array_split(queries, cores)
+    scans = defaultdict[Language, list[Nearest]](lambda: [Nearest(some, NOMINATED + 1) for some in parts])
+    scanned = defaultdict[Language, list[Places]](list)
+    with ThreadPoolExecutor(cores) as pool:
+        for languages, ids, codes in _codes(db):
+            for language in np.unique(languages):
+                chosen = languages == language
+                list(pool.map(Nearest.scan, scans[language], repeat(codes[chosen])))
+                scanned[language].append(ids[chosen])
+    found: list[list[int]] = [[] for _ in queries]
+    for language, some in scans.items():
+        id_of = np.concatenate(scanned[language])
+        for of_query, places in zip(found, np.concatenate([part.places for part in some]), strict=True):
+            of_query.extend(id_of[places[places >= 0]].tolist())
+    return found
+
+
+def _codes(db: sqlite3.Connection) -> Iterator[tuple[npt.NDArray[np.str_], Places, Codes]]:
+    """Languages, ids and codes, some at a time, in the order of the ids."""
+    cursor = db.execute("SELECT language, story_id, code FROM codes WHERE code IS NOT NULL ORDER BY story_id")
     while rows := cursor.fetchmany(CODES_AT_ONCE):
-        ids, codes = zip(*rows, strict=True)
-        yield np.array(ids, np.int64), np.frombuffer(b"".join(codes), np.uint64).reshape(len(codes), -1)
+        languages, ids, codes = zip(*rows, strict=True)
+        yield np.array(languages), np.array(ids, np.int64), _array(codes)
 
 
-def centred(db: sqlite3.Connection, ids: Iterable[int]) -> Chunks:
-    """The centred chunks of these stories."""
+def _array(codes: Sequence[bytes]) -> Codes:
+    """Stored codes as an array: (n, words)."""
+    return np.frombuffer(b"".join(codes), np.uint64).reshape(len(codes), -1)
+
+
+def centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Held]:
+    """These stories with their vectors, by id."""
     size, by = dimensions(db), centring(db)
     rows = db.execute(
-        "SELECT story_id, language, chunks FROM vectors JOIN codes USING (story_id)"
-        " WHERE story_id IN (SELECT value FROM json_each(?))",
+        f"SELECT story_id, language, chunks FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
         (json.dumps(list(ids)),),
     )
     return {
-        story_id: by.apply(restored(np.frombuffer(chunks, np.int8).reshape(-1, size)), language)
+        story_id: Held(language, by.apply(restored(np.frombuffer(chunks, np.int8).reshape(-1, size)), language))
         for story_id, language, chunks in rows
     }
 
 
-def ranked(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]]) -> dict[int, dict[int, float]]:
-    """How alike stories are to their candidates, as `alignment.similarities` says: by story, then by candidate."""
-    found = dict[int, dict[int, float]]()
+def compared(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]]) -> dict[int, Compared]:
+    """Each of these stories beside its candidates."""
+    found = dict[int, Compared]()
     asked = list(candidates)
     for at in range(0, len(asked), STORIES_AT_ONCE):
         some = asked[at : at + STORIES_AT_ONCE]
-        chunks = centred(db, {*some, *chain.from_iterable(candidates[story_id] for story_id in some)})
+        held = centred(db, {*some, *chain.from_iterable(candidates[story_id] for story_id in some)})
         for story_id in some:
-            found[story_id] = _similarities(chunks[story_id], candidates[story_id], chunks)
+            found[story_id] = compare(held[story_id].chunks, {other: held[other] for other in candidates[story_id]})
     return found
 
 
-def _similarities(story: Vectors, others: Sequence[int], chunks: Chunks) -> dict[int, float]:
+def compare(story: Vectors, others: Mapping[int, Held]) -> Compared:
+    """A story, its centred chunks (n, dimensions), beside others."""
+    similarities = _similarities(story, others)
+    by_language = defaultdict[Language, list[int]](list)
+    for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
+        by_language[others[other].language].append(other)
+    backgrounds = {
+        language: background([similarities[other] for other in _without_copies(some, others)])
+        for language, some in by_language.items()
+    }
+    return Compared(similarities, backgrounds)
+
+
+def _similarities(story: Vectors, others: Mapping[int, Held]) -> dict[int, float]:
     by_length = defaultdict[int, list[int]](list)
-    for other in others:
-        by_length[len(chunks[other])].append(other)
+    for other, held in others.items():
+        by_length[len(held.chunks)].append(other)
     found = dict[int, float]()
     for some in by_length.values():
-        alike = alignment.similarities(story, np.stack([chunks[other] for other in some]))
+        alike = alignment.similarities(story, np.stack([others[other].chunks for other in some]))
         found.update(zip(some, alike.tolist(), strict=True))
     return found
 
 
-def backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, float]:
-    """The background of each of these stories that was searched for."""
+def _without_copies(some: Sequence[int], others: Mapping[int, Held]) -> list[int]:
+    """Of several stories with the same text, as reposts have, the first: they are one neighbour."""
+    whole = unit(np.stack([others[other].chunks.mean(axis=0) for other in some]))
+    copies = np.triu(whole @ whole.T >= SAME_TEXT, 1).sum(axis=0).tolist()
+    return [other for other, earlier in zip(some, copies, strict=True) if not earlier]
+
+
+def backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, dict[Language, float]]:
+    """The backgrounds of each of these stories that was searched for."""
     rows = db.execute(
-        "SELECT story_id, background FROM codes WHERE background IS NOT NULL"
-        " AND story_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        f"SELECT story_id, backgrounds FROM codes WHERE backgrounds IS NOT NULL AND {OF_IDS}", (json.dumps(list(ids)),)
     )
-    return dict(rows)
+    return {story_id: json.loads(of_story) for story_id, of_story in rows}
 
 
 def settle(db: sqlite3.Connection, searched: Iterable[Searched]) -> None:
     """Record that stories were searched for, in one transaction."""
     with transaction(db):
         db.executemany(
-            "UPDATE codes SET background = ?, margin = ? WHERE story_id = ?",
-            ((one.background, one.margin, one.story_id) for one in searched),
+            "UPDATE codes SET backgrounds = ?, margin = ? WHERE story_id = ?",
+            ((_stored(one.backgrounds), one.margin, one.story_id) for one in searched),
         )
+
+
+def _stored(backgrounds: Mapping[Language, float]) -> str:
+    return json.dumps({language: round(value, 4) for language, value in backgrounds.items()})
 
 
 def widest_margins(db: sqlite3.Connection) -> list[float]:
@@ -141,4 +198,4 @@ def keep_fit(db: sqlite3.Connection, fitted: Gumbel, stories: int, margin: float
     with transaction(db):
         db.execute("DELETE FROM fitted")
         db.execute("INSERT INTO fitted VALUES (?, ?, ?)", (*fitted, stories))
-        return db.execute("UPDATE codes SET background = NULL WHERE margin >= ?", (margin,)).rowcount
+        return db.execute("UPDATE codes SET backgrounds = NULL WHERE margin >= ?", (margin,)).rowcount

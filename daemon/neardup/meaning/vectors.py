@@ -9,7 +9,7 @@ import numpy as np
 
 from neardup.ledger import transaction
 from neardup.meaning import queue
-from neardup.meaning.centring import Centring, Sums, Vectors, fit, unit
+from neardup.meaning.centring import Centring, Sums, Vectors, fit, unit, widest_directions
 from neardup.meaning.codes import codes_of, quantised, restored
 from neardup.meaning.vectors_file import dimensions
 from neardup.records import Language
@@ -19,6 +19,7 @@ BEFORE_ALL = -(1 << 63)  # less than every id of a story
 GROWTH = 1.5  # a language has its mean fitted again when it has so many times the stories that it had then ...
 FITTED_STORIES = 10_000  # ... until it had so many, whose mean changes no more
 ENOUGH = f"min({FITTED_STORIES}, {GROWTH} * coalesce(stories, 0))"
+SAMPLED = 1_000  # stories of each language, of whose vectors the directions are fitted
 
 
 class Embedded(NamedTuple):
@@ -93,19 +94,48 @@ def fit_means(db: sqlite3.Connection) -> list[Language]:
     return [language for (language,) in grown]
 
 
-def _chunks_of(db: sqlite3.Connection, language: Language) -> Iterator[Vectors]:
+def fit_directions(db: sqlite3.Connection) -> bool:
+    """Fit the directions to remove if the corpus has grown, whose codes are then to be made again; returns whether.
+
+    They are fitted to the centred vectors of a sample.  As with means, the loss of the codes is in the transaction.
+    """
+    (stories,) = db.execute("SELECT count(*) FROM codes").fetchone()
+    (enough,) = db.execute(f"SELECT {ENOUGH} FROM (SELECT max(stories) AS stories FROM directions)").fetchone()
+    if stories <= enough:
+        return False
     size = dimensions(db)
-    rows = db.execute("SELECT chunks FROM codes JOIN vectors USING (story_id) WHERE language = ?", (language,))
+    by_means = fit(_sums(db), np.zeros((0, size), np.float32))
+    sample = [
+        story_vector(chunks, language, by_means)
+        for (language,) in db.execute("SELECT DISTINCT language FROM codes").fetchall()
+        for chunks in _chunks_of(db, language, SAMPLED)
+    ]
+    found = widest_directions(np.stack(sample))
+    with transaction(db):
+        db.execute("DELETE FROM directions")
+        db.execute("INSERT INTO directions VALUES (?, ?)", (stories, found.astype("<f4").tobytes()))
+        db.execute("UPDATE codes SET code = NULL")
+    return True
+
+
+def _chunks_of(db: sqlite3.Connection, language: Language, limit: int = -1) -> Iterator[Vectors]:
+    size = dimensions(db)
+    rows = db.execute(
+        "SELECT chunks FROM codes JOIN vectors USING (story_id) WHERE language = ? LIMIT ?", (language, limit)
+    )
     for (chunks,) in rows:
         yield restored(np.frombuffer(chunks, np.int8).reshape(-1, size))
 
 
 def centring(db: sqlite3.Connection) -> Centring:
-    """The centring by the means on record."""
+    """The centring by the means and directions on record."""
+    row = db.execute("SELECT vectors FROM directions").fetchone()
+    return fit(_sums(db), np.frombuffer(row[0] if row else b"", "<f4").reshape(-1, dimensions(db)))
+
+
+def _sums(db: sqlite3.Connection) -> dict[Language, Sums]:
     rows = db.execute("SELECT language, stories, total FROM means")
-    return fit(
-        {language: Sums(stories, np.frombuffer(total, "<f4")) for language, stories, total in rows}, dimensions(db)
-    )
+    return {language: Sums(stories, np.frombuffer(total, "<f4")) for language, stories, total in rows}
 
 
 def make_codes(db: sqlite3.Connection) -> int:

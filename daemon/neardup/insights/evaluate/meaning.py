@@ -1,22 +1,23 @@
 """The threshold of translated and retold pairs, fitted to the stories of the corpus."""
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neardup.config import Config
+from neardup.embedding.parts import open_parts
 from neardup.errors import Misuse
 from neardup.insights.charts.page import Table, can_plot, write_page
 from neardup.insights.evaluate.figures import Facts
+from neardup.insights.evaluate.parallel_samples import sample_margins
 from neardup.insights.evaluate.tables import decimal
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
 from neardup.meaning import neighbours
 from neardup.meaning.margins import LEAST_STORIES, Gumbel, fit
-from neardup.meaning.vectors_file import VectorsFile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,12 +29,15 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
     """Fit the threshold to the stories that were searched for, keep it with their vectors, and write a page of it.
 
     Pairs below it that have no verdict are removed, and stories that reach it are searched for by the next
-    `neardup embed`.  Raises Misuse without [meaning], for too few stories, and while `neardup embed` runs.
+    `neardup embed`.  Raises as `open_parts` does, and Misuse for too few stories and while `neardup embed` runs.
     """
     path = files.vectors_file(config.ledger.path)
     if config.meaning is None or not path.exists():
         raise Misuse("no story has vectors: set [meaning] and run `neardup embed` first")
-    with only_one(path, "embed"), closing(VectorsFile(path)) as held, closing(Ledger(config.ledger.path)) as ledger:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(only_one(path, "embed"))
+        parts = await stack.enter_async_context(open_parts(config))
+        ledger, held = stack.enter_context(closing(Ledger(config.ledger.path))), parts.vectors
         widest = await held.do(neighbours.widest_margins)
         if len(widest) < LEAST_STORIES:
             raise Misuse(f"{len(widest):,} stories were searched for; a fit needs {LEAST_STORIES}")
@@ -42,6 +46,7 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
         least = fitted.exceeded_by(config.meaning.false_alarms)
         again = await held.do(neighbours.keep_fit, fitted, len(widest), least)
         removed = await ledger.do(meaning_flags.remove_below, least)
+        samples = await sample_margins(parts)
     facts = {
         "stories": len(widest),
         "false_alarms": config.meaning.false_alarms,
@@ -51,6 +56,10 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
         "scale": fitted.scale,
         "removed": removed,
         "searched_again": again,
+        "samples": [
+            {"kind": pair.kind, "a": pair.a, "b": pair.b, "margin": margin, "found": margin >= least}
+            for pair, margin in samples
+        ],
         "margins": [
             {
                 "share": share,
@@ -65,7 +74,8 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
 
 
 def meaning_tables(facts: Facts) -> list[Table]:
-    """The threshold, and the margins that shares of the stories exceed."""
+    """The threshold, the margins that shares of the stories exceed, and the samples that the threshold finds."""
+    found = sum(row["found"] for row in facts["samples"])
     return [
         Table(
             "Threshold",
@@ -78,6 +88,16 @@ def meaning_tables(facts: Facts) -> list[Table]:
             "The margin that a share of the stories exceeds, by the fit and as measured. Copies widen the latter.",
             ("share", "fitted", "measured"),
             [(f"{row['share']:g}", decimal(row["fitted"]), decimal(row["measured"])) for row in facts["margins"]],
+        ),
+        Table(
+            "Recall on the samples",
+            f"Had they stood among the stories, the threshold would find {found} of {len(facts['samples'])} pairs of"
+            " samples.",
+            ("kind", "stories", "margin", "found"),
+            [
+                (row["kind"], f"{row['a']} and {row['b']}", decimal(row["margin"]), "yes" if row["found"] else "no")
+                for row in facts["samples"]
+            ],
         ),
     ]
 
