@@ -20,11 +20,12 @@ Maps = npt.NDArray[np.int64]
 def similarities(story: Vectors, others: Vectors) -> Vectors:
     """How alike a story (n, dimensions) is to each of others (stories, m, dimensions), all centred: (stories,).
 
-    It is the mean cosine of the best monotone alignment, over both ways; 1 for the same vectors.
+    It is the mean cosine of the best monotone alignment, over both ways, and how much larger that is than the mean of
+    all chunks of the two: stories on a common subject are alike throughout, a copy is so in order.
     """
     cosines = np.einsum("nd,smd->snm", story, others)
-    both = _best(cosines)[0] + _best(cosines.transpose(0, 2, 1))[0]
-    return np.asarray(both / 2, np.float32)
+    aligned = (_best(cosines)[0] + _best(cosines.transpose(0, 2, 1))[0]) / 2
+    return np.asarray(2 * aligned - cosines.mean(axis=(1, 2)), np.float32)
 
 
 def chunk_pairs(story: Vectors, other: Vectors) -> list[ChunkPair]:
