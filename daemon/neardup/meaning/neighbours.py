@@ -6,7 +6,8 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, repeat
+from itertools import chain, groupby, repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from neardup.records import Language
 NOMINATED = 8  # candidates of a story in each language
 SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
 CODES_AT_ONCE = 20_000  # about 1 MB
-STORIES_AT_ONCE = 200  # whose candidates' vectors are in memory together, about 20 MB
+STORIES_AT_ONCE = 100  # whose candidates' vectors are in memory together, about 50 MB
 OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
 
 
@@ -108,13 +109,17 @@ def centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Held]:
     """These stories with their vectors, by id."""
     size, by = dimensions(db), centring(db)
     rows = db.execute(
-        f"SELECT story_id, language, chunks FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
+        f"SELECT story_id, language, chunks FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS} ORDER BY language",
         (json.dumps(list(ids)),),
     )
-    return {
-        story_id: Held(language, by.apply(restored(np.frombuffer(chunks, np.int8).reshape(-1, size)), language))
-        for story_id, language, chunks in rows
-    }
+    found = dict[int, Held]()
+    for language, some in groupby(rows, itemgetter(1)):
+        stories, _, stored = zip(*some, strict=True)
+        vectors = by.apply(restored(np.frombuffer(b"".join(stored), np.int8).reshape(-1, size)), language)
+        ends = np.cumsum([len(chunks) // size for chunks in stored])
+        parts = np.split(vectors, ends[:-1])
+        found.update((story, Held(language, chunks)) for story, chunks in zip(stories, parts, strict=True))
+    return found
 
 
 def compared(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]]) -> dict[int, Compared]:
