@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from contextlib import closing
 
 import pytest
 import stamina
+from aiohttp import web
 from neardup.config import Config, Meaning, load
 from neardup.embedding.run import embed
 from neardup.errors import Misuse, Transient
@@ -125,6 +127,29 @@ async def test_a_service_that_fails_costs_nothing_but_time(backfilled: Neardup) 
     assert done.embedded == len(known(backfilled)) - len(kept)
     assert held(backfilled) == known(backfilled)
     assert len(received) > len(fails)
+
+
+async def test_a_run_that_is_killed_goes_on(backfilled: Neardup) -> None:
+    """Killed while it waits for an answer: what came before is kept, and the next run embeds the rest."""
+
+    def kill(texts: list[str]) -> web.Response:
+        process.kill()
+        return embeddings(texts)
+
+    async with embeddings_server(embeddings, embeddings, embeddings, kill) as (url, _):
+        by = {"NEARDUP_MEANING__KIND": "url", "NEARDUP_MEANING__URL": url, "NEARDUP_MEANING__MODEL": "test"}
+        process = await asyncio.create_subprocess_exec(
+            *backfilled.command("embed", *SINCE),
+            cwd=backfilled.folder,
+            env=backfilled.env | by,
+            stderr=subprocess.DEVNULL,
+        )
+        assert await process.wait() == -signal.SIGKILL
+        kept = held(backfilled)
+        done = await embed(by_url(backfilled, url), asyncio.Event(), since=0)
+    assert kept
+    assert done.embedded == len(known(backfilled)) - len(kept)
+    assert held(backfilled) == known(backfilled)
 
 
 async def test_a_service_that_changes_its_model_is_refused(backfilled: Neardup) -> None:
