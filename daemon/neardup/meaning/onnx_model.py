@@ -26,17 +26,16 @@ ONLY_ERRORS = 3  # warnings would be lines on stderr that are no log lines
 
 
 class OnnxModel:
-    """The embedder of a model, as a file's path or its bytes; `prepared` makes of a text what its tokenizer takes.
+    """The embedder of a model; `prepared` makes of a text what its tokenizer takes."""
 
-    Raises Misuse if the extra `onnx` is not installed.
-    """
-
-    def __init__(self, name: str, tokenizer: "Tokenizer", model: str | bytes, prepared: Callable[[str], str]) -> None:
+    def __init__(
+        self, name: str, session: "InferenceSession", tokenizer: "Tokenizer", prepared: Callable[[str], str]
+    ) -> None:
         self.model = name
         self._prepared = prepared
         self._tokenizer = tokenizer
         self._tokenizer.enable_truncation(MOST_TOKENS)
-        self._session = _session(model)
+        self._session = session
         self._inputs = {one.name for one in self._session.get_inputs()}
         self._has_sentence = SENTENCE in {one.name for one in self._session.get_outputs()}
 
@@ -73,7 +72,8 @@ def open_folder(folder: Path, prefix: str = "") -> OnnxModel:
             raise Misuse(f"{WHAT}: there is no {name} in {folder}")
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        return OnnxModel(folder.name, tokenizer, str(folder / "model.onnx"), lambda text: prefix + text)
+        session = session_of(str(folder / "model.onnx"))
+        return OnnxModel(folder.name, session, tokenizer, lambda text: prefix + text)
     except Misuse:
         raise
     except Exception as error:
@@ -85,7 +85,8 @@ def _encodable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _session(model: str | bytes) -> "InferenceSession":
+def session_of(model: str | bytes) -> "InferenceSession":
+    """Load a model, a file's path or its bytes.  Raises Misuse if the extra `onnx` is not installed."""
     with needs("onnx", "the model of [meaning]"):
         from onnxruntime import InferenceSession, SessionOptions  # noqa: PLC0415 - an extra
     options = SessionOptions()
