@@ -124,3 +124,11 @@ def test_filters_match_either_story(db: sqlite3.Connection) -> None:
     assert queue(db, replace(everything, only_new=True)) == [(4, 5)]
     assert meaning_flags.remove_below(db, 0.35) == 2
     assert queue(db) == [(1, 2)]
+
+
+def test_new_pairs_of_one_author_count_where_they_are_kept(db: sqlite3.Connection) -> None:
+    db.execute("UPDATE stories SET author_id = 'asha' WHERE id IN (1, 2)")
+    every = [found(db, 1, 2), found(db, 1, 3)]
+    assert meaning_flags.put(db, every, "m", same_author=False) == {RETOLD: 1}
+    assert queue(db) == [(1, 3)]
+    assert queue(db, Selection(same_author=True)) == [(1, 2), (1, 3)]

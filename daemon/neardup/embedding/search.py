@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 
 from neardup.config import Config, Detection
 from neardup.core.verify.scores import Shingled, assess
@@ -50,7 +51,8 @@ async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asynci
             others = await _without_copies(ledger, config.detection, texts, list(wide))
             summary.copies += len(wide) - len(others)
             flags = await _flags(parts, {pair: wide[pair] for pair in others})
-            for kind, new in (await ledger.do(meaning_flags.put, flags, parts.embedder.model)).items():
+            put = partial(meaning_flags.put, same_author=config.detection.same_author == "keep")
+            for kind, new in (await ledger.do(put, flags, parts.embedder.model)).items():
                 summary.found[kind] += new
             await parts.vectors.do(neighbours.settle, searched)
             summary.searched += len(ids)

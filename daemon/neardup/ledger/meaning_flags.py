@@ -17,6 +17,7 @@ from neardup.ledger.selection import Selection
 from neardup.pairs import Kind, Verdict
 
 QUEUE_ORDER = "ORDER BY margin DESC, a, b"
+BY_ONE_AUTHOR = "SELECT 1 FROM stories s JOIN stories m USING (author_id) WHERE s.id = ? AND m.id = ?"
 OPEN = Selection()
 
 
@@ -40,10 +41,11 @@ class MeaningFlag(NamedTuple):
     text_hash_b: bytes
 
 
-def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str) -> Counter[Kind]:
+def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str, *, same_author: bool = True) -> Counter[Kind]:
     """Record the pairs that a search found, in one transaction; returns how many are new, by kind.
 
-    A pair on record keeps its id and its time, unless a text of it was another then.
+    Pairs of one author count if `same_author`.  A pair on record keeps its id and its time, unless a text of it was
+    another then.
     """
     now, new = now_ms(), Counter[Kind]()
     with transaction(db):
@@ -53,7 +55,8 @@ def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str) -> Cou
                 "DELETE FROM meaning_flags WHERE a = ? AND b = ? AND (text_hash_a, text_hash_b) IS NOT (?, ?)",
                 (*pair, *hashes),
             )
-            if not db.execute("SELECT 1 FROM meaning_flags WHERE a = ? AND b = ?", pair).fetchone():
+            is_new = not db.execute("SELECT 1 FROM meaning_flags WHERE a = ? AND b = ?", pair).fetchone()
+            if is_new and (same_author or not db.execute(BY_ONE_AUTHOR, pair).fetchone()):
                 new[one.kind] += 1
             db.execute(
                 "INSERT INTO meaning_flags (a, b, kind, margin, chunks, model, text_hash_a, text_hash_b, flagged_at)"

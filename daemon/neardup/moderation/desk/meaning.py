@@ -58,12 +58,13 @@ async def show_queue(request: web.Request) -> web.Response:
     """GET /meaning: the widest margin first."""
     require_moderator(request)
     desk, at = desk_of(request), number(request.query, "page") or 1
-    queue, first = queue_of(request.query, desk.config.registry), max(at - 1, 0) * PAGE_SIZE
+    queue, first = asked_queue(request), max(at - 1, 0) * PAGE_SIZE
 
     def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:
         found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
         either, neither = (meaning_flags.count(db, queue.only(same_author=shown).selection) for shown in (True, False))
-        return list(found), meaning_flags.count(db, queue.selection), either - neither
+        hidden = 0 if desk.config.detection.same_author == "keep" else either - neither
+        return list(found), meaning_flags.count(db, queue.selection), hidden
 
     rows, total, hidden = await desk.ledger.read(read)
     return page(
@@ -81,10 +82,17 @@ async def show_queue(request: web.Request) -> web.Response:
     )
 
 
+def asked_queue(request: web.Request) -> Queue:
+    """The queue of a request, with the pairs of one author if `detection.same_author` keeps them."""
+    config = desk_of(request).config
+    queue = queue_of(request.query, config.registry)
+    return queue.only(same_author=True) if config.detection.same_author == "keep" else queue
+
+
 async def show(request: web.Request) -> web.Response:
     """GET /meaning/A/B: the story published earlier is shown first, if that is known."""
     moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
-    queue = queue_of(request.query, desk.config.registry)
+    queue = asked_queue(request)
     found = await desk.ledger.read(_meaning_pair, pair, queue)
     if found is None:
         raise web.HTTPNotFound(reason=marked("These two stories are not flagged as a pair"))

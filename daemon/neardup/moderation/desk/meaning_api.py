@@ -23,7 +23,7 @@ from neardup.moderation.desk.deciding import Given
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.position import Pair
-from neardup.moderation.desk.query import Queue, number, queue_of
+from neardup.moderation.desk.query import Queue, number
 from neardup.moderation.export.meaning import meaning_row
 from neardup.pairs import Verdict
 
@@ -40,8 +40,7 @@ class VerdictBody(Body):
 async def list_pairs(request: web.Request) -> web.Response:
     """GET /api/meaning."""
     authorize(request)
-    desk = desk_of(request)
-    queue = queue_of(request.query, desk.config.registry)
+    desk, queue = desk_of(request), meaning.asked_queue(request)
     first, limit = number(request.query, "first") or 0, number(request.query, "limit") or PAGE_SIZE
     return web.json_response(await desk.ledger.read(_queue_object, queue, first, min(limit, LARGEST_PAGE)))
 
