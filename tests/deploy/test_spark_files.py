@@ -3,7 +3,9 @@
 import json
 import re
 
+import botocore.session
 import click
+from botocore.validate import ParamValidator
 from neardup.cli import main
 from neardup.config import load
 
@@ -23,6 +25,15 @@ def test_the_job_calls_the_command_with_options_that_it_has() -> None:
     words = job["sparkSubmitParameters"].split()
     assert words[::2] == ["--conf"] * (len(words) // 2), "a parameter is no --conf NAME=VALUE"
     assert all(re.fullmatch(r"spark\.[\w.-]+=\S+", word) for word in words[1::2])
+
+
+def test_the_job_is_one_that_emr_serverless_takes() -> None:
+    job = json.loads((FOLDER / "emr-serverless-job.json").read_text(encoding="utf-8"))
+    model = botocore.session.get_session().get_service_model("emr-serverless")
+    shape = model.operation_model("StartJobRun").input_shape
+    assert shape is not None
+    found = ParamValidator().validate({"clientToken": "token"} | job, shape)
+    assert not found.has_errors(), found.generate_report()
 
 
 def test_what_the_image_copies_and_calls_exists() -> None:
