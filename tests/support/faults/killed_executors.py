@@ -52,8 +52,11 @@ def _has_ended(job: "subprocess.Popen[bytes]") -> bool:
 
 def _begun(output: Path) -> set[Path]:
     """The folders of stages that tasks are writing."""
-    folders = (output, output / "_work")
-    return {folder / path.relative_to(folder).parts[0] for folder in folders for path in folder.glob(BEGUN)}
+    found = set[Path]()
+    for folder in (output, output / "_work"):
+        with suppress(FileNotFoundError):  # a task has ended meanwhile
+            found |= {folder / path.relative_to(folder).parts[0] for path in folder.glob(BEGUN)}
+    return found
 
 
 def _executors(pid: int) -> Iterator[int]:
