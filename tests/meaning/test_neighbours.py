@@ -59,14 +59,16 @@ def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, mon
     monkeypatch.setattr(neighbours, "STORIES_AT_ONCE", 2)
     candidates = neighbours.nominated(db, [1, 2, 3])
     held = neighbours.centred(db, range(-10, STORIES))
-    for story, (alike, backgrounds) in neighbours.compared(db, candidates).items():
-        assert set(alike) == set(candidates[story])
-        for other, similarity in alike.items():
-            exact = similarities(held[story].chunks, held[other].chunks[None])
-            assert similarity == pytest.approx(float(exact[0]), abs=1e-5)
-        for language, found in backgrounds.items():
-            of_language = sorted((alike[other] for other in alike if held[other].language == language), reverse=True)
-            assert found == pytest.approx(background(of_language))
+    for story, (language, by_language, backgrounds) in neighbours.compared(db, candidates).items():
+        assert language == held[story].language
+        assert {other for some in by_language.values() for other in some} == set(candidates[story])
+        for of_language, alike in by_language.items():
+            for other, similarity in alike.items():
+                assert held[other].language == of_language
+                exact = similarities(held[story].chunks, held[other].chunks[None])
+                assert similarity == pytest.approx(float(exact[0]), abs=1e-5)
+            descending = sorted(alike.values(), reverse=True)
+            assert backgrounds[of_language] == pytest.approx(background(descending))
 
 
 def test_reposts_of_a_translation_are_one_neighbour() -> None:
@@ -75,7 +77,9 @@ def test_reposts_of_a_translation_are_one_neighbour() -> None:
     translation = unit(story + 0.5 * other)
     alone = {1: Held(TAMIL, translation), 2: Held(TAMIL, other), 3: Held(TAMIL, third)}
     reposts = {10 + n: Held(TAMIL, unit(translation + 0.01 * n)) for n in range(5)}
-    assert compare(story, alone).backgrounds == pytest.approx(compare(story, alone | reposts).backgrounds)
+    assert compare(Held(HINDI, story), alone).backgrounds == pytest.approx(
+        compare(Held(HINDI, story), alone | reposts).backgrounds
+    )
 
 
 def test_a_story_is_searched_for_once_and_again_after_a_fit_that_reaches_its_margin(db: sqlite3.Connection) -> None:

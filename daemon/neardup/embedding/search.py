@@ -25,6 +25,7 @@ from neardup.pairs import Candidate, Kind
 from neardup.records import Language
 
 BATCH_STORIES = 10_000  # searched for in one pass over the codes
+STORIES_AT_ONCE = 500  # whose candidates' backgrounds are in memory together, about 45 MB
 PAIRS_AT_ONCE = 250  # whose texts are in memory together
 
 Margins = dict[tuple[int, int], float]  # of pairs, the lower id first
@@ -46,8 +47,8 @@ async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asynci
     least = fitted.exceeded_by(parts.section.false_alarms)
     with closing(Ledger(config.ledger.path)) as ledger:
         while not stop.is_set() and (ids := await parts.vectors.do(neighbours.unsearched, BATCH_STORIES)):
-            found, searched = await _margins(parts, ledger, ids)
-            wide = {pair: width for pair, width in sorted(found.items()) if width >= least}
+            found, searched = await _margins(parts, ledger, ids, least)
+            wide = dict(sorted(found.items()))
             others = await _without_copies(ledger, config.detection, texts, list(wide))
             summary.copies += len(wide) - len(others)
             flags = await _flags(parts, {pair: wide[pair] for pair in others})
@@ -59,35 +60,42 @@ async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asynci
     return summary
 
 
-async def _margins(parts: Parts, ledger: Ledger, ids: Sequence[int]) -> tuple[Margins, list[Searched]]:
-    """The margins of the pairs of these stories that no flag has, and what the file keeps of the stories."""
+async def _margins(parts: Parts, ledger: Ledger, ids: Sequence[int], least: float) -> tuple[Margins, list[Searched]]:
+    """The margins, from `least` on, of the pairs of these stories that no flag has, and what the file keeps of each."""
     nominated = await parts.vectors.do(neighbours.nominated, ids)
     compared = await parts.vectors.do(neighbours.compared, nominated)
     flagged = await ledger.do(meaning_flags.flagged_by_words, nominated)
-    others = {other for some in nominated.values() for other in some}
-    held = await parts.vectors.do(vectors.held, others | set(ids))
-    language_of = {story: language for story, (language, _) in held.items()}
-    known = await parts.vectors.do(neighbours.backgrounds, others)
-    known |= {story: of_story.backgrounds for story, of_story in compared.items()}
-    return await asyncio.to_thread(_widths, compared, flagged, language_of, known)
+    found, searched = Margins(), list[Searched]()
+    for at in range(0, len(ids), STORIES_AT_ONCE):
+        some = {story: compared[story] for story in ids[at : at + STORIES_AT_ONCE]}
+        others = {other for story in some for other in nominated[story]}
+        known = await parts.vectors.do(neighbours.backgrounds, others - compared.keys())
+        known |= {other: compared[other].backgrounds for other in others & compared.keys()}
+        wide, done = await asyncio.to_thread(_widths, some, flagged, known, least)
+        found |= wide
+        searched += done
+    return found, searched
 
 
 def _widths(
     compared: Mapping[int, Compared],
     flagged: set[tuple[int, int]],
-    language_of: Mapping[int, Language],
     known: Mapping[int, Mapping[Language, float]],
+    least: float,
 ) -> tuple[Margins, list[Searched]]:
     found, searched = Margins(), list[Searched]()
-    for story, (similarities, backgrounds) in compared.items():
+    for story, (language, similarities, backgrounds) in compared.items():
         widest = None
-        for other, similarity in similarities.items():
-            pair = min(story, other), max(story, other)
-            if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
-                continue
-            own = backgrounds[language_of[other]]
-            found[pair] = margins.margin(similarity, own, known.get(other, {}).get(language_of[story], own))
-            widest = max(found[pair], widest or found[pair])
+        for other_language, some in similarities.items():
+            own = backgrounds[other_language]
+            for other, similarity in some.items():
+                pair = min(story, other), max(story, other)
+                if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
+                    continue
+                width = margins.margin(similarity, own, known.get(other, {}).get(language, own))
+                widest = max(width, widest or width)
+                if width >= least:
+                    found[pair] = width
         searched.append(Searched(story, backgrounds, widest))
     return found, searched
 

@@ -37,9 +37,10 @@ class Held(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """How alike a story is to each of its candidates, and its background in each of their languages."""
+    """A story beside its candidates: how alike they are, by language, and its background in each language."""
 
-    similarities: dict[int, float]
+    language: Language
+    similarities: dict[Language, dict[int, float]]
     backgrounds: dict[Language, float]
 
 
@@ -130,21 +131,21 @@ def compared(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]]) ->
         some = asked[at : at + STORIES_AT_ONCE]
         held = centred(db, {*some, *chain.from_iterable(candidates[story_id] for story_id in some)})
         for story_id in some:
-            found[story_id] = compare(held[story_id].chunks, {other: held[other] for other in candidates[story_id]})
+            found[story_id] = compare(held[story_id], {other: held[other] for other in candidates[story_id]})
     return found
 
 
-def compare(story: Vectors, others: Mapping[int, Held]) -> Compared:
-    """A story, its centred chunks (n, dimensions), beside others."""
-    similarities = _similarities(story, others)
-    by_language = defaultdict[Language, list[int]](list)
+def compare(story: Held, others: Mapping[int, Held]) -> Compared:
+    """A story beside others, which are the more alike first."""
+    similarities = _similarities(story.chunks, others)
+    by_language = defaultdict[Language, dict[int, float]](dict)
     for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
-        by_language[others[other].language].append(other)
+        by_language[others[other].language][other] = similarities[other]
     backgrounds = {
-        language: background([similarities[other] for other in _without_copies(some, others)])
+        language: background([some[other] for other in _without_copies(list(some), others)])
         for language, some in by_language.items()
     }
-    return Compared(similarities, backgrounds)
+    return Compared(story.language, dict(by_language), backgrounds)
 
 
 def _similarities(story: Vectors, others: Mapping[int, Held]) -> dict[int, float]:

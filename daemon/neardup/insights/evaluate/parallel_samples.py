@@ -63,7 +63,7 @@ def _margin(one: _Sample, other: _Sample) -> float:
     sides = []
     for here, there in ((one, other), (other, one)):
         others = {n: held for n, held in here.candidates.items() if not _is_either(held, one.story, other.story)}
-        backgrounds = compare(here.story.chunks, others | {SAMPLE: there.story}).backgrounds
+        backgrounds = compare(here.story, others | {SAMPLE: there.story}).backgrounds
         sides.append(backgrounds[there.story.language])
     return margin(similarity, *sides)
 
