@@ -175,6 +175,7 @@ def test_each_stage_says_what_it_did_and_no_scratch_is_left(compared: Compared) 
         "shared",
         "prints",
         "passages",
+        "candidates",
         "works",
         "assessed",
         "clusters",

@@ -63,7 +63,7 @@ class Job:
         read = self._read()
         fingerprints = self._fingerprints(read)
         self._stage("fingerprints", fingerprints.where("id >= 0"))  # without the works of the reference
-        pairs = self._pairs(fingerprints)
+        pairs = self._stage("_work/candidates", self._pairs(fingerprints))
         with _arrow_rows(self._spark, TEXT_ROWS):
             texts = read.where(f"outcome = '{FINGERPRINTED}'")
             works = None if self._config.reference is None else self._stage("_work/works", texts.where("id < 0"))

@@ -86,16 +86,18 @@ def verified(
 ) -> "DataFrame":
     """Candidates (a, b, same_text, by_passages) and READ -> a row for each pair, as `verified_schema`.
 
-    The texts of pairs with the same text do not travel.  `works` are the rows of the reference, if there is one: a
-    small catalogue is copied to each executor, so that a work with a million copies is not one task's.
+    Only the texts of stories in a pair travel, and not those of pairs with the same text.  `works` are the rows of the
+    reference, if there is one: a small catalogue is copied to each executor, so that a work with a million copies is
+    not one task's.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
 
     facts = [f.coalesce("title", "page_title").alias(name) if name == "title" else f.col(name) for name in FACTS]
     without_text = stories.select(*facts, f.lit(None).cast("string").alias("text"))
-    with_text = stories.select(*facts, "text")
     joined = _with_sides(pairs.where("same_text"), without_text, without_text)
     other = pairs.where("NOT same_text")
+    compared = other.select(f.explode(f.array("a", "b")).alias("id")).distinct()
+    with_text = stories.join(compared, "id", "left_semi").select(*facts, "text")
     if works is not None:
         earlier = works.select(*facts, "text")
         if _text_bytes(works) <= BROADCAST_BYTES:
