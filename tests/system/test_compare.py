@@ -181,5 +181,7 @@ def test_two_files_need_no_configuration(neardup: Neardup, tmp_path: Path) -> No
     assert done.facts["passages"]
     assert compare_here(str(A), str(B), "--html", str(tmp_path / "pair.html")).code == 0
     assert (tmp_path / "pair.html").stat().st_mode & 0o777 == 0o640
+    other_script = compare_here(str(A), str(STORIES / "HINDI" / "4100000.html"))
+    assert other_script.code == 0 and "not a copy by the configured thresholds" in other_script.out, other_script.err
     assert_one_line(compare_here("4104002", str(B)), 2, "the id of a story needs a configuration")
     assert_one_line(neardup("compare", str(A), str(B)), 2, "cannot read the configuration")

@@ -66,15 +66,14 @@ def _findings(facts: Evidence) -> list[str]:
     assert facts.share_a is not None
     assert facts.share_b is not None
     shares = f"{percent(facts.share_a)} of A's words are also in B, {percent(facts.share_b)} of B's in A"
-    copied = f"{facts.copied_words:,} words copied"
-    if facts.common_words:
-        copied += f" and {facts.common_words:,} in common passages"
-    run = f"{copied}, the longest run {facts.longest_run_words:,}"
     scores = (
         f"{facts.hamming} of 128 bits differ, Jaccard {facts.jaccard:.2f}, "
         f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"
     )
-    findings = [f"{shares}; {run}", f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}"]
+    findings = [
+        "; ".join(filter(None, [shares, _words(facts)])),
+        f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}",
+    ]
     findings.append(pair_order(facts))
     if facts.same_author is not None:
         findings.append("the same author wrote both" if facts.same_author else "two different authors wrote them")
@@ -83,6 +82,17 @@ def _findings(facts: Evidence) -> list[str]:
         for side in facts.sides
         if facts.sides[side].changed
     ]
+
+
+def _words(facts: Evidence) -> str:
+    """What is known of the words that were copied; of two texts in two scripts, the longest run is not."""
+    found = []
+    if facts.copied_words is not None:
+        common = f" and {facts.common_words:,} in common passages" if facts.common_words else ""
+        found.append(f"{facts.copied_words:,} words copied{common}")
+    if facts.longest_run_words is not None:
+        found.append(f"the longest run {facts.longest_run_words:,}")
+    return ", ".join(found)
 
 
 def _excerpt(side: Excerpt) -> Text:
