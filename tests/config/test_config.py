@@ -101,14 +101,14 @@ golden = "ගම් බස්"
 @pytest.mark.parametrize(("old", "new", "message"), [
     ('script = "Sinhala"', "", "languages: SINHALA is not shipped with the package: it needs script"),
     ('["si"]', '["hi"]', "languages: SINHALA: the code 'hi' belongs to HINDI"),
-    ('["si"]', '["SI"]', "languages.SINHALA.codes.0: 'SI' is not an ISO 639 code, two or three letters a to z"),
+    ('["si"]', '["SI"]', "languages.SINHALA.codes.0: must be an ISO 639 code, two or three letters a to z"),
     ('["si"]', "[]", "languages.SINHALA.codes: a language must have at least one code"),
-    ('"Sinhala"', '"sinhala"', "languages.SINHALA.script: 'sinhala' is not the name of a script, such as Devanagari"),
+    ('"Sinhala"', '"sinhala"', "languages.SINHALA.script: must be the name of a script, such as Devanagari"),
     ('"Sinhala"', '"Sinhala"\ndirection = "up"', "languages.SINHALA.direction: Input should be 'ltr' or 'rtl'"),
     ('"Sinhala"', '"Sinhala"\nfont = "Noto"', "languages.SINHALA.font: unknown key"),
-    ('"Sinhala"', '"Sinhala"\nfonts = ["a; b"]', "languages.SINHALA.fonts.0: 'a; b' is not the name of a font"),
+    ('"Sinhala"', '"Sinhala"\nfonts = ["a; b"]', "languages.SINHALA.fonts.0: must be the name of a font"),
     ("ගම් බස්", "। ।", "languages.SINHALA.golden: a golden text must have words"),
-    (".SINHALA", ".S", "languages.S.[key]: 'S' is not a name of 2 to 31 letters A to Z or underscores"),
+    (".SINHALA", ".S", "languages.S.[key]: must be a name of 2 to 31 letters A to Z or underscores"),
     ("[languages.SINHALA]", "[languages.HINDI]", "languages: SINHALA: the code 'si' belongs to HINDI"),
 ])  # fmt: skip
 def test_an_invalid_language_is_refused_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:

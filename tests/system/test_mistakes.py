@@ -57,6 +57,14 @@ MISTAKES: dict[str, tuple[Files, list[str], int, str]] = {
     "a server that is not running": (
         changed('"sqlite:"', f'"redis://127.0.0.1:{free_port()}"'), ["backfill"], 75, "Redis does not answer",
     ),
+    "an index without a scheme": (changed('"sqlite:"', '"localhost:6379"'), ["status"], 2, "index.url: must be sqlite"),
+    "a folder as the ledger": (changed('"neardup.db"', '"."'), ["backfill"], 1, "it is a folder, not a file"),
+    "labelled pairs in CSV": (
+        SAMPLE | {"pairs.csv": "a,b\n1,2\n"}, ["evaluate", "--truth", "pairs.csv"], 2, "line 1: no JSON such as",
+    ),
+    "a page in place of a folder": (
+        {"a.html": "<p>a"}, ["init", "--pages", "a.html", "--language", "hi"], 2, "name the folder that holds the",
+    ),
     "results before a run": (SAMPLE, ["export"], 1, "run `neardup backfill` first"),
     "a check before a run": (SAMPLE, ["check", str(HINDI_PAGE), "--language", "hi"], 1, "run `neardup backfill` first"),
     "a check in an unknown language": (

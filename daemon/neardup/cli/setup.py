@@ -139,6 +139,8 @@ def _url_of(pages: str, output: Path) -> str:
     if pages.startswith("s3://"):
         return pages
     if not Path(pages).is_dir():
+        if Path(pages).exists():
+            raise Misuse(f"--pages: {pages} is a file: name the folder that holds the pages")
         raise Misuse(f"--pages: there is no folder {pages}")
     return f"file:{_from(output, Path(pages))}"
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from neardup.config.section import Section
+from neardup.config.section import Section, matching
 
 
 class Content(Section):
@@ -25,8 +25,8 @@ class Content(Section):
         description="Address of a story on the platform, for case files and notices: "
         "`https://example.com/story/{id}`. `{language}` and `{id}` are filled in.",
     )
-    endpoint: Annotated[str, Field(pattern=r"^https?://[^@\s]+$")] | None = Field(
-        default=None, description="URL of an S3-compatible store. Unset means AWS."
+    endpoint: Annotated[str, matching(r"https?://[^@\s]+", "an http:// or https:// URL without a password")] | None = (
+        Field(default=None, description="URL of an S3-compatible store. Unset means AWS.")
     )
     region: str | None = Field(
         default=None,

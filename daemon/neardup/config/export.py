@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from neardup.config.section import Section
+from neardup.config.section import Section, matching
 
 Format = Literal["csv", "jsonl", "xlsx", "parquet", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -51,7 +51,7 @@ class Export(Section):
         description="Format of that file: `csv`, `jsonl`, `xlsx`, `parquet` or `html`. Unset means the format that "
         "the ending of `path` names, or else `csv`.",
     )
-    webhook: Annotated[str, Field(pattern=r"^(https?://[^/\s]\S*)?$")] = Field(
+    webhook: Annotated[str, matching(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")] = Field(
         default="",
         description="URL that receives a JSON summary of each `daily`, `backfill` and `retry` run by POST. "
         "Empty means none.",

@@ -4,13 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from neardup.config.section import Section
+from neardup.config.section import Section, matching
 
 
 class Index(Section):
     """[index]: where the candidate index is kept."""
 
-    url: Annotated[str, Field(pattern=r"^(sqlite:$|redis://|rediss://|unix://)")] = Field(
+    url: Annotated[
+        str,
+        matching(r"sqlite:|(rediss?|unix)://.*", "sqlite: or a URL that begins with redis://, rediss:// or unix://"),
+    ] = Field(
         default="sqlite:",
         description="`sqlite:` keeps the index in the ledger's file. "
         "`redis://`, `rediss://` and `unix://` name a Redis server.",

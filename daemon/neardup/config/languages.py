@@ -1,13 +1,12 @@
 """[languages.NAME]: adds a language to those that the package ships, or changes one."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from neardup.config.section import Section
+from neardup.config.section import Section, matching
 from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
@@ -27,19 +26,10 @@ def _not_empty(codes: tuple[str, ...]) -> tuple[str, ...]:
     return codes
 
 
-def _matching(pattern: str, meaning: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise ValueError(f"{value!r} is not {meaning}")
-        return value
-
-    return AfterValidator(check)
-
-
-Name = Annotated[str, _matching(r"[A-Z][A-Z_]{1,30}", "a name of 2 to 31 letters A to Z or underscores")]
-Code = Annotated[str, _matching(r"[a-z]{2,3}", "an ISO 639 code, two or three letters a to z")]
-Script = Annotated[str, _matching(r"[A-Z][A-Za-z ]*", "the name of a script, such as Devanagari")]
-Font = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font")]  # they are put into style sheets
+Name = Annotated[str, matching(r"[A-Z][A-Z_]{1,30}", "a name of 2 to 31 letters A to Z or underscores")]
+Code = Annotated[str, matching(r"[a-z]{2,3}", "an ISO 639 code, two or three letters a to z")]
+Script = Annotated[str, matching(r"[A-Z][A-Za-z ]*", "the name of a script, such as Devanagari")]
+Font = Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font")]  # they are put into style sheets
 
 
 class LanguageTable(Section):

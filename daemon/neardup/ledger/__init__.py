@@ -34,6 +34,8 @@ def connect(path: Path) -> sqlite3.Connection:
         if files.is_read_only(path.parent):
             raise Fatal(f"cannot open the ledger {path}: its file system is read-only")
         files.make(path)
+        if path.is_dir():
+            raise Fatal(f"cannot open the ledger {path}: it is a folder, not a file")
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
@@ -52,6 +54,8 @@ def read(path: Path) -> sqlite3.Connection:
     try:
         if not path.exists():
             raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
+        if path.is_dir():
+            raise Fatal(f"cannot read the ledger {path}: it is a folder, not a file")
         db = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if _is_at_rest(path) else ''}",
             uri=True,
