@@ -65,6 +65,10 @@ class _Compiled:
     def __call__(self, *arguments: object) -> object:
         return self.value(*arguments)
 
+    def __reduce__(self) -> str:
+        """Pickle the name, as of any function: a copy of its fields would not prepare numba in the other process."""
+        return self._function.__qualname__
+
 
 class LibraryFunction:
     """A function of the C library that compiled functions can call."""

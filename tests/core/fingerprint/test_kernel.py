@@ -2,6 +2,7 @@
 nearly all texts.
 """
 
+import pickle
 import subprocess
 import sys
 import unicodedata
@@ -189,6 +190,11 @@ def test_a_function_that_cannot_be_cached_is_compiled() -> None:
     twice = namespace["twice"]
     assert callable(twice)
     assert compiled(twice)(21) == 42
+
+
+def test_a_compiled_function_is_pickled_by_its_name() -> None:
+    assert fingerprint_text("a b")
+    assert pickle.loads(pickle.dumps(fingerprint_story)) is fingerprint_story
 
 
 def run(program: str) -> str:
