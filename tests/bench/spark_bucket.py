@@ -50,8 +50,7 @@ def main(folder: Path, members: int, master: str) -> None:
     write_members(path := folder / f"bucket_{members}.parquet", members)
     config = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
     os.environ["SPARK_LOCAL_DIRS"] = str(folder / "spark")
-    with session(master) as spark:
-        meter = Meter(members)
+    with session(master) as spark, Meter(members) as meter:
         prints = spark.read.parquet(str(path))
         heavy = heavy_keys(prints, config).cache()
         for row in heavy.collect():

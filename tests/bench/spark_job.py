@@ -11,9 +11,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import click
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -26,7 +27,7 @@ from pyarrow import dataset, parquet
 from tests.bench.prose import Text, texts
 from tests.support.command import Neardup, embedded
 from tests.support.languages import CODES
-from tests.support.resource_meter import SAMPLE_SECONDS, descendants, pss_mb_of_all
+from tests.support.resource_meter import cpu_seconds_of_all, peak_until
 
 CHUNK = 5_000
 FLAG = ("story_id", "matched_id")
@@ -38,34 +39,28 @@ class Meter:
 
     def __init__(self, stories: int) -> None:
         self._stories = stories
-        self._began, self._used, self._peak = time.monotonic(), _core_seconds(), 0.0
-        threading.Thread(target=self._sample, daemon=True).start()
+        self._thread = ThreadPoolExecutor(1)
+        self._begin()
 
-    def _sample(self) -> None:
-        while True:
-            self._peak = max(self._peak, pss_mb_of_all(os.getpid()))
-            time.sleep(SAMPLE_SECONDS)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.shutdown()
+
+    def _begin(self) -> None:
+        self._began, self._used, self._end = time.monotonic(), cpu_seconds_of_all(os.getpid()), threading.Event()
+        self._peak = self._thread.submit(peak_until, self._end)
 
     def show(self, line: str) -> None:
-        now, used, peak = time.monotonic(), _core_seconds(), self._peak
-        cores = used - self._used
+        self._end.set()
+        seconds, cores = time.monotonic() - self._began, cpu_seconds_of_all(os.getpid()) - self._used
         click.echo(
-            f"{line:45} {now - self._began:8.1f} s {cores:8.1f} core-s {1e6 * cores / self._stories:8.0f} a million"
-            f" {peak:6.0f} MiB"
+            f"{line:45} {seconds:8.1f} s {cores:8.1f} core-s {1e6 * cores / self._stories:8.0f} a million"
+            f" {self._peak.result():6.0f} MiB"
         )
-        self._began, self._used, self._peak = now, used, 0.0
-
-
-def _core_seconds() -> float:
-    """User and system time of this process and its children, with those of them that have ended."""
-    ticks = 0
-    for one in (str(os.getpid()), *descendants(os.getpid())):
-        try:
-            fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        except FileNotFoundError:
-            continue
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+        self._begin()
 
 
 def write_table(path: Path, stories: int) -> None:
@@ -158,8 +153,7 @@ def main(folder: Path, stories: int, master: str, compared: bool) -> None:
         write_table(table, stories)
     config = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
     os.environ["SPARK_LOCAL_DIRS"] = str(folder / "spark")
-    with session(master) as spark:
-        meter = Meter(stories)
+    with session(master) as spark, Meter(stories) as meter:
         Job(spark, config, str(output), Input(str(table), Columns(), None), meter.show).run()
     counts: Counter[str] = Counter()
     for row in dataset.dataset(output / "counts").to_table().to_pylist():

@@ -33,7 +33,7 @@ async def metered(measured: Measured) -> AsyncIterator[None]:
     """Fill in the wall time, CPU time and peak memory of the enclosed work, including all threads and children."""
     with ThreadPoolExecutor(1) as thread:
         stop = threading.Event()
-        peak = thread.submit(_peak_until, stop)
+        peak = thread.submit(peak_until, stop)
         wall_start, cpu_start = time.perf_counter(), cpu_seconds()
         try:
             yield
@@ -44,7 +44,7 @@ async def metered(measured: Measured) -> AsyncIterator[None]:
         measured.peak_mb = peak.result()
 
 
-def _peak_until(stop: threading.Event) -> float:
+def peak_until(stop: threading.Event) -> float:
     """The peak memory of this process and its children in MiB, sampled until `stop` is set."""
     peak = 0.0
     while not stop.wait(SAMPLE_SECONDS):
@@ -82,12 +82,12 @@ def cpu_seconds() -> float:
 
 
 def cpu_seconds_of_all(pid: int) -> float:
-    """User and system time so far of a process and of its children that are running, to a tick."""
+    """User and system time so far of a process and its children, with those that have ended, to a tick."""
     ticks = 0
     for one in (str(pid), *descendants(pid)):
         with suppress(FileNotFoundError):
             fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
+            ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

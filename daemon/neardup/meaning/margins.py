@@ -41,7 +41,7 @@ def background(similarities: Sequence[float]) -> float:
 
     The nearest does not count, since it may be a copy.
     """
-    counted = [*similarities[1 : 1 + NEIGHBOURS]]
+    counted = similarities[1 : 1 + NEIGHBOURS]
     return (sum(counted) + (NEIGHBOURS - len(counted)) * TYPICAL) / NEIGHBOURS
 
 

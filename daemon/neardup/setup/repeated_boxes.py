@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -58,26 +58,19 @@ def _texts(story: Sequence[LexborNode]) -> dict[str, str]:
 
 def _outermost(story: Sequence[LexborNode], selectors: set[str]) -> Iterator[str]:
     """One of these selectors for each element that has any, and is in no other such element."""
+    for node in _elements(story, selectors):
+        yield from [one for one in _selectors(node) if one in selectors][:1]
+
+
+def _elements(story: Sequence[LexborNode], closed: Collection[str] = ()) -> Iterator[LexborNode]:
+    """The elements inside a story, but for those inside one that a selector of `closed` matches."""
     pending = [child for node in reversed(story) for child in node.iter()]
     for _ in range(MOST_ELEMENTS):
         if not pending:
             break
-        node = pending.pop()
-        found = next((one for one in _selectors(node) if one in selectors), None)
-        if found is not None:
-            yield found
-        else:
-            pending += node.iter()
-
-
-def _elements(story: Sequence[LexborNode]) -> Iterator[LexborNode]:
-    """The elements inside a story."""
-    pending = [child for node in story for child in node.iter()]
-    for _ in range(MOST_ELEMENTS):
-        if not pending:
-            break
         yield (node := pending.pop())
-        pending += node.iter()
+        if not closed or not any(one in closed for one in _selectors(node)):
+            pending += node.iter()
 
 
 def _selectors(node: LexborNode) -> list[str]:
