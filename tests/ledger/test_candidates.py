@@ -13,6 +13,7 @@ from neardup.ledger import (
     connect,
     flags,
     near_misses,
+    reverification,
     stories,
     transaction,
     verdicts,
@@ -91,7 +92,7 @@ def test_estimated_flag_is_verified_again_and_may_be_withdrawn(db: sqlite3.Conne
     assert [row["estimated"] for row in flags.select(db)] == [1]
     nominate(db, 0, [1])
     [pair] = candidates.pending(db, BEFORE_ALL, 9)
-    flags.record(db, [(pair, None)], "v")
+    reverification.record(db, [(pair, None)], "v")
     assert list(flags.select(db)) == [] == waiting(db)
 
 

@@ -9,7 +9,7 @@ from neardup.config import Thresholds
 from neardup.core.verify.scores import assess
 from neardup.errors import Fatal, Transient
 from neardup.languages import LANGUAGES
-from neardup.ledger import candidates, changes, connect, flags, lock, read, runs, stories
+from neardup.ledger import candidates, changes, connect, flags, lock, read, reverification, runs, stories
 from neardup.ledger.schema import VERSION
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
@@ -65,7 +65,7 @@ def test_assessment_of_an_old_text_is_dropped(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
     assessed = [(pair, assess(pair, None, None, Thresholds())) for pair in candidates.pending(db, BEFORE_ALL, 9)]
     commit(db, fingerprinted(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
-    assert not flags.record(db, assessed, "v")
+    assert not reverification.record(db, assessed, "v")
     assert candidates.pending_count(db) == 1, "the pair waits to be judged by its new text"
 
 

@@ -18,6 +18,7 @@ from neardup.ledger import (
     case_selection,
     cases,
     flags,
+    reverification,
     similarities,
     stories,
     verdicts,
@@ -58,7 +59,7 @@ def add(db: sqlite3.Connection, published: dict[int, int | None], found: set[tup
     """Add these stories, and flag these pairs as similar."""
     commit(db, *(made(listed(story_id, at)) for story_id, at in published.items()), pairs=found)
     pending = candidates.pending(db, (-(2**63), 0), 100)
-    flags.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6))) for pair in pending], "v")
+    reverification.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6))) for pair in pending], "v")
     cases.refresh(db)
 
 

@@ -17,7 +17,7 @@ from neardup.core.verify.scores import assess
 from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.ledger import candidates, connect, flags, schema, stories
+from neardup.ledger import candidates, connect, reverification, schema, stories
 from neardup.ledger.candidates import Matches
 from neardup.pages.curl_multi import Transfers
 from neardup.pages.results import NotModified, PageResult, failure_of
@@ -107,7 +107,7 @@ def stories_as_changes(db: sqlite3.Connection) -> list[Change]:
 def verify_pending(db: sqlite3.Connection, version: str = "v") -> None:
     """Verify every pending candidate by its hashes and signatures, without its texts."""
     pending = candidates.pending(db, BEFORE_ALL, 10_000)
-    flags.record(db, [(pair, assess(pair, None, None, Thresholds())) for pair in pending], version)
+    reverification.record(db, [(pair, assess(pair, None, None, Thresholds())) for pair in pending], version)
 
 
 def matches(pairs: Iterable[tuple[int, int]], most: int = 50) -> list[Matches]:
@@ -136,7 +136,7 @@ def flag_pair(
     missing = {one, other} - stories.known_many(db, [one, other]).keys()
     commit(db, *(fingerprinted(story_id, story_id, language) for story_id in missing), pairs={(one, other)})
     [pair] = candidates.pending(db, BEFORE_ALL, 2)
-    flags.record(db, [(pair, Assessment(kind, signals))], "v")
+    reverification.record(db, [(pair, Assessment(kind, signals))], "v")
 
 
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:

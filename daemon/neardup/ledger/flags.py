@@ -9,7 +9,7 @@ from typing import Any
 from neardup.core.verify import suppression
 from neardup.core.verify.clusters import Edge
 from neardup.core.verify.tiers import kinds_of_passages, tier_of
-from neardup.ledger import active_verdicts, candidates, languages, near_misses, now_ms, similarities, transaction
+from neardup.ledger import active_verdicts, candidates, languages, near_misses, now_ms, transaction
 from neardup.ledger.selection import JOINING, Selection, conditions
 from neardup.ledger.signals import columns_of
 from neardup.ledger.spans import packed
@@ -27,20 +27,6 @@ PAIR_COLUMNS = (
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 OPEN = Selection()
 OF_STORIES = "author_a", "author_b", "published_a", "published_b", "same_author"  # columns copied from the stories
-
-
-def record(
-    db: sqlite3.Connection, assessed: Sequence[tuple[Candidate, Assessment | None]], version: str
-) -> Counter[tuple[Language, Kind]]:
-    """Turn verified candidates into flags or near misses, or drop them, in one transaction.
-
-    Returns the number of new flags.  If a story of a candidate was edited since the candidate was read, the candidate
-    stays pending.
-    """
-    with transaction(db):
-        new = put(db, assessed, version)
-        similarities.refresh(db)
-    return new
 
 
 def put(

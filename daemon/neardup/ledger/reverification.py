@@ -1,11 +1,32 @@
-"""Flags that must be verified again, because passages that they rest on have become common."""
+"""Records verified candidates, and has flags verified again whose passages have become common."""
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from neardup.ledger import transaction
-from neardup.pairs import Candidate
+from neardup.ledger import common_passages, flags, similarities, transaction
+from neardup.pairs import Assessment, Candidate, Kind
+from neardup.records import Language
+
+
+def record(
+    db: sqlite3.Connection,
+    assessed: Sequence[tuple[Candidate, Assessment | None]],
+    version: str,
+    revision: int | None = None,
+) -> Counter[tuple[Language, Kind]]:
+    """Turn verified candidates into flags or near misses, or drop them, in one transaction; returns the new flags.
+
+    If a story of a candidate was edited since the candidate was read, the candidate stays pending.  If more passages
+    are common than at `revision`, when the candidates were read, their flags by passages are verified again.
+    """
+    with transaction(db):
+        new = flags.put(db, assessed, version)
+        if revision is not None and common_passages.revision(db) != revision:
+            _request_pairs(db, (pair for pair, _ in assessed))
+        similarities.refresh(db)
+    return new
 
 
 def request(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
@@ -15,8 +36,7 @@ def request(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
         _put(db, f"some (id) AS MATERIALIZED ({some})", "a IN some AND b IN some", json.dumps(list(numbers)))
 
 
-def request_pairs(db: sqlite3.Connection, pairs: Iterable[Candidate]) -> None:
-    """Have the open flags by passages of these pairs verified again, within the caller's transaction."""
+def _request_pairs(db: sqlite3.Connection, pairs: Iterable[Candidate]) -> None:
     some = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
     ids = json.dumps([(pair.a.id, pair.b.id) for pair in pairs])
     _put(db, f"some (a, b) AS MATERIALIZED ({some})", "(a, b) IN some", ids)

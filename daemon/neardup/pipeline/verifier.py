@@ -6,13 +6,12 @@ pairs stay pending until the last pass of the run, or until the next run.
 """
 
 import asyncio
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
 from neardup.core.verify.scores import Shingled, assess
-from neardup.ledger import Ledger, candidates, common_passages, flags, reverification, similarities, transaction
+from neardup.ledger import Ledger, candidates, common_passages, reverification
 from neardup.pages.text_cache import NoText, Texts
 from neardup.pairs import Assessment, Candidate, Kind
 from neardup.pipeline.common_passages import CommonHashes
@@ -85,7 +84,7 @@ class Verifier:
         with STAGE_SECONDS.labels("verify").time():
             revision = await self._ledger.do(common_passages.revision)
             assessed = await self._assess(pending)
-            new_flags = await self._ledger.do(_record, assessed, self._version, revision)
+            new_flags = await self._ledger.do(reverification.record, assessed, self._version, revision)
         count_assessed(assessed, new_flags)
         self._flagged(new_flags, len(pending))
 
@@ -118,18 +117,6 @@ class Verifier:
             ]
 
         return await asyncio.to_thread(assess_all)
-
-
-def _record(
-    db: sqlite3.Connection, assessed: Sequence[tuple[Candidate, Assessment | None]], version: str, revision: int
-) -> NewFlags:
-    """Record flags, in one transaction; if more passages are common than at `revision`, they are verified again."""
-    with transaction(db):
-        new = flags.put(db, assessed, version)
-        if common_passages.revision(db) != revision:
-            reverification.request_pairs(db, (pair for pair, _ in assessed))
-        similarities.refresh(db)
-    return new
 
 
 def fitting(pairs: list[Candidate]) -> list[Candidate]:

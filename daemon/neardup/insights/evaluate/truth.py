@@ -71,7 +71,7 @@ def read_labels(path: Path) -> dict[Pair, Label]:
                 if line.strip():
                     try:
                         pair, label = _label(json.loads(line))
-                    except (json.JSONDecodeError, RecursionError):
+                    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
                         raise Misuse(f'{path}, line {n}: no JSON such as {{"a": 1, "b": 2}}') from None
                     except ValueError as error:
                         raise Misuse(f"{path}, line {n}: {error}") from None
