@@ -29,7 +29,18 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
-from neardup.ledger import changes, connect, flags, passage_hashes, runs, stories, submissions, unsettled, verdicts
+from neardup.ledger import (
+    changes,
+    connect,
+    flags,
+    passage_hashes,
+    reverification,
+    runs,
+    stories,
+    submissions,
+    unsettled,
+    verdicts,
+)
 from neardup.moderation.export import write
 from neardup.ops import reindex
 from neardup.pairs import Verdict
@@ -49,7 +60,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],
     "replay": [(writer, "replay")],
     "catch up": [(module, "catch_up") for module in (writer, prepare, maintenance)],
-    "verify": [(flags, "record")],
+    "verify": [(reverification, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
     "rebuild": [(run, "rebuild"), (reindex, "rebuild")],
