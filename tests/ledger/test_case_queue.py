@@ -45,6 +45,7 @@ selections = st.builds(
     catalogue=st.none() | st.sampled_from(CATALOGUES),
     since=st.none() | st.integers(0, 3),
     until=st.none() | st.integers(0, 3),
+    hidden=st.booleans(),
 )
 
 

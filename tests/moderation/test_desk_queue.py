@@ -5,14 +5,16 @@ moderator continues with the next undecided pair, and the queue ends after the l
 import sqlite3
 import unicodedata
 from contextlib import closing
+from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
 from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.config import Config, Content, Detection, Source
 from neardup.core.verify.tiers import kinds
-from neardup.languages import LANGUAGES, SHIPPED
+from neardup.languages import LANGUAGES
 from neardup.ledger import flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
@@ -39,14 +41,22 @@ selections = st.builds(
     same_author=st.booleans(),
 )
 queues = st.builds(Queue, selections)
+CONFIG = Config(source=Source(manifest=Path("none.csv")), content=Content(url="file:/none"))
+KEEPING = CONFIG.model_copy(update={"detection": Detection(same_author="keep")})
 
 
 @given(queues)
 def test_address_round_trips_to_its_queue(queue: Queue) -> None:
     query = query_of(queue)
-    assert queue_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), SHIPPED) == queue
+    assert queue_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), CONFIG) == queue
     assert query.isascii()
     assert (query == "") == (queue == Queue())
+
+
+@given(queues)
+def test_pairs_of_one_author_are_in_every_queue_if_they_are_kept(queue: Queue) -> None:
+    query = dict(parse_qsl(query_of(queue).removeprefix("?"), keep_blank_values=True))
+    assert queue_of(query, KEEPING) == queue.only(same_author=True)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +69,12 @@ def test_address_round_trips_to_its_queue(queue: Queue) -> None:
 )  # fmt: skip
 def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        queue_of(query, SHIPPED)
+        queue_of(query, CONFIG)
 
 
 def test_empty_form_fields_filter_nothing() -> None:
     names = "language", "kind", "status", "score", "author", "story", "case", "similarity", "same_author"
-    assert queue_of(dict.fromkeys(names, " "), SHIPPED) == Queue()
+    assert queue_of(dict.fromkeys(names, " "), CONFIG) == Queue()
 
 
 @pytest.mark.parametrize("text", ["-1", "x", "1.0", "٣", "9" * 13, "99999999"])

@@ -13,8 +13,10 @@ from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
 from neardup.config import Config, Content, Export, Ledger, Source
 from neardup.config.review import Review
+from neardup.core.verify.tiers import RETOLD
 from neardup.errors import NeardupError, Transient
-from neardup.ledger import connect, verdict_log, verdicts
+from neardup.ledger import connect, meaning_flags, verdict_log, verdicts
+from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.app import application, open_desk
 from neardup.moderation.webhook import notify_embedding, notify_webhook
@@ -141,9 +143,12 @@ async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_n
 
 async def test_every_form_of_the_desk_posts_what_it_stores(tmp_path: Path) -> None:
     with closing(connect(tmp_path / "neardup.db")) as db:
-        commit(db, fingerprinted(1, 7), fingerprinted(2, 7), pairs=[(1, 2)])
+        commit(db, fingerprinted(1, 7), fingerprinted(2, 7), fingerprinted(3, 9), pairs=[(1, 2)])
         verify_pending(db)
-    async with webhook_server(*[200] * 5) as (url, received):
+        hash_of = dict(db.execute("SELECT id, text_hash FROM stories"))
+        retold = MeaningFlag(1, 3, RETOLD, 0.5, [ChunkPair(0, 0, 0.7)], hash_of[1], hash_of[3])
+        meaning_flags.put(db, [retold], "m")
+    async with webhook_server(*[200] * 7) as (url, received):
         config = config_of(tmp_path, url)
         async with (
             open_desk(config, lambda: open_readers(config), LOOPBACK) as parts,
@@ -155,12 +160,14 @@ async def test_every_form_of_the_desk_posts_what_it_stores(tmp_path: Path) -> No
                 ("/pair/1/2?done=1", "/undo/1", "done", {}),
                 ("/case/1", "/case/1/verdict", "judge", {"verdict": "plagiarism"}),
                 ("/case/1", "/case/1/reopen", "judge", {"note": "an appeal"}),
+                ("/meaning/1/3", "/meaning/1/3/verdict", "judge", {"verdict": "repost"}),
+                ("/meaning/1/3", "/meaning/1/3/undo", "undone", {}),
             ):
                 form = hidden_fields((await get(client, path))[1], form_class)
                 assert (await send(client, action, form | fields))[0] == 303, action
     assert [(one["event"], one["verdict"], one["note"]) for one in received] == [
         ("verdict", "template", ""), ("undo", "template", ""), ("verdict", "plagiarism", ""),
-        ("verdict", "reopened", "an appeal"),
+        ("verdict", "reopened", "an appeal"), ("verdict", "repost", ""), ("undo", "repost", ""),
     ]  # fmt: skip
 
 

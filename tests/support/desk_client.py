@@ -10,7 +10,7 @@ from unittest.mock import patch
 from aiohttp import CookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
-from neardup.config import Config, Content, Ledger, Source
+from neardup.config import Config, Content, Detection, Ledger, Source
 from neardup.config.review import Review
 from neardup.ledger import connect
 from neardup.moderation.desk import texts
@@ -18,13 +18,18 @@ from neardup.moderation.desk.app import application, open_desk
 
 TOKEN = "a token of some length"
 BUSY_SECONDS = 120.0  # in which a busy machine starts a reader process
+HIDING = Detection()
 LOOPBACK, OPEN = "127.0.0.1:0", "0.0.0.0:0"
 Client = TestClient[web.Request, web.Application]
 
 
 @asynccontextmanager
 async def desk(
-    folder: Path, listen: str = LOOPBACK, token: str = "", moderators: Path | None = None
+    folder: Path,
+    listen: str = LOOPBACK,
+    token: str = "",
+    moderators: Path | None = None,
+    detection: Detection = HIDING,
 ) -> AsyncIterator[Client]:
     """An HTTP client, connected to a desk whose ledger is in this folder, and is empty if there is none."""
     connect(folder / "neardup.db").close()
@@ -33,6 +38,7 @@ async def desk(
         content=Content(url=f"file:{folder}"),
         ledger=Ledger(path=folder / "neardup.db"),
         review=Review(token=token, moderators=moderators),
+        detection=detection,
     )
     with patch.object(texts, "READ_SECONDS", BUSY_SECONDS):
         async with open_desk(config, lambda: open_readers(config), listen) as parts:
@@ -59,9 +65,9 @@ async def post(client: Client, path: str, form: Mapping[str, str], headers: Mapp
 
 
 @asynccontextmanager
-async def named_client(folder: Path, name: str = "Asha") -> AsyncIterator[Client]:
+async def named_client(folder: Path, name: str = "Asha", detection: Detection = HIDING) -> AsyncIterator[Client]:
     """A client of a desk whose moderator has entered a name."""
-    async with desk(folder) as client:
+    async with desk(folder, detection=detection) as client:
         assert await post(client, "/name", {"name": name}) == 303
         yield client
 

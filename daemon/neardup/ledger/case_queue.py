@@ -85,11 +85,13 @@ def count(db: sqlite3.Connection, selection: CaseSelection) -> int:
 
 def counts(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
     """How many cases match a selection, and how many would with another value of one filter."""
-    wide = replace(selection, languages=(), kind=None, status=EVERY, authors=None, catalogue=None)
-    holding, values = conditions(db, wide, with_hidden=True)
+    wide = replace(selection, languages=(), kind=None, status=EVERY, authors=None, catalogue=None, hidden=True)
+    holding, values = conditions(db, wide)
     name_of = languages.names(db)
     groups = [
-        _Group(name_of[language], _names(kinds), _names(statuses), _names(named), bool(same), bool(hidden), n)
+        _Group(
+            name_of[language], _names(kinds), _names(statuses), _names(named), bool(same), hidden > selection.hidden, n
+        )
         for language, kinds, statuses, named, same, hidden, n in db.execute(
             "SELECT language, kinds, statuses, catalogues, same_author, hidden, count(*) FROM cases"
             f" WHERE {holding} GROUP BY 1, 2, 3, 4, 5, 6",

@@ -34,8 +34,8 @@ class CaseSelection:
     `status` is OPEN (some flags have no verdict), JUDGED (none is open), EVERY, or a verdict that a flag has.  `score`
     and `similarity`, 0 to 1, are minimums; `author` wrote a story of a flag; `since` (inclusive) and `until`
     (exclusive) limit the time of the latest flag, in milliseconds.  `catalogue` is that of a work that is copied.
-    Without `authors`, the cases of one author that `detection.same_author = "hide"` leaves out do not match.  `inbox`
-    is that of `moderator`.
+    Without `authors`, the cases of one author that `detection.same_author = "hide"` leaves out match only if `hidden`.
+    `inbox` is that of `moderator`.
     """
 
     languages: tuple[Language, ...] = ()
@@ -50,11 +50,10 @@ class CaseSelection:
     until: int | None = None
     inbox: Inbox | None = None
     moderator: str = ""
+    hidden: bool = False
 
 
-def conditions(
-    db: sqlite3.Connection, selection: CaseSelection, *, with_hidden: bool = False
-) -> tuple[str, list[object]]:
+def conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `cases`, with its values."""
     holding: list[tuple[str, list[object]]] = [("true", [])]
     if selection.languages:
@@ -76,7 +75,7 @@ def conditions(
         holding.append(("case_id IN (SELECT case_id FROM flags WHERE author_a = ? OR author_b = ?)", [author, author]))
     if selection.authors is not None:
         holding.append(("same_author = ?", [selection.authors is Authors.SAME]))
-    elif not with_hidden:
+    elif not selection.hidden:
         holding.append(("NOT hidden", []))
     limits = (("score >= ?", selection.score), ("similarity >= ?", selection.similarity))
     times = (("flagged_at >= ?", selection.since), ("flagged_at < ?", selection.until))

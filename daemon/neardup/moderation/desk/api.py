@@ -82,7 +82,7 @@ class ReopenBody(Body):
 async def list_cases(request: web.Request) -> web.Response:
     """GET /api/cases."""
     moderator, desk = authorize(request), desk_of(request)
-    queue = case_queue_of(request.query, desk.config.registry, moderator)
+    queue = case_queue_of(request.query, desk.config, moderator)
     first, limit = number(request.query, "first") or 0, number(request.query, "limit") or PAGE_SIZE
     await desk.ledger.refresh_cases()
     return web.json_response(await desk.ledger.read(queue_object, queue, first, min(limit, LARGEST_PAGE)))

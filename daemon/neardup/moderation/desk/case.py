@@ -63,7 +63,7 @@ class CaseDetails:
 async def show(request: web.Request) -> web.Response:
     """GET /case/ID: the case of a story, with the query of a queue and the position at=; leases an open case."""
     moderator, desk = require_moderator(request), desk_of(request)
-    queue, at = case_queue_of(request.query, desk.config.registry, moderator), number(request.query, "at")
+    queue, at = case_queue_of(request.query, desk.config, moderator), number(request.query, "at")
     done = number(request.query, "done")
     await desk.ledger.refresh_cases()
     case_id = await desk.ledger.read(cases.of_story, story_of(request))

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from neardup.config import Config
 from neardup.core.verify.tiers import tier_of
-from neardup.languages import Languages
 from neardup.ledger.case_queue import Order
 from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox
 from neardup.moderation.desk.moderators import Moderator
@@ -37,8 +37,10 @@ class CaseQueue:
         return replace(self, order=order)
 
 
-def case_queue_of(query: Mapping[str, str], languages: Languages, moderator: Moderator) -> CaseQueue:
+def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator) -> CaseQueue:
     """The queue of a query; without a language, that of the languages of the moderator.
+
+    It has the cases of one author if `detection.same_author` keeps them.
 
     Raises HTTPBadRequest if a filter is invalid.
     """
@@ -51,7 +53,7 @@ def case_queue_of(query: Mapping[str, str], languages: Languages, moderator: Mod
     inbox = value("inbox")
     try:
         selection = CaseSelection(
-            languages=(languages.find(language),) if language else moderator.languages,
+            languages=(config.registry.find(language),) if language else moderator.languages,
             kind=tier_of(kind).kind if kind else None,
             status=STATUSES[STATUSES.index(status or OPEN)],
             score=share_of(score) if score else None,
@@ -63,6 +65,7 @@ def case_queue_of(query: Mapping[str, str], languages: Languages, moderator: Mod
             until=_midnight(until) if until else None,
             inbox=Inbox(inbox) if inbox else None,
             moderator=moderator.name,
+            hidden=config.detection.same_author == "keep",
         )
         return CaseQueue(selection, Order(value("sort") or Order.SIMILARITY))
     except (ValueError, KeyError):

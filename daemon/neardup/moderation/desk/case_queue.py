@@ -63,7 +63,7 @@ class CasesPage:
 async def show(request: web.Request) -> web.Response:
     """GET /: the query is that of a queue of cases, with page= and done=."""
     moderator, desk = require_moderator(request), desk_of(request)
-    queue = case_queue_of(request.query, desk.config.registry, moderator)
+    queue = case_queue_of(request.query, desk.config, moderator)
     at = max(number(request.query, "page") or 1, 1)
     first = (at - 1) * PAGE_SIZE
     await desk.ledger.refresh_cases()

@@ -102,7 +102,7 @@ def _numbers_after(prefix: str, form: Mapping[str, str]) -> list[int]:
 def _queue(request: web.Request, moderator: Moderator) -> tuple[CaseQueue, int | None]:
     """The queue in the form's field `query`, and the position in it."""
     query = query_in(request)
-    return case_queue_of(query, desk_of(request).config.registry, moderator), number(query, "at")
+    return case_queue_of(query, desk_of(request).config, moderator), number(query, "at")
 
 
 async def _claim_next(

@@ -14,6 +14,7 @@ from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
 from neardup.meaning.chunks import chunks
 from neardup.moderation.desk.access import require_moderator
+from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.deciding import Given
 from neardup.moderation.desk.desk import Desk, desk_of
 from neardup.moderation.desk.forms import conflict_page, given_in, query_in
@@ -58,7 +59,7 @@ async def show_queue(request: web.Request) -> web.Response:
     """GET /meaning: the widest margin first."""
     require_moderator(request)
     desk, at = desk_of(request), number(request.query, "page") or 1
-    queue, first = asked_queue(request), max(at - 1, 0) * PAGE_SIZE
+    queue, first = queue_of(request.query, desk.config), max(at - 1, 0) * PAGE_SIZE
 
     def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:
         found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
@@ -82,17 +83,10 @@ async def show_queue(request: web.Request) -> web.Response:
     )
 
 
-def asked_queue(request: web.Request) -> Queue:
-    """The queue of a request, with the pairs of one author if `detection.same_author` keeps them."""
-    config = desk_of(request).config
-    queue = queue_of(request.query, config.registry)
-    return queue.only(same_author=True) if config.detection.same_author == "keep" else queue
-
-
 async def show(request: web.Request) -> web.Response:
     """GET /meaning/A/B: the story published earlier is shown first, if that is known."""
     moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
-    queue = asked_queue(request)
+    queue = queue_of(request.query, desk.config)
     found = await desk.ledger.read(_meaning_pair, pair, queue)
     if found is None:
         raise web.HTTPNotFound(reason=marked("These two stories are not flagged as a pair"))
@@ -146,23 +140,24 @@ async def decide(request: web.Request) -> web.StreamResponse:
     given = given_in(request)
     if isinstance(given, web.Response):
         return given
-    queue = queue_of(query_in(request), desk.config.registry)
+    queue = queue_of(query_in(request), desk.config)
     before = await desk.ledger.read(_meaning_pair, pair, queue)
     try:
-        await desk.ledger.write(decide_pair, pair, given)
+        done = await desk.ledger.write(decide_pair, pair, given)
     except Conflict as error:
         return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
-    log.info("a verdict was stored", stories=pair, verdict=str(given.verdict))
+    announce(desk, done, "verdict")
+    log.info("a verdict was stored", decision=done, verdict=str(given.verdict))
     after = before and before.after
     path = "/meaning/{}/{}".format(*after) if after else "/meaning"
     raise web.HTTPSeeOther(f"{path}{query_of(queue)}")
 
 
-def decide_pair(db: sqlite3.Connection, pair: Pair, given: Given) -> None:
-    """Give a pair a verdict.  Raises Conflict, and NotPermitted."""
+def decide_pair(db: sqlite3.Connection, pair: Pair, given: Given) -> int:
+    """Give a pair a verdict; returns the number of the decision.  Raises Conflict, and NotPermitted."""
     _require(db, pair, given.moderator)
     seen = int(given.seen) if given.seen.isascii() and given.seen.isdecimal() else -1
-    meaning_flags.decide(db, *pair, given.verdict, given.note, given.moderator.name, seen)
+    return meaning_flags.decide(db, *pair, given.verdict, given.note, given.moderator.name, seen)
 
 
 async def undo(request: web.Request) -> web.StreamResponse:
@@ -172,24 +167,26 @@ async def undo(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     try:
-        await desk.ledger.write(undo_latest, pair, given)
+        undone = await desk.ledger.write(undo_latest, pair, given)
     except Conflict as error:
         return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
-    log.info("a verdict was undone", stories=pair)
-    queue = queue_of(query_in(request), desk.config.registry)
+    announce(desk, undone, "undo")
+    log.info("a verdict was undone", decision=undone)
+    queue = queue_of(query_in(request), desk.config)
     raise web.HTTPSeeOther("/meaning/{}/{}{}".format(*pair, query_of(queue)))
 
 
-def undo_latest(db: sqlite3.Connection, pair: Pair, given: Given) -> None:
-    """Undo the latest verdict on a pair.  Raises Conflict, and NotPermitted."""
+def undo_latest(db: sqlite3.Connection, pair: Pair, given: Given) -> int:
+    """Undo the latest verdict on a pair; returns the number of its decision.  Raises Conflict, and NotPermitted."""
     _require(db, pair, given.moderator)
     if str(meaning_flags.state(db, *pair)) != given.seen:
         raise Conflict("another moderator has decided this pair meanwhile: look at it again")
     latest = next((row for row in verdicts.of_pair(db, *pair) if not row["undone_at"]), None)
     if latest is None:
         raise Conflict("this verdict was undone before")
-    decision = latest["decision"]
+    decision = int(latest["decision"])
     verdicts.undo(db, decision, given.moderator.name, verdicts.state(db, verdicts.flags_of(db, decision)))
+    return decision
 
 
 def _require(db: sqlite3.Connection, pair: Pair, moderator: Moderator) -> None:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator
 
 from neardup.ledger import meaning_flags
 from neardup.moderation.desk import meaning
+from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.api import LARGEST_PAGE, PAGE_SIZE, Body, Note, authorize, body_of, offered
 from neardup.moderation.desk.api_answers import Json
 from neardup.moderation.desk.api_problems import NO_PAIR, Refused
@@ -23,7 +24,7 @@ from neardup.moderation.desk.deciding import Given
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.position import Pair
-from neardup.moderation.desk.query import Queue, number
+from neardup.moderation.desk.query import Queue, number, queue_of
 from neardup.moderation.export.meaning import meaning_row
 from neardup.pairs import Verdict
 
@@ -40,7 +41,7 @@ class VerdictBody(Body):
 async def list_pairs(request: web.Request) -> web.Response:
     """GET /api/meaning."""
     authorize(request)
-    desk, queue = desk_of(request), meaning.asked_queue(request)
+    desk, queue = desk_of(request), queue_of(request.query, desk_of(request).config)
     first, limit = number(request.query, "first") or 0, number(request.query, "limit") or PAGE_SIZE
     return web.json_response(await desk.ledger.read(_queue_object, queue, first, min(limit, LARGEST_PAGE)))
 
@@ -55,8 +56,9 @@ async def decide(request: web.Request) -> web.Response:
     """POST /api/meaning/A/B/verdict."""
     moderator, pair, body = authorize(request), pair_of(request), await body_of(request, VerdictBody)
     given = Given(body.verdict, body.note, moderator, body.seen)
-    await desk_of(request).ledger.write(meaning.decide_pair, pair, given)
-    log.info("a verdict was stored", stories=pair, verdict=str(body.verdict))
+    done = await desk_of(request).ledger.write(meaning.decide_pair, pair, given)
+    announce(desk_of(request), done, "verdict")
+    log.info("a verdict was stored", decision=done, verdict=str(body.verdict))
     return await _answered(request, pair)
 
 
@@ -64,8 +66,9 @@ async def undo(request: web.Request) -> web.Response:
     """POST /api/meaning/A/B/undo."""
     moderator, pair, body = authorize(request), pair_of(request), await body_of(request, Body)
     given = Given(Verdict.REOPENED, "", moderator, body.seen)
-    await desk_of(request).ledger.write(meaning.undo_latest, pair, given)
-    log.info("a verdict was undone", stories=pair)
+    undone = await desk_of(request).ledger.write(meaning.undo_latest, pair, given)
+    announce(desk_of(request), undone, "undo")
+    log.info("a verdict was undone", decision=undone)
     return await _answered(request, pair)
 
 

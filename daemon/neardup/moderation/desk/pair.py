@@ -61,7 +61,7 @@ def pair_of(request: web.Request) -> Pair:
 async def show(request: web.Request) -> web.Response:
     """GET /pair/A/B: the story published earlier is shown as A, if that is known; word= is a word of B to begin at."""
     moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
-    queue, at = queue_of(request.query, desk.config.registry), number(request.query, "at") or 0
+    queue, at = queue_of(request.query, desk.config), number(request.query, "at") or 0
     word, done = number(request.query, "word"), number(request.query, "done")
     details = await desk.ledger.read(_details, pair, queue, at, done)
     if details is None:

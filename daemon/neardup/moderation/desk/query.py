@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from neardup.config import Config
 from neardup.core.verify.tiers import tier_of
-from neardup.languages import Languages
 from neardup.ledger.selection import Selection
 from neardup.moderation.interface import marked
 from neardup.pairs import DECIDING
@@ -40,8 +40,11 @@ class Queue:
         return replace(self, selection=replace(self.selection, **filters))
 
 
-def queue_of(query: Mapping[str, str], languages: Languages) -> Queue:
-    """The queue of a query.  Raises HTTPBadRequest if a language, kind, status, share or id is invalid."""
+def queue_of(query: Mapping[str, str], config: Config) -> Queue:
+    """The queue of a query, with the pairs of one author if `detection.same_author` keeps them.
+
+    Raises HTTPBadRequest if a language, kind, status, share or id is invalid.
+    """
 
     def value(name: str) -> str | None:
         return query.get(name, "").strip() or None
@@ -50,7 +53,7 @@ def queue_of(query: Mapping[str, str], languages: Languages) -> Queue:
         language, kind, status, score = value("language"), value("kind"), value("status"), value("score")
         story, case, similarity = value("story"), value("case"), value("similarity")
         selection = Selection(
-            languages=(languages.find(language),) if language else (),
+            languages=(config.registry.find(language),) if language else (),
             kinds=(tier_of(kind).kind,) if kind else (),
             statuses=STATUSES[status or "open"],
             score=share_of(score) if score else None,
@@ -59,7 +62,7 @@ def queue_of(query: Mapping[str, str], languages: Languages) -> Queue:
             case=id_of(case) if case else None,
             catalogue=value("catalogue"),
             similarity=share_of(similarity) if similarity else None,
-            same_author={None: False, SHOWN: True}[value("same_author")],
+            same_author={None: config.detection.same_author == "keep", SHOWN: True}[value("same_author")],
         )
         return Queue(selection)
     except (ValueError, KeyError):

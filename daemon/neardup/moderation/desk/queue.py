@@ -41,9 +41,10 @@ class QueuePage:
 async def show(request: web.Request) -> web.Response:
     """GET /pairs."""
     require_moderator(request)
-    queue, at = queue_of(request.query, desk_of(request).config.registry), number(request.query, "page") or 1
-    first = max(at - 1, 0) * PAGE_SIZE
-    queue_page = await desk_of(request).ledger.read(_queue_page, queue, first, number(request.query, "done"))
+    config, at = desk_of(request).config, number(request.query, "page") or 1
+    queue, first, done = queue_of(request.query, config), max(at - 1, 0) * PAGE_SIZE, number(request.query, "done")
+    keeps = config.detection.same_author == "keep"
+    queue_page = await desk_of(request).ledger.read(_queue_page, queue, first, done, keeps=keeps)
     return page(
         request,
         "pairs.html.j2",
@@ -52,19 +53,19 @@ async def show(request: web.Request) -> web.Response:
         first=first,
         at=at,
         last=max(-(-queue_page.total // PAGE_SIZE), 1),
-        languages=desk_of(request).config.registry,
+        languages=config.registry,
         kinds=kinds(),
         statuses=STATUSES,
         least_similarities=LEAST_SIMILARITIES,
     )
 
 
-def _queue_page(db: sqlite3.Connection, queue: Queue, first: int, done: int | None) -> QueuePage:
+def _queue_page(db: sqlite3.Connection, queue: Queue, first: int, done: int | None, *, keeps: bool) -> QueuePage:
     led_here = None if done is None else decision(db, done)
     found = flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
     same_author = queue.selection.same_author
     either, neither = (queue.only(same_author=shown).selection for shown in (True, False))
-    hidden = flags.count(db, either) - flags.count(db, neither)
+    hidden = 0 if keeps else flags.count(db, either) - flags.count(db, neither)
     return QueuePage(
         _described(db, [dict(row) for row in found]),
         flags.count(db, queue.selection),

@@ -33,7 +33,7 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     query = query_in(request)
-    queue, at = queue_of(query, desk.config.registry), number(query, "at")
+    queue, at = queue_of(query, desk.config), number(query, "at")
     await ledger.refresh_cases()
     position = await ledger.read(position_of, queue, pair, at or 0)
     try:
@@ -69,9 +69,9 @@ async def undo(request: web.Request) -> web.StreamResponse:
     announce(desk, done, "undo")
     query = query_in(request)
     if len(undone.pairs) == 1:
-        back = query_of(queue_of(query, desk.config.registry), at=number(query, "at"))
+        back = query_of(queue_of(query, desk.config), at=number(query, "at"))
     else:
-        back = case_query_of(case_queue_of(query, desk.config.registry, given.moderator), at=number(query, "at"))
+        back = case_query_of(case_queue_of(query, desk.config, given.moderator), at=number(query, "at"))
     raise web.HTTPSeeOther(f"{_path_of(undone)}{back}")
 
 
