@@ -1,35 +1,51 @@
-"""Law: the clusters of a job are those of the daemon, for a chain, a star and random graphs, with works and dates."""
+"""Laws: clusters of a job, and what it keeps of them, are those of the daemon.
+
+For a chain, a star and random graphs, with works, dates, equal dates and stories without one.
+"""
 
 import random
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.core.verify.clusters import by_story
+from neardup.core.verify.keep import POLICIES, Member, kept
 from neardup.spark.clusters import clusters
+from neardup.spark.members import members
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 GRAPHS, SIZE = 20, 6  # random ones, of so many stories and two thirds as many edges
-DATES = (None, None, 1_000, 2_000, 3_000)
+DATES = (None, None, 1_000, 2_000, 3_000)  # milliseconds
+WORDS = (10, 20, 30)
+STORY = pa.schema(
+    [(name, pa.int64()) for name in ("id", "published_at", "updated_at", "words")]
+    + [
+        (name, pa.string())
+        for name in ("language", "title", "page_title", "author_id", "path", "name", "catalogue", "licence")
+    ]
+)
 
 
 def edges() -> list[tuple[int, int]]:
     chance, first = random.Random(1), 1_000
     found = [(n, n + 1) for n in range(4)]
-    found += [(200, 201 + n) for n in range(9)] + [(-5, 300), (300, 301), (-7, 301)]
+    found += [(200, 201 + n) for n in range(9)]
     for graph in range(GRAPHS):
-        ids = range(first + graph * SIZE, first + (graph + 1) * SIZE)
+        ids = [*range(first + graph * SIZE, first + (graph + 1) * SIZE - 2), -2 * graph - 1, -2 * graph - 2]
         found += [(one, other) for one, other in (chance.sample(ids, 2) for _ in range(SIZE * 2 // 3))]
     return found
 
 
-def test_clusters_are_those_of_the_daemon(spark: "SparkSession") -> None:
-    chance, drawn = random.Random(2), edges()
-    published = {story: chance.choice(DATES) for edge in drawn for story in edge}
+def flags_of(spark: "SparkSession", drawn: list[tuple[int, int]], published: Mapping[int, int | None]) -> "DataFrame":
     rows: list[dict[str, object]] = [
         {"story_id": one, "matched_id": other, "joins_clusters": True}
-        | {"story_published_at": published[one], "matched_published_at": published[other]}
+        | {
+            f"{side}_published_at": time if (time := published[story]) is None else time * 1_000
+            for side, story in (("story", one), ("matched", other))
+        }
         for one, other in drawn
     ]
     rows.append({"story_id": 1, "matched_id": 1_000, "joins_clusters": False})
@@ -37,8 +53,27 @@ def test_clusters_are_those_of_the_daemon(spark: "SparkSession") -> None:
         [("story_id", pa.int64()), ("matched_id", pa.int64()), ("joins_clusters", pa.bool_())]
         + [(f"{side}_published_at", pa.timestamp("us", tz="UTC")) for side in ("story", "matched")]
     )
-    flags = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
-    found = clusters(flags, lambda frame, _: frame.localCheckpoint()).collect()
-    actual = {row["story_id"]: (row["cluster_id"], row["cluster_size"]) for row in found}
-    assert len(actual) == len(found), "a story is in two clusters"
-    assert actual == by_story([(one, other, 1.0) for one, other in drawn], published)
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+
+
+def test_clusters_and_what_is_kept_of_them_are_those_of_the_daemon(spark: "SparkSession") -> None:
+    chance, drawn = random.Random(2), edges()
+    published = {story: chance.choice(DATES) for edge in drawn for story in edge}
+    words = {story: chance.choice(WORDS) for story in published}
+    stories = spark.createDataFrame(
+        pa.Table.from_pylist(
+            [{"id": one, "published_at": published[one], "words": words[one]} for one in published], STORY
+        )
+    )
+    found = clusters(flags_of(spark, drawn, published), lambda frame, _: frame.localCheckpoint()).localCheckpoint()
+    rows = {policy: members(found, stories, policy).collect() for policy in POLICIES}
+    expected = by_story([(one, other, 1.0) for one, other in drawn], published)
+    together = defaultdict[int, list[Member]](list)
+    for story, (cluster, _) in expected.items():
+        together[cluster].append(Member(story, published[story], words[story]))
+    for policy, listed in rows.items():
+        actual = {row["story_id"]: (row["cluster_id"], row["cluster_size"]) for row in listed}
+        assert len(actual) == len(listed), "a story is in two clusters"
+        assert actual == expected
+        wanted = set[int]().union(*(kept(cluster, policy) for cluster in together.values()))
+        assert {row["story_id"] for row in listed if row["keep"]} == wanted, policy

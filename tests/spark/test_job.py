@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from neardup.config import load
+from neardup.core.verify.keep import Policy
 from neardup.spark.job import Job
 from pyarrow import dataset, parquet  # type: ignore[import-untyped]
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Rows = dict[tuple[int, ...], dict[str, Any]]
 ONLY_IN_A_LEDGER = {"flag_id", "flagged_at", "known_since", "story_known_since", "matched_known_since"}
+KEEP: Policy = "longest"
 NEW = 9_000_000  # the first id of stories listed later
 POISONED = "TAMIL/4104000.html"
 
@@ -81,7 +83,7 @@ def compared(spark: "SparkSession", poisoned_path: str, tmp_path_factory: pytest
         assert done.code == 0, done.err
         (folder / f"{name}.json").write_text(json.dumps(done.facts), encoding="utf-8")
     progress: list[str] = []
-    Job(spark, load(folder / "config.toml"), str(folder / "output"), None, progress.append).run()
+    Job(spark, load(folder / "config.toml"), str(folder / "output"), None, progress.append, keep=KEEP).run()
     return Compared(neardup, folder / "output", progress)
 
 
@@ -113,10 +115,14 @@ def test_flags_and_clusters_are_those_of_the_daemon(compared: Compared) -> None:
     assert_same(by_key(shown, "story_id", "matched_id"), theirs)
     assert any(row["catalogue"] for row in flags), "no work is matched"
     assert {row["kind"] for row in flags} >= {"exact", "near", "similar", "partial", "passage"}, "a kind is not tried"
-    clusters = {row["story_id"]: (row["cluster_id"], row["cluster_size"]) for row in compared.of_spark("clusters")}
-    for row in shown:
-        if row["cluster_id"] is not None:
-            assert clusters[row["story_id"]] == clusters[row["matched_id"]] == (row["cluster_id"], row["cluster_size"])
+
+
+def test_members_of_clusters_and_what_to_keep_are_those_of_the_daemon(compared: Compared) -> None:
+    ours = compared.of_spark("clusters")
+    theirs = compared.of_daemon("--keep", KEEP, "--same-author")
+    assert_same(by_key(ours, "story_id"), by_key(theirs, "story_id"))
+    assert [*ours[0]] == [*theirs[0]], "the columns are in another order"
+    assert any(row["catalogue"] for row in ours), "no work is in a cluster"
 
 
 def test_a_daily_run_after_an_import_flags_what_it_flags_after_a_backfill(compared: Compared, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import click
 
 from neardup.cli.base import command
 from neardup.config import Config, Content, Source
+from neardup.core.verify.keep import POLICIES, Policy
 from neardup.errors import Misuse
 from neardup.source.table_columns import Columns
 
@@ -17,6 +18,7 @@ from neardup.source.table_columns import Columns
 @click.option("--text", metavar="COLUMN", help="The column of --input with texts or HTML pages.  [guessed]")
 @click.option("--id", "row_id", metavar="COLUMN", help="The column of --input with ids.  [guessed]")
 @click.option("--language", metavar="L", help="The language of all texts of --input.  [its column language]")
+@click.option("--keep", type=click.Choice(POLICIES), default="earliest", help="What to keep of a cluster.  [earliest]")
 def spark(
     config: Config | None,
     *,
@@ -26,6 +28,7 @@ def spark(
     text: str | None,
     row_id: str | None,
     language: str | None,
+    keep: Policy,
 ) -> None:
     """Find the copies of a corpus on a Spark cluster, and write folders of Parquet.
 
@@ -44,4 +47,4 @@ def spark(
         raise Misuse(f"--language: {error}") from None
     given = None if table is None else Input(table, Columns(text, row_id), spoken)
     with session(master) as opened:
-        Job(opened, config, output, given, partial(click.echo, err=True)).run()
+        Job(opened, config, output, given, partial(click.echo, err=True), keep=keep).run()

@@ -32,7 +32,7 @@ def clusters(flags: "DataFrame", checkpoint: Checkpoint) -> "DataFrame":
     first = f.min(
         f.struct(
             (f.col("story_id") >= 0).alias("is_story"),
-            f.when(f.col("story_id") < 0, None).otherwise(f.col("published_at")).isNull().alias("undated"),
+            f.col("published_at").isNull().alias("undated"),
             f.col("published_at"),
             f.col("story_id"),
         )

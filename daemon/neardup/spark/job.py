@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from neardup.config import Config
 from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.verify.keep import Policy
 from neardup.ops.fingerprint_columns import TIMES, schema, versions
 from neardup.records import Language
 from neardup.source.table_columns import Columns
 from neardup.spark import listing
 from neardup.spark.clusters import clusters
 from neardup.spark.fingerprint_pairs import fingerprint_pairs, heavy_keys
+from neardup.spark.members import members
 from neardup.spark.passage_pairs import common_hashes, passage_pairs, shared_hashes
 from neardup.spark.reading import FINGERPRINTED, READ, Reading, reader
 from neardup.spark.stories import copying_stories
@@ -42,14 +44,24 @@ class Input:
 class Job:
     """One job: `run` writes the folders of `output`, and calls `show` with a line for each stage.
 
-    Without `table` the job compares what the configuration lists.
+    Without `table` the job compares what the configuration lists.  `keep` says which members of clusters to keep.
     """
 
-    def __init__(self, spark: "SparkSession", config: Config, output: str, table: Input | None, show: Show) -> None:
+    def __init__(
+        self,
+        spark: "SparkSession",
+        config: Config,
+        output: str,
+        table: Input | None,
+        show: Show,
+        *,
+        keep: Policy = "earliest",
+    ) -> None:
         self._spark = spark
         self._config = config
         self._output = output.rstrip("/")
         self._table = table
+        self._keep = keep
         self._show = show
         self._counts: list[DataFrame] = []
         self._common: dict[Language, PassageHashes] = {}
@@ -64,12 +76,12 @@ class Job:
         fingerprints = self._fingerprints(read)
         self._stage("fingerprints", fingerprints.where("id >= 0"))  # without the works of the reference
         pairs = self._stage("_work/candidates", self._pairs(fingerprints))
+        texts = read.where(f"outcome = '{FINGERPRINTED}'")
         with _arrow_rows(self._spark, TEXT_ROWS):
-            texts = read.where(f"outcome = '{FINGERPRINTED}'")
             works = None if self._config.reference is None else self._stage("_work/works", texts.where("id < 0"))
             found = verified(pairs, texts, works, common=self._common, config=self._config, flagged_at=self._started_at)
             assessed = self._stage("_work/assessed", found).where("kind IS NOT NULL")
-        clustered = self._stage("clusters", clusters(assessed, self._checkpoint))
+        clustered = self._stage("clusters", members(clusters(assessed, self._checkpoint), texts, self._keep))
         flags = self._stage("flags", _with_clusters(assessed, clustered))
         self._count(flags, "flagged", "kind")
         self._stage("stories", copying_stories(flags))
