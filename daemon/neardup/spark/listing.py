@@ -12,6 +12,7 @@ from neardup.source.configured import open_reference, open_source
 from neardup.source.parse import parse_row
 from neardup.source.rows import OPTIONAL, REQUIRED, SHOWN_CHARACTERS, Row
 from neardup.source.table_columns import Columns, choose_columns
+from neardup.spark.session import spark_errors_as
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -26,6 +27,7 @@ STORY = (
 )
 LISTED = f"{STORY}, key string, reason string, error string, body binary"
 FORMATS = {"parquet": "parquet", "jsonl": "json", "ndjson": "json", "json": "json", "csv": "csv"}
+TEXT_TYPES = ("string", "binary")
 FIELDS = ("published_at", "updated_at", "author_id", "title", "path")
 
 
@@ -80,18 +82,17 @@ def of_table(
 ) -> "DataFrame":
     """The rows of a table, or of the files of a path, with a column of texts or of HTML pages.
 
-    Raises Misuse if there is no such table or if it lacks a column.
+    Raises Misuse if there is no such table, if it lacks a column, or if that of the texts has others.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - it is optional
-
-    try:
+    with spark_errors_as(Misuse, f"--input: cannot read {name}"):
         table = _read(spark, name)
-    except PySparkException as error:
-        raise Misuse(f"--input: cannot read {name}: {str(error).splitlines()[0]}") from error
     columns = choose_columns(name, table.columns, wanted)
     if columns.language is None and language is None:
         raise Misuse(f"--input: {name} has no column language: name the language of all texts with --language")
     assert columns.text is not None
+    kind = table.schema[columns.text].dataType.typeName()
+    if kind not in TEXT_TYPES:
+        raise Misuse(f"--text: the column {columns.text} of {name} has no texts: its type is {kind}")
     given = {column.lower(): column for column in table.columns}
     chosen = {"body": columns.text, "id": columns.id, "language": columns.language}
     chosen |= {field: given[field] for field in FIELDS if field in given and given[field] != columns.text}

@@ -1,4 +1,4 @@
-"""The Spark session of a job: that of spark-submit, or one on this machine."""
+"""The Spark session of a job, that of spark-submit or one on this machine, and the errors of Spark."""
 
 import os
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from neardup.errors import Fatal, NeardupError
 from neardup.extras import needs
 
 if TYPE_CHECKING:
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def session(master: str | None) -> Iterator["SparkSession"]:
-    """Open a session, which ends with the context.  Raises Misuse if pyspark is not installed.
+    """Open a session, which ends with the context.
 
-    Without `master` it is the one that spark-submit or the environment names.
+    Without `master` it is the one that spark-submit or the environment names.  Raises Misuse if pyspark is not
+    installed, Fatal for an error of Spark inside the context.
     """
     with needs("spark", "neardup spark"):
         import pandas as pd  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - pyspark needs it
@@ -29,6 +31,20 @@ def session(master: str | None) -> Iterator["SparkSession"]:
         builder = builder.master(master)
     spark = builder.getOrCreate()
     try:
-        yield spark
+        with spark_errors_as(Fatal, "the job failed"):
+            yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def spark_errors_as(kind: type[NeardupError], what: str) -> Iterator[None]:
+    """Raise an error of Spark as one of this kind, with the first line of what Spark says; its log has the rest."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - it is optional
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
+        raise kind(f"{what}: {str(said).strip().splitlines()[0]}") from error
