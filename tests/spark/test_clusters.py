@@ -6,6 +6,7 @@ For a chain, a star and random graphs, with works, dates, equal dates and storie
 import random
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -57,6 +58,8 @@ def flags_of(spark: "SparkSession", drawn: list[tuple[int, int]], published: Map
 
 
 def test_clusters_and_what_is_kept_of_them_are_those_of_the_daemon(spark: "SparkSession") -> None:
+    from pyspark.sql.functions import lit  # noqa: PLC0415 - only these tests load it
+
     chance, drawn = random.Random(2), edges()
     published = {story: chance.choice(DATES) for edge in drawn for story in edge}
     words = {story: chance.choice(WORDS) for story in published}
@@ -66,12 +69,14 @@ def test_clusters_and_what_is_kept_of_them_are_those_of_the_daemon(spark: "Spark
         )
     )
     found = clusters(flags_of(spark, drawn, published), lambda frame, _: frame.localCheckpoint()).localCheckpoint()
-    rows = {policy: members(found, stories, policy).collect() for policy in POLICIES}
+    of_policy = [members(found, stories, policy).withColumn("name", lit(policy)) for policy in POLICIES]
+    rows = reduce(lambda one, other: one.union(other), of_policy).collect()
     expected = by_story([(one, other, 1.0) for one, other in drawn], published)
     together = defaultdict[int, list[Member]](list)
     for story, (cluster, _) in expected.items():
         together[cluster].append(Member(story, published[story], words[story]))
-    for policy, listed in rows.items():
+    for policy in POLICIES:
+        listed = [row for row in rows if row["name"] == policy]
         actual = {row["story_id"]: (row["cluster_id"], row["cluster_size"]) for row in listed}
         assert len(actual) == len(listed), "a story is in two clusters"
         assert actual == expected
