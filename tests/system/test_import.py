@@ -5,7 +5,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -16,15 +16,15 @@ from pyarrow import parquet
 
 from tests.support.command import Ended, Neardup, assert_one_line, embedded
 from tests.support.faults.command_driver import Driver, StartedCommand, command_driver
-from tests.support.faults.consistency import differences, index_faults, state_of
+from tests.support.faults.consistency import INDEXES, differences, index_faults, state_of
+from tests.support.faults.fault_table import CHAOS
+from tests.support.faults.kill_campaign import redis_for
 from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES
 from tests.support.samples import ROWS
-from tests.support.servers import redis_server
 
 NEW = {int(row["id"]) for row in ROWS if int(row["id"]) % 1000 in {1, 2}}  # listed after the import
-SEED = 21
-KILLS = (0, 1, 2, 2)  # of each import
+KILLS = 2  # of each import
 STATUSES = ("open", "withdrawn", "plagiarism", "template")
 NOT_IMPORTED = {"near misses"}  # nothing depends on them but `neardup replay`
 SCORES = "a, b, kind, hamming, jaccard, containment_a, containment_b, signals, spans_a, spans_b"
@@ -150,15 +150,17 @@ def test_a_daily_run_after_an_import_flags_what_it_flags_after_a_backfill(
     assert len(query(second, FLAGS)) > len(query(first, FLAGS)), "no new story was flagged"
 
 
-@pytest.mark.parametrize("index", ["sqlite", "documented"])
+@pytest.mark.parametrize("index", INDEXES)
 def test_an_import_that_is_killed_and_run_again_ends_as_if_undisturbed(
     index: str, first: Neardup, in_parts: Path, *, make: Make, driver: Driver, tmp_path: Path
 ) -> None:
-    rng, statements = random.Random(SEED), list[int]()
-    for kills in KILLS:
-        with redis_server(tmp_path) if index != "sqlite" else nullcontext("sqlite:") as url:
+    rng, statements = random.Random(index), list[int]()
+    for kills in (0, *CHAOS * (KILLS,)):
+        with redis_for(index, tmp_path) as url:
             neardup = make()
-            neardup.configure(embedded(neardup.folder / "stories.csv", index=url))
+            layout = f'layout = "{index}"\n' if url else ""
+            text = embedded(neardup.folder / "stories.csv", index=url or "sqlite:")
+            neardup.configure(text.replace("[ledger]", f"{layout}[ledger]"))
             for most in statements[:kills]:  # those of an import of everything, then of one that finds it on record
                 at = {"point": "a statement", "nth": rng.randint(1, most)}
                 code = driver.start(neardup.folder, "import", str(in_parts), at=at).wait()
