@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.meaning.alignment import chunk_pairs, similarities
+from neardup.meaning.alignment import WEIGHTS, chunk_pairs, similarities
 from neardup.meaning.centring import Vectors, unit
 
 lengths = st.integers(1, 3)
@@ -28,9 +28,15 @@ def test_it_is_the_best_monotone_one_both_ways(seed: int, n: int, m: int) -> Non
     found = float(similarities(a, b[None])[0])
     cosines = a @ b.T
     both = best_by_dynamic_programming(cosines) + best_by_dynamic_programming(cosines.T)
-    assert found == pytest.approx(both - float(cosines.mean()), abs=1e-5)
+    assert found == pytest.approx(WEIGHTS[min(n, m)] * (both - float(cosines.mean())), abs=1e-5)
     assert found == pytest.approx(float(similarities(b, a[None])[0]), abs=1e-5), "neither story comes first"
-    assert float(similarities(a[:1], a[None, :1])[0]) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_short_copy_counts_for_less_than_a_long_one() -> None:
+    a = chunks(1, 3)
+    found = [float(similarities(a[:n], a[None, :n])[0]) for n in (1, 2)]
+    assert found == pytest.approx([WEIGHTS[1], WEIGHTS[2] * (2 - float((a[:2] @ a[:2].T).mean()))])
+    assert found[0] < WEIGHTS[3] == 1
 
 
 @settings(max_examples=30)

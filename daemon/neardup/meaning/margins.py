@@ -33,7 +33,7 @@ class Gumbel(NamedTuple):
         return self.location - self.scale * math.log(-math.log1p(-share))
 
 
-UNFITTED = Gumbel(0.05, 0.029)  # of public news, stories, scripture and manuals in ten languages
+UNFITTED = Gumbel(0.054, 0.03)  # of public news, stories, scripture and manuals in ten languages
 
 
 def background(similarities: Sequence[float]) -> float:
