@@ -25,7 +25,7 @@ from tests.support.faults.bed import BUCKET, Bed, State, configuration, end, imp
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.faults.fault_table import CHAOS, AssertSameState
 from tests.support.paths import SAMPLES
-from tests.support.servers import REGION, Aws, serve_posts
+from tests.support.servers import REGION, Aws, moto_server, serve_posts
 
 CONFIG = f"""
 [source]
@@ -69,27 +69,31 @@ async def _same_readers() -> AsyncIterator[None]:
 
 
 @pytest.fixture(scope="module")
-def lasting_proxy() -> Iterator[Proxy]:
-    """One address of the store for all tests, so that they share reader processes."""
-    with proxied("http://127.0.0.1:9") as proxy:
-        yield proxy
+def aws() -> Iterator[Aws]:
+    """One moto server for all tests: the pages of the samples are put there once."""
+    with moto_server() as server, pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "testing")
+        yield server
 
 
-@pytest.fixture
-def proxy(aws: Aws, lasting_proxy: Proxy) -> Proxy:
-    """Moto's S3 with the pages of the samples, behind the fault proxy."""
+@pytest.fixture(scope="module")
+def proxy(aws: Aws) -> Iterator[Proxy]:
+    """Moto's S3 with the pages of the samples, behind the fault proxy: one address, so that tests share readers."""
     for bucket in ("results", BUCKET):
         aws.bucket(bucket)
     put = aws.client("s3").put_object
     for path in (SAMPLES / "stories").rglob("*.html"):
         put(Bucket=BUCKET, Key=path.relative_to(SAMPLES / "stories").as_posix(), Body=path.read_bytes())
-    lasting_proxy.lead_to(aws.endpoint)
-    return lasting_proxy
+    with proxied(aws.endpoint) as proxy:
+        yield proxy
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def athena(aws: Aws, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Athena]:
-    stub = Athena(aws)
+    stub, s3 = Athena(aws), aws.client("s3")
+    for result in s3.list_objects_v2(Bucket="results").get("Contents", []):  # of the test before
+        s3.delete_object(Bucket="results", Key=result["Key"])
     async with serve_posts(stub.answer) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", endpoint)
         yield stub
@@ -102,11 +106,10 @@ def bed_of(folder: Path, proxy: Proxy) -> Bed:
     return bed
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def undisturbed(tmp_path: Path) -> State:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> State:
     """The state after a backfill of the samples from files."""
-    (tmp_path / "undisturbed").mkdir()
-    bed = Bed(tmp_path / "undisturbed")
+    bed = Bed(tmp_path_factory.mktemp("undisturbed"))
     config = configuration("http://unused").replace(f"s3://{BUCKET}/", f"file:{SAMPLES}/stories")
     bed.configure(config)
     await bed.once("backfill")
@@ -195,13 +198,13 @@ async def test_a_result_cut_off_in_transfer_is_read_again(  # noqa: PLR0917
 
 
 async def test_a_result_that_shrinks_is_noticed(aws: Aws) -> None:
-    aws.bucket("results")
+    aws.bucket("shrinking")
     put = aws.client("s3").put_object
-    put(Bucket="results", Key="q.csv", Body=bytes(100))
+    put(Bucket="shrinking", Key="q.csv", Body=bytes(100))
     content = Content(url="file:.", endpoint=aws.endpoint, region=REGION, path_style=True)
-    reader = await open_range_reader("s3://results/q.csv", content)
+    reader = await open_range_reader("s3://shrinking/q.csv", content)
     assert await reader(0, 100) == bytes(100)
-    put(Bucket="results", Key="q.csv", Body=bytes(50))
+    put(Bucket="shrinking", Key="q.csv", Body=bytes(50))
     with pytest.raises(Transient, match="50 bytes instead of 100"):
         await reader(0, 100)
 

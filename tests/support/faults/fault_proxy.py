@@ -55,11 +55,6 @@ class Proxy:
         self.requests: Counter[str] = Counter()
         self._planned: dict[str, deque[Fault]] = {}
 
-    def lead_to(self, upstream: str) -> None:
-        """Forward to another server, without faults."""
-        self._upstream = urlsplit(upstream)
-        self.plan({})
-
     def plan(self, faults: Mapping[str, Sequence[Fault]]) -> None:
         """Replace all planned faults: those of the next requests of each path."""
         self._planned = {path: deque(sequence) for path, sequence in faults.items()}
