@@ -35,13 +35,13 @@ def distance(a: bytes, b: bytes) -> int:
     return (int.from_bytes(a) ^ int.from_bytes(b)).bit_count()
 
 
-@pytest.mark.parametrize("limit", range(8))
 @given(
+    limit=st.integers(0, 7),
     base=hashes,
     others=st.lists(st.lists(st.integers(0, 127), max_size=10, unique=True), min_size=1, max_size=8),
     unrelated=st.lists(hashes, max_size=4),
 )
-@reused
+@settings(reused, max_examples=2 * reused.max_examples)
 def test_no_hash_within_the_distance_is_missed(
     bench: Bench, limit: int, base: bytes, others: list[list[int]], unrelated: list[bytes]
 ) -> None:
