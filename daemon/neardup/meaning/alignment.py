@@ -17,8 +17,8 @@ from neardup.meaning.centring import Vectors
 Maps = npt.NDArray[np.int64]
 
 # What the likeness of two stories counts for, by the chunks of the shorter one: few words are like many others by
-# chance.  So weighted, the widest margins of unrelated stories are as wide for one chunk as for three.
-WEIGHTS = {1: 0.82, 2: 0.9, 3: 1.0}
+# chance, and would set the threshold that long stories have to pass.
+WEIGHTS = {1: 0.7, 2: 0.85, 3: 1.0}
 
 
 def similarities(story: Vectors, others: Vectors) -> Vectors:
