@@ -6,8 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, groupby, repeat
-from operator import itemgetter
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from neardup.records import Language
 NOMINATED = 8  # candidates of a story in each language
 SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
 CODES_AT_ONCE = 20_000  # about 1 MB
-STORIES_AT_ONCE = 100  # whose candidates' vectors are in memory together, about 50 MB
+STORIES_AT_ONCE = 20  # whose candidates' vectors are in memory together, about 8 MB: more leave the nearest caches
 OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
 
 
@@ -110,12 +109,15 @@ def centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Held]:
     """These stories with their vectors, by id."""
     size, by = dimensions(db), centring(db)
     rows = db.execute(
-        f"SELECT story_id, language, chunks FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS} ORDER BY language",
+        f"SELECT language, story_id, chunks FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
         (json.dumps(list(ids)),),
     )
+    by_language = defaultdict[Language, list[tuple[int, bytes]]](list)
+    for language, story_id, chunks in rows:
+        by_language[language].append((story_id, chunks))
     found = dict[int, Held]()
-    for language, some in groupby(rows, itemgetter(1)):
-        stories, _, stored = zip(*some, strict=True)
+    for language, some in by_language.items():
+        stories, stored = zip(*some, strict=True)
         vectors = by.apply(restored(np.frombuffer(b"".join(stored), np.int8).reshape(-1, size)), language)
         ends = np.cumsum([len(chunks) // size for chunks in stored])
         parts = np.split(vectors, ends[:-1])
@@ -161,7 +163,9 @@ def _similarities(story: Vectors, others: Mapping[int, Held]) -> dict[int, float
 
 def _without_copies(some: Sequence[int], others: Mapping[int, Held]) -> list[int]:
     """Of several stories with the same text, as reposts have, the first: they are one neighbour."""
-    whole = unit(np.stack([others[other].chunks.mean(axis=0) for other in some]))
+    chunks = [others[other].chunks for other in some]
+    firsts = np.cumsum([0, *map(len, chunks[:-1])])
+    whole = unit(np.add.reduceat(np.concatenate(chunks), firsts))
     copies = np.triu(whole @ whole.T >= SAME_TEXT, 1).sum(axis=0).tolist()
     return [other for other, earlier in zip(some, copies, strict=True) if not earlier]
 
