@@ -5,8 +5,8 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, repeat
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -78,18 +78,28 @@ def nearest(db: sqlite3.Connection, queries: Codes) -> list[list[int]]:
     parts = np.array_split(queries, cores)
     scans = defaultdict[Language, list[Nearest]](lambda: [Nearest(some, NOMINATED + 1) for some in parts])
     scanned = defaultdict[Language, list[Places]](list)
+    scanning = list[Future[None]]()
     with ThreadPoolExecutor(cores) as pool:
-        for languages, ids, codes in _codes(db):
+        for languages, ids, codes in _codes(db):  # these are read while the last ones are scanned
+            _finish(scanning)
             for language in np.unique(languages):
                 chosen = languages == language
-                list(pool.map(Nearest.scan, scans[language], repeat(codes[chosen])))
+                scanning += [pool.submit(part.scan, codes[chosen]) for part in scans[language]]
                 scanned[language].append(ids[chosen])
+        _finish(scanning)
     found: list[list[int]] = [[] for _ in queries]
     for language, some in scans.items():
         id_of = np.concatenate(scanned[language])
         for of_query, places in zip(found, np.concatenate([part.places for part in some]), strict=True):
             of_query.extend(id_of[places[places >= 0]].tolist())
     return found
+
+
+def _finish(scanning: list[Future[None]]) -> None:
+    """Wait for scans; raises what one of them raised."""
+    for future in scanning:
+        future.result()
+    scanning.clear()
 
 
 def _codes(db: sqlite3.Connection) -> Iterator[tuple[npt.NDArray[np.str_], Places, Codes]]:
