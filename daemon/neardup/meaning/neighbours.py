@@ -137,19 +137,13 @@ def centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Held]:
 
 def compared(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]]) -> dict[int, Compared]:
     """Each of these stories beside its candidates."""
-    found, asked = dict[int, Compared](), list(candidates)
-    batches = [asked[at : at + STORIES_AT_ONCE] for at in range(0, len(asked), STORIES_AT_ONCE)]
-
-    def read(some: Sequence[int]) -> dict[int, Held]:
-        return centred(db, {*some, *chain.from_iterable(candidates[story_id] for story_id in some)})
-
-    with ThreadPoolExecutor(1) as pool:  # reads the next batch while one is compared
-        reading = [pool.submit(read, some) for some in batches[:1]]
-        for n, some in enumerate(batches):
-            held = reading.pop().result()
-            reading += [pool.submit(read, following) for following in batches[n + 1 : n + 2]]
-            for story_id in some:
-                found[story_id] = compare(held[story_id], {other: held[other] for other in candidates[story_id]})
+    found = dict[int, Compared]()
+    asked = list(candidates)
+    for at in range(0, len(asked), STORIES_AT_ONCE):
+        some = asked[at : at + STORIES_AT_ONCE]
+        held = centred(db, {*some, *chain.from_iterable(candidates[story_id] for story_id in some)})
+        for story_id in some:
+            found[story_id] = compare(held[story_id], {other: held[other] for other in candidates[story_id]})
     return found
 
 
