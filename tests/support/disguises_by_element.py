@@ -13,6 +13,7 @@ from tests.support.disguises import Disguise, hidden_junk, junk_of, lines_of, of
 Page = Callable[[str, Language], str]
 
 SHEET = ".x{display:none}"
+SHEET_OF_CHILD = ".x:has(u){display:none}"
 GIF = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
 JUNK_IN = {  # a word and junk
     "an element that has a child": "{} <span class=x>{}<u></u></span>",
@@ -26,6 +27,20 @@ JUNK_IN = {  # a word and junk
     "an instruction": "{} <?{}>",
     "a broken end tag": "{} </ {}>",
     "a white font": "{} <font color=ffffff>{}</font>",
+    "a meter": "{} <meter>{}</meter>",
+    "a phantom": "{} <math><mphantom><mtext>{}</mtext></mphantom></math>",
+    "math outside of its texts": "{} <math>{}</math>",
+    "svg outside of its texts": "{} <svg width=1 height=1><g>{}</g></svg>",
+    "a marquee of no size": "{} <marquee width=0 height=0>{}</marquee>",
+    "a box under another one": "{} <i style='position:relative'>{}<b style='position:absolute;inset:0;background:#fff'>"
+    "</b></i>",
+    "the second line of a low box": "<b style='display:inline-block;height:1.2em;overflow:hidden'>{}<br>{}</b>",
+    "a block in a low box": "<b style='display:inline-block;max-height:1.2em;overflow:hidden'>{}"
+    "<i style='display:block'>{}</i></b>",
+    "a clamped line": "<b style='display:-webkit-inline-box;-webkit-line-clamp:1;-webkit-box-orient:vertical;"
+    "overflow:hidden'>{}<br>{}</b>",
+    "the end of a narrow box": "<b style='display:inline-block;max-width:5em;overflow:hidden;white-space:nowrap'>{}"
+    "<i style='padding-left:99em'></i>{}</b>",
 }
 STORY_IN = {
     "text with a shadow": "<p style='color:transparent;text-shadow:0 0 0 #000'>STORY</p>",
@@ -48,6 +63,9 @@ STORY_IN = {
     "the type of a list": "<ul style='list-style-type:\"STORY\"'><li></ul>",
     "a quotation mark": '<q style=\'quotes:"STORY" ""\'></q>',
     "closed details": "<details><summary>1</summary>STORY</details>",
+    "a slot": "<div><template shadowrootmode=open>JUNK<slot></slot></template>STORY</div>",
+    "a named slot": "<div><template shadowrootmode=open><slot name=a></slot></template>JUNK<p slot=a>STORY</p></div>",
+    "the default of a slot": "<div><template shadowrootmode=open><slot name=a>STORY</slot></template>JUNK</div>",
     "nested shadows": "<div><template shadowrootmode=open><div><template shadowrootmode=closed><p>STORY</p></template>"
     "</div></template></div>",
 }
@@ -80,6 +98,20 @@ def _after_junk(page: Page) -> Page:
     return lambda text, language: f"<h3>{' '.join(junk_of(language))[:120]}</h3>{page(text, language)}"
 
 
+def _slotted(sheet: str) -> Page:
+    """A page of shadow trees in which only the words of the story are shown."""
+
+    def page(text: str, language: Language) -> str:
+        words, out = iter(junk_of(language) * 99), []
+        for line in lines_of(text):
+            light = " ".join(f"<b>{html.escape(word)} </b><i>{next(words)}</i>" for word in line.split())
+            shadow = f"<template shadowrootmode=open><style>{sheet}</style><slot></slot></template>"
+            out.append(f"<div>{shadow}{light}</div>")
+        return "".join(out)
+
+    return page
+
+
 def _beside(markup: str, word: str, junk: str) -> str:
     return markup.format(word, junk) if junk else word
 
@@ -92,9 +124,10 @@ def _linked(address: str) -> Page:
 hidden, shown = partial(Disguise, "hidden text"), partial(Disguise, "shown text")
 
 BY_ELEMENT = (
-    *(hidden(name, of_words(partial(_beside, markup))) for name, markup in JUNK_IN.items()),
+    *(hidden(name, of_words(partial(_beside, markup), SHEET_OF_CHILD)) for name, markup in JUNK_IN.items()),
     hidden("a style sheet in an address", _linked(f"data:text/css,{SHEET}")),
     hidden("a style sheet in Base64", _linked(f"data:text/css;base64,{base64.b64encode(SHEET.encode()).decode()}")),
+    hidden("what a shadow tree hides in its slot", _slotted("::slotted(i){display:none}")),
     *(shown(name, of_markup(markup)) for name, markup in STORY_IN.items()),
     *(shown(name, _after_junk(of_markup("<p class=s>STORY</p>", sheet))) for name, sheet in SHOWN_LATER.items()),
     shown("words in alternative texts", of_words(lambda word, _: f'<img alt="{word}">')),

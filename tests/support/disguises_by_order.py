@@ -16,13 +16,23 @@ SHUFFLED = {  # a style for the line, and one for word number {n}, in row {row} 
     "order in a grid": (f"display:grid;grid-template-columns:repeat(9,auto);{ROW}", "order:{n}"),
     "rows and columns": (f"display:grid;{ROW}", "grid-row:{row};grid-column:{column}"),
     "areas": (f"display:grid;{ROW}", "grid-area:{row} / {column}"),
+    "calculated order": (f"display:flex;flex-wrap:wrap;{ROW}", "order:calc({n} + 0)"),
     "positions": ("position:relative;height:20em", "position:absolute;left:{column}00px;top:{row}em"),
+    "positions from the right": (
+        "position:relative",
+        "position:absolute;right:calc(1000px - {column}00px);top:{row}em",
+    ),
+    "positions from below": ("position:relative", "position:absolute;left:{column}00px;bottom:calc(40em - {row}em)"),
+    "insets": ("position:relative", "position:absolute;inset:{row}em auto auto {column}00px"),
+    "margins": ("position:relative", "position:absolute;margin:{row}em 0 0 {column}00px"),
+    "translations": ("position:relative", "position:absolute;transform:translate({column}00px,{row}em)"),
 }
 REVERSED = {
     "row-reverse": (f"display:flex;flex-direction:row-reverse;{ROW}", ""),
     "flex-flow": (f"display:inline-flex;flex-flow:row-reverse;{ROW}", ""),
     "column-reverse": ("display:flex;flex-direction:column-reverse", ""),
     "a flex box to the left": (f"display:flex;direction:rtl;{ROW}", ""),
+    "boxes to the left": ("direction:rtl", "display:inline-block;margin-left:.3em"),
     "floats": ("overflow:auto", "float:right;margin-left:.3em"),
 }
 COLUMNS = 9
@@ -58,10 +68,44 @@ def _reversed_letters(text: str, _: Language) -> str:
     return "".join(f"<p>{' '.join(map(box, line.split()))}</p>" for line in lines_of(text))
 
 
+def _floating_letters(text: str, _: Language) -> str:
+    """Each word as a box of letters that float to the right."""
+
+    def box(word: str) -> str:
+        letters = "".join(
+            f"<i style='float:right'>{html.escape(one)}</i>" for one in reversed(regex.findall(r"\X", word))
+        )
+        return f"<span style='display:inline-block'>{letters}</span>"
+
+    return "".join(f"<p>{' '.join(map(box, line.split()))}</p>" for line in lines_of(text))
+
+
+def _shuffled_words(shown: str, around: str) -> Callable[[str, Language], str]:
+    """Words in any order, each shown as markup by its number; the markup around them has a slot for each."""
+
+    def page(text: str, _: Language) -> str:
+        chance, out = Random(1), []
+        for line in lines_of(text):
+            words = list(enumerate(line.split()))
+            slots = " ".join(f"<slot name=s{n}></slot>" for n, _ in words)
+            chance.shuffle(words)
+            marked = "".join(shown.format(html.escape(word), n=n, x=n % 9 * 99, y=n // 9 * 20) for n, word in words)
+            out.append(around.format(marked, slots=slots))
+        return "".join(out)
+
+    return page
+
+
 order = partial(Disguise, "order")
 
 BY_ORDER = (
     *(order(name, _arranged(*styles, is_shuffled=True)) for name, styles in SHUFFLED.items()),
     *(order(name, _arranged(*styles, is_shuffled=False)) for name, styles in REVERSED.items()),
     order("letters in flex boxes", _reversed_letters),
+    order("letters that float", _floating_letters),
+    order(
+        "named slots",
+        _shuffled_words("<b slot=s{n}>{}</b>", "<div><template shadowrootmode=open>{slots}</template>{}</div>"),
+    ),
+    order("texts of svg", _shuffled_words("<text x={x} y={y}>{} </text>", "<svg>{}</svg>")),
 )

@@ -86,6 +86,9 @@ DECLARATIONS = {
     "font var": "--z:0;font-size:calc(var(--z) * 1px)",
     "font clamp": "font-size:clamp(0px,0px,0px)",
     "font rem": "font-size:0rem",
+    "font cqw": "font-size:0cqw",
+    "a long sum": f"font-size:calc({' + '.join(['0px'] * 40)})",
+    "run-in": "display:none;display:run-in",
     "font-size-adjust": "font-size-adjust:0",
     "all": "all:unset;display:none",
     "escaped": "displa\\79:n\\6fne",
@@ -107,7 +110,22 @@ DECLARATIONS = {
     "perspective": "position:absolute;transform:perspective(1px) translateZ(2px)",
 }
 KEYFRAMES = "@keyframes h{to{opacity:0;visibility:hidden}}"  # of the two animations
+FAILING = (
+    "(foo:bar)", "(max-aspect-ratio:1/1)", "(color:0)", "(update:none)", "(display-mode:fullscreen)",
+    "(color-gamut:rec2020)", "(-moz-device-pixel-ratio:1)", "(-webkit-min-device-pixel-ratio:3)",
+)  # fmt: skip
 RULES = {  # attributes of the junk, and a style sheet
+    **{f"@media {one}": ('class="x"', f".x{{display:none}}@media {one}{{.x{{display:inline}}}}") for one in FAILING},
+    "unknown pseudo-class in a list": ('class="x"', ".x{display:none}.x,:foo{display:inline}"),
+    "vendor's pseudo-element in a list": ('class="x"', ".x{display:none}.x,.x::-moz-foo{display:inline}"),
+    "::first-line": ('class="x"', ".x{display:inline-block}.x::first-line{font-size:0}"),
+    "a state that is not known": ('class="x"', ".x:not(:focus-visible){display:none}"),
+    "after 2,000 others": ('class="x"', ".a{margin:0}" * 2_000 + ".x{display:none}"),
+    "a doubt about all": ('class="x"', "body{filter:brightness(1)}.x{mask:linear-gradient(#0000,#0000)}"),
+    "doubts about some words": (
+        'class="x"',
+        "p{filter:none}p :not(.x){rotate:0deg}.x{mask:linear-gradient(#0000,#0000)}",
+    ),
     ":nth-child": ('class="x"', "span.x:nth-child(n){display:none}"),
     ":nth-of-type": ("", "p>span:nth-of-type(n+1){display:none}"),
     ":nth-child of": ('class="x"', "p :nth-child(n of .x){display:none}"),

@@ -4,7 +4,7 @@ from tests.support.languages import TEXTS
 
 INVISIBLE = (
     "head, script, style, template, noscript, iframe, select, audio, canvas, datalist, noembed, noframes, rp, rt,"
-    " title, video"
+    " title, video, meter, progress"
 )
 BLOCKS = (
     "address, article, aside, blockquote, br, caption, center, dd, details, div, dl, dt, fieldset,"

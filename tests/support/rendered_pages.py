@@ -63,11 +63,13 @@ READ = """
     inside.open(); inside.write(page); inside.close();
     const window = inside.defaultView, changes = [];
     const isUnseen = (element, style) => {
+      if (element.tagName === "BR") return false;  // it has no box
+      const isInline = style.display === "inline" && element.tagName !== "BUTTON";
       const box = element.getBoundingClientRect();
       const isPlaced = style.position === "absolute" || style.position === "fixed";
       return (style.position !== "static" && (box.right <= 0 || box.bottom <= 0) && box.left + box.top < -900)
-          || (style.display !== "inline" && style.transform === "matrix(0, 0, 0, 0, 0, 0)")
-          || (style.display !== "inline" && element !== inside.body && element !== inside.documentElement
+          || (!isInline && style.transform === "matrix(0, 0, 0, 0, 0, 0)")
+          || (!isInline && element !== inside.body && element !== inside.documentElement
               && style.overflow === "hidden" && (box.width < 2 || box.height < 2))
           || (isPlaced && style.clip.startsWith("rect(0px, 0px, 0px, 0px"))
           || /inset/.test(style.clipPath);

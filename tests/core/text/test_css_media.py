@@ -12,7 +12,14 @@ FEATURES = [
     "(min-width: 1px)", "(max-width:9999px)", "(min-width:99em)", "(width >= 300px)", "(width<300px)",
     "(300px <= width <= 2000px)", "(300px <= width <= 900px)", "(min-height:1px)", "(max-height:10px)",
     "(orientation:landscape)", "(orientation: portrait)", "(hover:none)", "(monochrome)", "(prefers-color-scheme:dark)",
-    "(min-resolution:9dppx)", "(forced-colors:active)", "(prefers-reduced-motion: reduce)",
+    "(min-resolution:9dppx)", "(forced-colors:active)", "(prefers-reduced-motion: reduce)", "(aspect-ratio>1)",
+    "(max-aspect-ratio: 1/1)", "(min-aspect-ratio:16 / 9)", "(color:0)", "(min-color:8)", "(color)", "(grid:0)",
+    "(update:none)", "(update)", "(display-mode:fullscreen)", "(color-gamut:srgb)", "(color-gamut:rec2020)",
+    "(-webkit-min-device-pixel-ratio:3)", "(-webkit-device-pixel-ratio:1)", "(min-resolution:96dpi)",
+    "(resolution:1x)", "(color-index:0)", "(dynamic-range:high)", "(scripting:enabled)", "(any-hover)", "(foo:bar)",
+    "(-moz-device-pixel-ratio:1)", "(prefers-reduced-motion)", "(prefers-color-scheme)", "(width)", "(min-width)",
+    "(horizontal-viewport-segments:1)", "(inverted-colors:none)", "(-webkit-transform-3d)", "(transform-3d)",
+    "(720px=height)", "(min-width: calc(100px * 2))", "(2 > aspect-ratio > 1)",
 ]  # fmt: skip
 KINDS = ["screen", "ALL", "only screen", "print", "speech", "not all", "not screen", "not print", "tv"]
 PAIRS = list(product(FEATURES, FEATURES[::4]))

@@ -10,13 +10,39 @@ from neardup.core.text.css_values import pixels
 
 Values = Mapping[str, str]  # of longhands and custom properties
 CLIPPING = {"paint", "content", "strict"}  # containments
-TRANSLATION = re.compile(r"translate\w*\(([^)]*)\)")
+TRANSLATION = re.compile(r"translate(3d|[xyz])?\(((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
 HIDING_DISPLAYS = ("none", "table-column", "table-column-group")
+LINES = 2.5  # lines of text are lower
 NUMBERS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[a-z%]*")
 
 
 def is_out_of_flow(values: Values) -> bool:
     return values.get("position") in ("absolute", "fixed") or values.get("float", "none") != "none"
+
+
+def is_low(values: Values, size: float) -> bool:
+    """Whether it is clipped to a line, or to a part of one."""
+    if values.get("-webkit-line-clamp", "none") != "none":
+        return True
+    if values.get("overflow", "visible") == "visible":
+        return False
+    heights = (pixels(values.get(name, ""), size) for name in ("height", "max-height"))
+    is_one_line = values.get("white-space", "normal") in ("nowrap", "pre")
+    is_narrow = is_one_line and not {"width", "max-width"}.isdisjoint(values)
+    return is_narrow or any(height is not None and height < LINES * size for height in heights)
+
+
+def covers(values: Values) -> bool:
+    """Whether it lies over what is beside it."""
+    if (
+        values.get("position") not in ("absolute", "fixed")
+        or values.get("background-color", "transparent") == "transparent"
+    ):
+        return False
+    return all(
+        values.get(side) == "100%" or (start in values and end in values)
+        for side, start, end in (("width", "left", "right"), ("height", "top", "bottom"))
+    )
 
 
 def is_unseen(values: Values, display: str, size: float) -> bool:
@@ -46,10 +72,23 @@ def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
             return True
     if values.get("position") == "fixed" and (moved("top") >= HEIGHT or moved("left") >= WIDTH):
         return True
-    shifts = (values.get("translate", ""), *TRANSLATION.findall(values.get("transform", "")))
-    if is_box and any((pixels(part, size) or 0) <= -FAR for shift in shifts for part in NUMBERS.findall(shift)):
+    if is_box and min(shifts(values, size)) <= -FAR:
         return True
     return min(moved("margin-left"), moved("margin-top")) <= -FAR
+
+
+def shifts(values: Values, size: float = 16) -> tuple[float, float]:
+    """How far it is moved to the right and down by transformations, in pixels."""
+    across = down = 0.0
+    for axes, numbers in TRANSLATION.findall(f"translate({values.get('translate', '')}) {values.get('transform', '')}"):
+        x, *others = [pixels(part.strip(), size) or 0 for part in _arguments(numbers)]
+        across += x if axes != "y" else 0
+        down += x if axes == "y" else others[0] if others and axes in ("", "3d") else 0
+    return across, down
+
+
+def _arguments(text: str) -> list[str]:
+    return text.split(",") if "," in text or "(" in text else text.split() or [""]
 
 
 def _is_clipped(values: Values, size: float, *, is_box: bool) -> bool:

@@ -29,7 +29,11 @@ COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all si
 CONTROL = declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
 OVERRIDE = declarations("unicode-bidi: isolate-override").items
 BOX = declarations("overflow: hidden; display: inline-block").items
-BROWSER_STYLES = {"button": CONTROL, "textarea": CONTROL, "bdo": OVERRIDE, "svg": BOX}
+UNSEEN = declarations("visibility: hidden").items
+BROWSER_STYLES = {
+    "button": CONTROL, "textarea": CONTROL, "bdo": OVERRIDE, "mphantom": UNSEEN, "svg": BOX, "marquee": BOX,
+}  # fmt: skip
+SIZED = frozenset(("svg", "marquee", "iframe"))  # by attributes
 # Attributes that are styles.
 HINTS = {"bgcolor": "background-color", "color": "color", "text": "color", "dir": "direction"}
 OF_SVG = ("display", "visibility", "opacity", "font-size", "fill", "transform", "clip-path", "mask", "filter")
@@ -42,6 +46,7 @@ class Sheets:
 
     def __init__(self, root: LexborNode) -> None:
         self._matched: dict[int, list[tuple[int, Rule]]] = {}
+        self.slotted: list[str] = []  # selectors of what may be hidden in slots
         self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
         elements = sum(1 for _ in root.traverse())
         room, work = MOST_MATCHES, MOST_WORK
@@ -55,6 +60,10 @@ class Sheets:
             try:
                 nodes = root.css(rule.selector)
             except SelectolaxError:
+                continue
+            if rule.pseudo == "slotted":
+                if rule.declarations.acts:
+                    self.slotted.append(rule.selector)
                 continue
             room -= len(nodes)
             if room < 0:
@@ -88,11 +97,18 @@ class Sheets:
         if not pseudo:
             weighed = [*_browser_style(node), *_hints(node, attributes), *weighed, *_inline(attributes)]
         values = _cascaded([one for _, one in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
-        unsure = any(rule.is_doubtful and rule.declarations.acts for _, rule in matched)
-        if unsure or (not pseudo and self._is_covered(node)) or (not self._is_whole and "class" in attributes):
-            values = {**values, DOUBT: "1"}
-        # One can scroll to what overflows the whole page.
-        return {**values, "overflow": "visible"} if values and node.tag in ("html", "body") else values
+        unsure = [rule.selector for _, rule in matched if rule.is_doubtful and rule.declarations.acts]
+        if not pseudo and self._is_covered(node):
+            unsure.append("::before")
+        if not self._is_whole and "class" in attributes:
+            unsure.append(f".{attributes['class']}")
+        if unsure:
+            values = {**values, DOUBT: ", ".join(unsure)}
+        if values and node.tag in ("html", "body"):
+            values = {**values, "overflow": "visible"}  # one can scroll to what overflows the whole page
+            if node.tag == "html" and values.get("display") == "contents":
+                values["display"] = "block"
+        return values
 
     def _is_covered(self, node: LexborNode) -> bool:
         """Whether generated content may lie over the element."""
@@ -103,7 +119,8 @@ class Sheets:
 
 def acting(sheets: Iterable[LexborNode]) -> bool:
     """Whether a style sheet among these elements may hide a text, or change where its words end."""
-    return any(rule.declarations.acts for rule in _rules_of(sheets))
+    found = _rules_of(sheets)
+    return len(found) == MOST_RULES or any(rule.declarations.acts for rule in found)
 
 
 def _rules_of(sheets: Iterable[LexborNode]) -> list[Rule]:
@@ -122,12 +139,14 @@ def _browser_style(node: LexborNode) -> Iterator[Weighed]:
 
 
 def _hints(node: LexborNode, attributes: Attributes) -> Iterator[Weighed]:
-    hints = HINTS.items()
+    hints: Iterable[tuple[str, str]] = HINTS.items()
     if node.tag in SVG:
-        hints = {one: one for one in (*OF_SVG, *(("width", "height") if node.tag == "svg" else ()))}.items()
+        hints = [(one, one) for one in OF_SVG] + [("x", "left"), ("y", "top")]
+    if node.tag in SIZED:
+        hints = [*hints, ("width", "width"), ("height", "height")]
     for name, longhand in hints:
         if value := attributes.get(name):
-            for pair in expanded(longhand, hinted(value)):
+            for pair in expanded(longhand, hinted(value) if longhand.endswith(("color", "fill")) else value):
                 yield (False, False, -1, (0, 0, 0), 0), Declaration(longhand, value, important=False, longhands=(pair,))
 
 

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import lru_cache
 from typing import Self
 
@@ -10,32 +9,29 @@ from neardup.core.text.boxes import Values
 from neardup.core.text.css import FAINT, FAR, TINY
 from neardup.core.text.css_doubts import is_doubtful
 from neardup.core.text.css_values import FONT_SIZES, PAINTING, Colour, colour, pixels
+from neardup.core.text.layers import ANIMATED, HIDDEN, PAINTED, SEEN, Layer
 
 BLACK: Colour = (0, 0, 0, 1)
 WHITE: Colour = (1, 1, 1, 1)
 SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
 CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
-DOUBT = "doubtful"  # stands among the values of an element if it is not known which rules apply to it
-
-
-class Sight(Enum):
-    """Whether a browser shows a text."""
-
-    SEEN, DOUBTFUL, HIDDEN = range(3)
+DOUBT = "doubtful"  # names, among the values of an element, the rules of which it is not known whether they apply
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
     """What an element hands down to the elements and the text in it; `faint` text takes its room without being seen.
 
-    An element in a box of which nothing is seen is `boxed_in`.  What is `doubtful` may be hidden in a way that is not
-    computed, what is `animated` may be shown later, and what is `painted` may be seen without a colour of its own.
+    An element in a box of which nothing is seen is `boxed_in`; `drawn` is what only shows the text of some elements in
+    it.  What has `doubts` may be hidden in a way that is not computed, what is `animated` may be shown later, and what
+    is `painted` may be seen without a colour of its own.
     """
 
     visible: bool = True
     faint: bool = False
     boxed_in: bool = False
-    doubtful: bool = False
+    drawn: bool = False
+    doubts: Layer = SEEN
     animated: bool = False
     painted: bool = False
     size: float = 16
@@ -48,18 +44,22 @@ class Style:
 
     def in_unseen_box(self) -> Self:
         """The style of what is within a box of which nothing is seen, or perhaps nothing if it is animated."""
-        return replace(self, doubtful=True) if self.animated else replace(self, boxed_in=True)
+        return self.doubted(*ANIMATED) if self.animated else replace(self, boxed_in=True)
+
+    def doubted(self, *doubts: str) -> Self:
+        """The style of what may be hidden for these reasons too."""
+        return replace(self, doubts=self.doubts.union(doubts))
 
     @property
-    def sight(self) -> Sight:
-        """Whether text directly within it is seen."""
-        if self.boxed_in:
-            return Sight.HIDDEN
+    def layer(self) -> Layer:
+        """That of the text directly within it."""
+        if self.boxed_in or self.drawn:
+            return HIDDEN
         if not self.visible or self.faint or self.size < TINY or self.indent <= -FAR:
-            return Sight.DOUBTFUL if self.animated else Sight.HIDDEN
+            return self.doubts | ANIMATED if self.animated else HIDDEN
         if self._is_of_no_colour():
-            return Sight.DOUBTFUL if self.painted else Sight.HIDDEN
-        return Sight.DOUBTFUL if self.doubtful else Sight.SEEN
+            return self.doubts | PAINTED if self.painted else HIDDEN
+        return self.doubts
 
     def _is_of_no_colour(self) -> bool:
         shade = self.fill or self.ink
@@ -76,10 +76,8 @@ def computed(parent: Style, values: Values) -> Style:
         visible=values["visibility"] == "visible" if "visibility" in values else parent.visible,
         faint=parent.faint or (values.get("display") != "contents" and _is_faint(values)),
         boxed_in=parent.boxed_in,
-        doubtful=parent.doubtful
-        or DOUBT in values
-        or (parent.background is None and "color" in values)  # it may have the colour of the picture
-        or _is_doubtful(tuple(values.items())),
+        drawn=parent.drawn,
+        doubts=parent.doubts | _doubts(tuple(values.items()), on_picture=parent.background is None),
         animated=parent.animated or values.get("animation", "none") != "none",
         painted=parent.painted or any(values.get(one, "none") not in ("none", "border-box") for one in PAINTING),
         size=size,
@@ -93,12 +91,17 @@ def computed(parent: Style, values: Values) -> Style:
 
 
 @lru_cache(4096)
-def _is_doubtful(items: tuple[tuple[str, str], ...]) -> bool:
-    values = dict(items)
-    if any(is_doubtful(name, value) for name, value in items):
-        return True
-    clips = values.get("overflow", "visible") != "visible"
-    return clips and not {"width", "height", "max-width", "max-height"}.isdisjoint(values)
+def _doubts(items: tuple[tuple[str, str], ...], *, on_picture: bool) -> Layer:
+    """The declarations by which a text may be hidden; `on_picture`, it may have the colour of the picture."""
+    clips = dict(items).get("overflow", "visible") != "visible"
+    return frozenset(
+        f"{name}: {value}"
+        for name, value in items
+        if name == DOUBT
+        or (not name.startswith("--") and is_doubtful(name, value))
+        or (clips and name in ("width", "height", "max-width", "max-height"))
+        or (on_picture and name == "color")
+    )
 
 
 def _font_size(value: str | None, parent: float) -> float:

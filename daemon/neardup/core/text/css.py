@@ -19,6 +19,7 @@ NODES = {"skip_comments": True, "skip_whitespace": True}
 BRACKETS = re.compile(r"[][(){}]")
 MOST_NESTED = 32
 FAR = 1_000  # pixels; what lies further to the left of a page or above it is never seen
+LOW = 40  # pixels; a box may be clipped to a line
 TINY = 2  # pixels; letters of this size cannot be read
 FAINT = 0.05  # opacity
 HIDING_CLIP = re.compile(r"inset\(\s*(100|[5-9]\d)(\.\d*)?%|(circle|ellipse)\(\s*0|polygon\(\s*0[^,)]*(,\s*0[^,)]*)*\)")
@@ -112,8 +113,12 @@ def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line 
             return value.endswith("override")
         case "visibility":
             return value not in ("visible", "inherit")
-        case "font-size" | "zoom" | "width" | "height" | "max-width" | "max-height":
+        case "font-size" | "zoom" | "width" | "max-width":
             return (size := pixels(value)) is not None and size < TINY
+        case "height" | "max-height":
+            return (size := pixels(value)) is not None and size < LOW
+        case "white-space" | "-webkit-line-clamp":
+            return value not in ("normal", "none", "pre-wrap", "pre-line")
         case "opacity":
             return (pixels(value, whole=1) or 0) < FAINT
         case "color" | "-webkit-text-fill-color":

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from tinycss2.color4 import parse_color
 
-from neardup.core.text.css_calc import calculated
+from neardup.core.text.css_calc import STARTS, calculated
 
 Colour = tuple[float, float, float, float]  # red, green, blue and opacity, from 0 to 1
 
@@ -14,9 +14,12 @@ GLOBAL = frozenset(["inherit", "initial", "unset", "revert", "revert-layer"])
 LENGTH = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)")
 UNITS = {
     "px": 1, "pt": 4 / 3, "pc": 16, "in": 96, "cm": 96 / 2.54, "mm": 9.6 / 2.54, "q": 2.4 / 2.54, "rem": 16,
-    "vw": 12.8, "vi": 12.8, "vmax": 12.8, "dvw": 12.8, "svw": 12.8, "lvw": 12.8,
-    "vh": 7.2, "vb": 7.2, "vmin": 7.2, "dvh": 7.2, "svh": 7.2, "lvh": 7.2,
+    "rlh": 18, "rex": 8, "rch": 8, "ric": 16, "rcap": 11,
+    **{size + side: 12.8 for size in ("", "d", "s", "l") for side in ("vw", "vi", "vmax")},
+    **{size + side: 7.2 for size in ("", "d", "s", "l") for side in ("vh", "vb", "vmin")},
+    "cqw": 12.8, "cqi": 12.8, "cqmax": 12.8, "cqh": 7.2, "cqb": 7.2, "cqmin": 7.2,  # where there is no container
 }  # fmt: skip
+OF_FONT = {"em": 1, "ex": 0.5, "ch": 0.5, "cap": 0.7, "lh": 1, "ic": 1}
 FONT_SIZES = {
     "xx-small": 9, "x-small": 10, "small": 13, "medium": 16, "large": 18, "x-large": 24, "xx-large": 32,
     "xxx-large": 48, "smaller": 13, "larger": 19, "math": 16,
@@ -62,9 +65,7 @@ DISPLAYS = frozenset(
         "list-item",
         "flow-root",
         "contents",
-        "run-in",
         "ruby",
-        "ruby-base",
         "ruby-text",
         "-webkit-box",
         "-webkit-inline-box",
@@ -80,6 +81,7 @@ LOGICAL = {
     "mask-image": "mask", "animation-name": "animation", "flex-flow": "flex-direction", "offset": "offset-path",
     "grid-row-start": "grid-row", "grid-column-start": "grid-column", "-webkit-text-security": "text-security",
     "-webkit-text-stroke-width": "-webkit-text-stroke", "-webkit-mask-image": "mask",
+    "line-clamp": "-webkit-line-clamp",
     "overflow-x": "overflow", "overflow-y": "overflow", "overflow-inline": "overflow", "overflow-block": "overflow",
 }  # fmt: skip
 
@@ -93,10 +95,9 @@ def pixels(value: str, em: float = 16, whole: float = 1280) -> float | None:
     number, unit = float(match[1]), match[2]
     if unit in ("", "%"):
         return number * (whole / 100 if unit else 1)
-    factor = UNITS.get(
-        unit, em / (2 if unit in ("ex", "ch") else 1) if unit in ("em", "ex", "ch", "lh", "ic") else None
-    )
-    return None if factor is None else number * factor
+    if unit in OF_FONT:
+        return number * em * OF_FONT[unit]
+    return number * UNITS[unit] if unit in UNITS else None
 
 
 @lru_cache(4096)
@@ -144,6 +145,8 @@ def is_colour(value: str) -> bool:
 @lru_cache(4096)
 def is_computed(value: str) -> bool:
     """Whether the value of each function in it is known."""
+    if value.startswith(STARTS) and pixels(value) is None:
+        return False
     return all(map(COMPUTED.match, FUNCTION.findall(value))) and "(from " not in value
 
 
@@ -172,6 +175,7 @@ LONGHANDS: dict[str, Callable[[str], bool]] = {
     **dict.fromkeys((*UNCOMPUTED, *PAINTING, *ARRANGING, "fill", "z-index", "text-decoration"), anything),
     **dict.fromkeys(("letter-spacing", "word-spacing", "text-decoration-thickness"), anything),
     "direction": one_of("ltr rtl"),
+    **dict.fromkeys(("white-space", "-webkit-line-clamp"), anything),
     "unicode-bidi": one_of("normal embed isolate plaintext bidi-override isolate-override"),
     "text-indent": lambda value: is_length(value.split()[0]),
 }

@@ -10,7 +10,9 @@ NOT_SHOWN = frozenset((
     "area", "base", "datalist", "head", "link", "meta", "noembed", "noframes", "param", "rp", "script", "style",
     "title", "defs", "desc", "metadata", "symbol", "clippath", "annotation", "annotation-xml",
 ))  # fmt: skip  # unless their style displays them
-NEVER_SHOWN = frozenset(("audio", "canvas", "noscript", "rp", "template", "video"))  # whatever their style
+NEVER_SHOWN = frozenset(("audio", "canvas", "meter", "noscript", "progress", "rp", "template", "video"))  # by any style
+DRAWINGS = frozenset(("svg", "math"))  # which show only the text of
+DRAWN_TEXTS = frozenset(("text", "foreignobject", "mtext", "mi", "mn", "mo", "ms"))
 PERHAPS_SHOWN = frozenset(("rt", "defs", "symbol"))  # beside a text, in small letters, or in another place
 LISTS = frozenset(("select",))
 CONTROLS = frozenset((

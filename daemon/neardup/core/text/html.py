@@ -25,12 +25,13 @@ def _tag_ids(names: str) -> frozenset[int]:
 
 
 INVISIBLE = _tag_ids(
-    "audio canvas datalist head iframe noembed noframes noscript rp rt script select style template title video"
+    "audio canvas datalist head iframe meter noembed noframes noscript progress rp rt script select style template "
+    "title video"
 )
 BREAKS = _tag_ids(" ".join((*(BLOCKS - {"html", "body", "dialog"}), "br")))
 SUPERSCRIPT = _tag_ids("sup")
 # What is shown in a way of its own, and what may be.
-PECULIAR = _tag_ids("bdo button dialog math svg textarea")
+PECULIAR = _tag_ids("bdo button dialog marquee math svg textarea")
 FRAMES = _tag_ids("iframe select template")
 ANNOTATIONS = _tag_ids("img input rt sup")
 STYLES = _tag_ids("style")

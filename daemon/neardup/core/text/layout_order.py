@@ -1,19 +1,27 @@
 """The order in which a browser shows the children of an element: flex boxes, grids, floats and positioned boxes."""
 
+import unicodedata
 from collections.abc import Sequence
 
 from selectolax.lexbor import LexborNode
 
-from neardup.core.text.boxes import Values
+from neardup.core.text.boxes import Values, shifts
+from neardup.core.text.css_media import HEIGHT, WIDTH
 from neardup.core.text.css_values import pixels
 
 LEAST_PLACED = 3  # children; fewer are notes beside a text, which need no order
+LINE = 10  # pixels; boxes that are closer in height stand in one line
+SIDES = frozenset(("left", "right", "top", "bottom", "margin-left", "margin-top", "translate", "transform"))
+CELLS, DRAWN = ("td", "th"), ("text", "tspan")
+LETTERS = 40  # characters by which the direction of a text is known
+
+Pair = tuple[LexborNode, Values]
 
 
 def in_order_shown(
     children: Sequence[LexborNode], styles: Sequence[Values], display: str, values: Values, *, to_the_left: bool
 ) -> list[LexborNode]:
-    """The children of an element, with the values of each, in the order in which they are shown.
+    """The children of an element, with the values of each, in the order in which they are read.
 
     `values` are those of the element itself.
     """
@@ -23,27 +31,55 @@ def in_order_shown(
     elif display.endswith("flex"):
         pairs.sort(key=lambda pair: _number(pair[1].get("order")))
         direction = values.get("flex-direction", "row")
-        if ("reverse" in direction) != (to_the_left and "column" not in direction):
+        if ("reverse" in direction) != ("column" not in direction and _is_backwards(children, to_the_left)):
             pairs.reverse()
-    elif sum(map(_is_placed, styles)) >= LEAST_PLACED:
+    elif sum(map(_is_placed, pairs)) >= LEAST_PLACED:
         pairs.sort(key=lambda pair: _place(pair[1]))
-    elif sum(one.get("float") in ("right", "inline-end") for one in styles) >= LEAST_PLACED:
+    elif _is_backwards(children, _are_floats(styles) or (to_the_left and _are_boxes(pairs))):
         pairs.reverse()
     return [child for child, _ in pairs]
 
 
+def _is_backwards(children: Sequence[LexborNode], to_the_left: bool) -> bool:
+    """Whether a line of these children runs against the direction in which their text is read."""
+    if not to_the_left:
+        return False
+    text = "".join(child.text_lexbor() for child in children[:LEAST_PLACED])[:LETTERS]
+    return "L" in map(unicodedata.bidirectional, text)
+
+
 def _number(value: str | None) -> int:
-    words = (value or "").replace("/", " ").split()
-    return int(words[0]) if words and words[0].removeprefix("-").isdecimal() else 0
+    words = (value or "").split("/")[0].split()
+    return int(pixels(words[0] if len(words) == 1 else "".join(words)) or 0) if words else 0
 
 
 def _cell(values: Values) -> tuple[int, int]:
     return _number(values.get("grid-row")), _number(values.get("grid-column"))
 
 
-def _is_placed(values: Values) -> bool:
-    return values.get("position") in ("absolute", "fixed") and ("left" in values or "top" in values)
+def _is_placed(pair: Pair) -> bool:
+    child, values = pair
+    is_free = values.get("position") in ("absolute", "fixed") or child.tag in DRAWN
+    return is_free and not SIDES.isdisjoint(values)
+
+
+def _are_floats(styles: Sequence[Values]) -> bool:
+    floats = sum(one.get("float") in ("right", "inline-end") for one in styles)
+    return floats >= LEAST_PLACED or floats == len(styles)
+
+
+def _are_boxes(pairs: Sequence[Pair]) -> bool:
+    boxes = (child.tag in CELLS or values.get("display", "").startswith("inline-") for child, values in pairs)
+    return sum(boxes) >= LEAST_PLACED
 
 
 def _place(values: Values) -> tuple[float, float]:
-    return pixels(values.get("top", "0")) or 0, pixels(values.get("left", "0")) or 0
+    """Its line, and its place in the line, in pixels from the left."""
+
+    def side(name: str, whole: float) -> float:
+        return pixels(values.get(name, ""), whole=whole) or 0
+
+    x = side("left", WIDTH) if "left" in values or "right" not in values else WIDTH - side("right", WIDTH)
+    y = side("top", HEIGHT) if "top" in values or "bottom" not in values else HEIGHT - side("bottom", HEIGHT)
+    across, down = shifts(values)
+    return (y + side("margin-top", WIDTH) + down) // LINE, x + side("margin-left", WIDTH) + across

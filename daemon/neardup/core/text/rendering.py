@@ -5,55 +5,47 @@ Pages whose markup hides nothing do not need this; `core.text.html` decides.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from enum import Enum
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.text.boxes import is_out_of_flow, is_unseen
+from neardup.core.text.boxes import covers, is_low, is_out_of_flow, is_unseen
 from neardup.core.text.cascade import Attributes, Sheets
-from neardup.core.text.computed_style import Sight, Style, computed
+from neardup.core.text.computed_style import Style, computed
 from neardup.core.text.display import display_of, is_block
-from neardup.core.text.elements import BLOCKS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
+from neardup.core.text.edges import EDGE, InlineBlock, Low, Override, edges
+from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
+from neardup.core.text.layers import HIDDEN, Layer, apart
 from neardup.core.text.layout_order import in_order_shown
 from neardup.core.text.own_texts import is_aside, page_within, text_of_content, text_of_field, texts_perhaps_shown
 from neardup.core.text.reading_order import as_read
+from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
 
 SPACES = re.compile(r"[ \t\n\r\f]+")
-EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
-DEEPEST = 3  # pages within pages
-LEAST_DOUBTFUL = 200  # characters; doubtful texts that are shorter are read with the others alone
+DEEPEST = 8  # pages within pages
 LEAST_HIDDEN = 400  # characters; hidden texts are read too if they have so many,
 MOST_HIDING = 2  # and more than so many times as many as are shown
-
-
-class InlineBlock(Enum):
-    """The edges of a block within a line, at which spaces are not shown."""
-
-    START, END = range(2)
-
-
-class Override(Enum):
-    """The edges of an element that shows its letters in one direction, whatever their own is."""
-
-    START, LEFT_TO_RIGHT, RIGHT_TO_LEFT = range(3)
 
 
 class _Page(NamedTuple):
     """The page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
 
-    The texts of these `sights` are read.  `left_out` are the pages that stand within too many, `characters` counts
-    those of each sight.
+    The texts of these `layers` are read, or if None all that are not hidden.  `left_out` are the pages that stand
+    within too many, `characters` counts those of each layer.  `host` is the element whose shadow tree the page is.
     """
 
     sheets: Sheets
     bodies: frozenset[int]
-    sights: frozenset[Sight]
+    layers: Collection[Layer] | None
     depth: int
     left_out: list[str]
-    characters: Counter[Sight]
+    characters: Counter[Layer]
+    host: "Host[_Page] | None" = None
+
+    def reads(self, layer: Layer) -> bool:
+        return layer != HIDDEN if self.layers is None else layer in self.layers
 
 
 class Rendered(NamedTuple):
@@ -67,7 +59,7 @@ class Rendered(NamedTuple):
     hidden: float
 
 
-Part = tuple[LexborNode, Style, bool] | str | InlineBlock | Override
+Part = tuple[LexborNode, Style, bool, _Page] | str | InlineBlock | Override | Low
 
 
 def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
@@ -79,29 +71,33 @@ def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
     """
     sheets, left_out = Sheets(root), list[str]()
 
-    def read(*sights: Sight) -> tuple[str, Counter[Sight]]:
-        page = _Page(sheets, bodies, frozenset(sights), 0, left_out, Counter())
-        return _rendered(root, page, Style()).replace(EDGE, ""), page.characters
+    def read(layers: Collection[Layer] | None = None) -> tuple[str, Counter[Layer]]:
+        page = _Page(sheets, bodies, layers, 0, left_out, Counter())
+        return _rendered(root, page).replace(EDGE, ""), page.characters
 
-    text, characters = read(Sight.SEEN, Sight.DOUBTFUL)
-    seen, doubtful, hidden = (characters[sight] for sight in Sight)
-    again: list[Sight] = []
-    if min(seen, doubtful) > LEAST_DOUBTFUL:
-        again += Sight.SEEN, Sight.DOUBTFUL
-    if hidden >= LEAST_HIDDEN and hidden > MOST_HIDING * (seen + doubtful):
-        again.append(Sight.HIDDEN)
-    texts = [text, *(read(sight)[0] for sight in again)]
-    return Rendered("\n".join(texts), not left_out, hidden / max(1, seen + doubtful + hidden))
+    text, characters = read()
+    hidden = characters.pop(HIDDEN, 0)
+    shown = characters.total()
+    again = apart(characters)
+    if hidden >= LEAST_HIDDEN and hidden > MOST_HIDING * shown:
+        again.append([HIDDEN])
+    texts = [text, *(read(layers)[0] for layers in again)]
+    return Rendered("\n".join(texts), not left_out, hidden / max(1, shown + hidden))
 
 
-def _rendered(root: LexborNode, page: _Page, style: Style) -> str:
+def _rendered(root: LexborNode, page: _Page) -> str:
     out: list[str] = []
     starts: list[int] = []
-    pending: list[Part] = [(root, style, False)]
+    has_text: list[bool] = []  # for each low box, whether a text was read in it
+    pending: list[Part] = [(root, Style(), False, page)]
     while pending:
         part = pending.pop()
         if isinstance(part, str):
             out.append(part)
+        elif part is Low.START:
+            has_text.append(False)
+        elif part is Low.END:
+            has_text.pop()
         elif part is InlineBlock.START or part is Override.START:
             starts.append(len(out))
         elif part is InlineBlock.END:
@@ -111,7 +107,11 @@ def _rendered(root: LexborNode, page: _Page, style: Style) -> str:
             start = starts.pop()
             out[start:] = [as_read("".join(out[start:]), to_the_left=part is Override.RIGHT_TO_LEFT)]
         else:
-            pending += reversed(list(_parts(*part, page)))
+            node, style, is_inside, inside = part
+            if has_text and node.is_text_node and (node.text_content or "").strip():
+                style = style.doubted("clipped") if any(has_text) else style
+                has_text = [True] * len(has_text)
+            pending += reversed(list(_parts(node, style, is_inside, inside)))
     return "".join(out)
 
 
@@ -133,7 +133,7 @@ def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Ite
         if is_unseen(values, display_of(tag, attributes, values), style.size) or is_aside(node, attributes, values):
             style = style.in_unseen_box()
         if tag not in NEVER_SHOWN:
-            yield from ((child, style, False) for child in node.iter(include_text=True))
+            yield from ((child, style, False, page) for child in node.iter(include_text=True))
 
 
 def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
@@ -142,7 +142,7 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     attributes, values = page.sheets.of(node, parent.custom)
     style = computed(parent, values) if values else parent
     display = display_of(tag, attributes, values)
-    is_read = not style.boxed_in or Sight.HIDDEN in page.sights
+    is_read = not style.boxed_in or page.reads(HIDDEN)
     if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
         if tag == "style":
             yield _asides(node, attributes, style, page)
@@ -155,9 +155,13 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
         yield "\n" if is_read and style.visible and is_block(display) and not is_out_of_flow(values) else ""
     if is_box_unseen or is_aside(node, attributes, values):
         style = style.in_unseen_box()
-        is_read = not style.boxed_in or Sight.HIDDEN in page.sights
-    start, end = _edges(display, breaks=is_read and style.visible and (tag in BLOCKS or not is_out_of_flow(values)))
+        is_read = not style.boxed_in or page.reads(HIDDEN)
+    if tag in DRAWINGS or tag in DRAWN_TEXTS:
+        style = replace(style, drawn=tag in DRAWINGS)
+    start, end = edges(display, breaks=is_read and style.visible and (tag in BLOCKS or not is_out_of_flow(values)))
+    low = is_low(values, style.size)
     yield start
+    yield Low.START if low else ""
     overrides = values.get("unicode-bidi", "").endswith("override")
     yield Override.START if overrides else ""
     yield _generated(node, style, page, "marker")
@@ -167,14 +171,8 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     yield _generated(node, style, page, "after")
     if overrides:
         yield Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
+    yield Low.END if low else ""
     yield end
-
-
-def _edges(display: str, *, breaks: bool) -> tuple[str | InlineBlock, str | InlineBlock]:
-    """What stands before and after the content of an element."""
-    if display.startswith("inline-"):
-        return InlineBlock.START, InlineBlock.END
-    return ("\n", "\n") if breaks and is_block(display) else ("", "")
 
 
 def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
@@ -182,42 +180,46 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
     if field := text_of_field(node, attributes):
         yield f" {_shown(field, style, page)} "
     if markup := page_within(node, attributes):
-        yield _page_within(markup, style, page)
+        framed = Style(boxed_in=style.boxed_in or not style.visible, doubts=style.doubts)
+        yield from _page_within(markup, framed, page._replace(host=None))
     if node.tag == "iframe":
         return
     if node.tag == "details" and "open" not in attributes:
-        style = replace(style, doubtful=True)
+        style = style.doubted("closed")
     children = list(node.iter(include_text=True))
+    if node.tag == "slot" and page.host is not None and (slotted := page.host.in_slot(attributes.get("name") or "")):
+        yield from ((child, _as_slotted(child, style, page), True, page.host.page) for child in slotted)
+        return
+    if (shadow := shadow_among(children)) is not None:
+        yield from _page_within(markup_of(shadow), style, page._replace(host=Host(children, page, set())))
+        return
     if len(children) > 1:
         styles = [page.sheets.of(one, style.custom)[1] if one.is_element_node else {} for one in children]
+        style = style.doubted("covered") if any(map(covers, styles)) else style
         children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
-    for child in children:
-        if child.tag == "template" and "shadowrootmode" in child.attributes:
-            markup = child.template_fragments()[0].inner_html or ""
-            yield _page_within(markup, style, page)
-            if "<slot" not in markup:
-                return
-        yield child, style, True
+    yield from ((child, style, True, page) for child in children)
 
 
-def _page_within(markup: str, style: Style, page: _Page) -> str:
-    """The text of a page that stands in an element with this style."""
+def _as_slotted(child: LexborNode, style: Style, page: _Page) -> Style:
+    """The style that a child of a host inherits from its slot."""
+    selectors = page.sheets.slotted if child.is_element_node else []
+    return style.doubted(*filter(child.css_matches, selectors))
+
+
+def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
+    """A page that stands in an element, with the style that it inherits."""
     if page.depth == DEEPEST:
         page.left_out.append(markup)
-        return ""
-    root = LexborHTMLParser(markup).root
-    if root is None:
-        return ""
-    inside = page._replace(sheets=Sheets(root), bodies=frozenset((root.mem_id,)), depth=page.depth + 1)
-    text = _rendered(root, inside, Style(boxed_in=style.boxed_in or not style.visible, doubtful=style.doubtful))
-    return f"\n{text}\n"
+    elif (root := LexborHTMLParser(markup).root) is not None:
+        inside = page._replace(sheets=Sheets(root), bodies=frozenset((root.mem_id,)), depth=page.depth + 1)
+        yield from ("\n", (root, style, False, inside), "\n")
 
 
 def _shown(text: str, style: Style, page: _Page) -> str:
     """What is read of a text: all, nothing, or only the room that it takes."""
-    sight = style.sight
-    page.characters[sight] += sum(map(len, text.split()))
-    if sight in page.sights:
+    layer = style.layer
+    page.characters[layer] += sum(map(len, text.split()))
+    if page.reads(layer):
         return SPACES.sub(" ", text)
     takes_room = style.visible and style.size >= 1 and not style.boxed_in
     return " " if takes_room and SPACES.search(text) else ""

@@ -15,10 +15,24 @@ from neardup.core.text.data_urls import data_url
 
 MOST_RULES = 2_000  # of a page; matching one takes as long as walking the page
 PSEUDO = re.compile(r"::?(before|after|marker)\s*$", re.IGNORECASE)
-# Pseudo-classes that the parser of selectors does not know; what they ask may hold.
+SLOTTED = re.compile(r"::slotted\((.*)\)\s*$", re.IGNORECASE)
+# Pseudo-classes that the parser of selectors does not know, which may hold, and those that style a part of a text.
 STATES = (
-    r":(?:lang|dir|target|defined|scope|host|autofill|fullscreen|modal|user-valid|state|popover-open)\b(?:\([^()]*\))?"
+    r":(?:lang|dir|target|defined|scope|host|host-context|autofill|-webkit-autofill|fullscreen|modal|user-valid|state|"
+    r"user-invalid|popover-open|focus-visible|focus-within|placeholder-shown|in-range|out-of-range|read-only|read-write|"
+    r"optional|required|valid|invalid|default|indeterminate|open|picture-in-picture|:?first-line|:?first-letter|"
+    r":details-content)(?![\w-])(?:\([^()]*\))?"
 )
+# Those that browsers know beside them; a list of selectors with another one does not count.
+OTHER_NAMES = frozenset((
+    "is", "where", "not", "has", "nth-child", "nth-last-child", "nth-of-type", "nth-last-of-type", "first-child",
+    "last-child", "first-of-type", "last-of-type", "only-child", "only-of-type", "empty", "link", "any-link", "visited",
+    "hover", "active", "focus", "checked", "enabled", "disabled", "before", "after", "marker", "root",
+    "placeholder", "selection", "backdrop", "slotted", "part", "cue", "file-selector-button", "target-text",
+    "highlight",
+))  # fmt: skip
+NAME = re.compile(r"(?<!\\)::?([a-z-]+)", re.IGNORECASE)
+STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 LANGUAGE = re.compile(r":(lang|dir)\(\s*[\"']?([\w-]+)[\"']?\s*\)", re.IGNORECASE)
 UNKNOWN_STATE = re.compile(rf":not\(\s*{STATES}\s*\)|{STATES}", re.IGNORECASE)
 SUPPORTED = re.compile(r"(not\s*)?\(\s*([\w-]+)\s*:([^()]*(?:\([^()]*\))?[^()]*)\)", re.IGNORECASE)
@@ -32,7 +46,9 @@ DEEPEST = 3  # imports
 
 
 class Rule(NamedTuple):
-    """A selector of a style sheet and its declarations; `pseudo` is `before`, `after`, `marker` or empty.
+    """A selector of a style sheet and its declarations; `pseudo` is `before`, `after`, `marker`, `slotted` or empty.
+
+    What is `slotted` stands in the host of a shadow tree, and its selector is of this host's page.
 
     `layer` is the rank of its cascade layer; it `is_doubtful` where it is not known whether the rule applies.
     """
@@ -151,7 +167,11 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
     """The rules of a block with these selectors, and of those nested in it."""
     nodes = tinycss2.parse_blocks_contents(content, **NODES)
     block = declarations_of(nodes)
+    is_doubtful = scope.is_doubtful or not all(map(_is_known, selectors))
     for selector in selectors if block.items else ():
+        if slotted := SLOTTED.search(selector):
+            yield Rule(slotted[1], (0, 0, 0), "slotted", block)
+            continue
         plain = UNKNOWN_STATE.sub("", LANGUAGE.sub(r'[\1|="\2" i]', selector))
         try:
             (compiled,) = cssselect2.compile_selector_list(_completed(plain))
@@ -161,11 +181,17 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
         if pseudo in ("", "before", "after", "marker"):
             subject = PSEUDO.sub("", plain) if pseudo else plain
             layer = scope.layers[scope.layer] if scope.layer else UNLAYERED
-            is_doubtful = scope.is_doubtful or plain != selector
-            yield Rule(_completed(subject), compiled.specificity, pseudo, block, layer, is_doubtful)
+            may_hold = is_doubtful or plain != selector
+            yield Rule(_completed(subject), compiled.specificity, pseudo, block, layer, may_hold)
     inner = [one for one in nodes if one.type in ("qualified-rule", "at-rule")]
     if inner:
         yield from _rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))
+
+
+def _is_known(selector: str) -> bool:
+    """Whether browsers know all pseudo-classes and pseudo-elements of a selector."""
+    names = NAME.findall(UNKNOWN_STATE.sub("", STRING.sub("", selector)))
+    return all(name.lower() in OTHER_NAMES or name.startswith("-webkit-") for name in names)
 
 
 def _completed(selector: str) -> str:
