@@ -28,7 +28,7 @@ from neardup.core.text.characters import characters
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.title import opening
-from neardup.core.verify.scores import fingerprinted
+from neardup.core.verify.shingled import fingerprinted
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language, Skip
 

@@ -13,7 +13,7 @@ from neardup.core.fingerprint.passage_hashes import passage_hashes
 from neardup.core.publication_order import Side
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
-from neardup.core.verify.scores import shingled
+from neardup.core.verify.shingled import shingled
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
 from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side

@@ -4,7 +4,7 @@ from typing import Any
 
 from neardup.config import Config, Content, Source
 from neardup.core.fingerprint.compute import fingerprint_text
-from neardup.core.verify.scores import shingled_text
+from neardup.core.verify.shingled import shingled_text
 from neardup.spark import stories, verification
 
 from tests.support.languages import HINDI, MARATHI, TEXTS

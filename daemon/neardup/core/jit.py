@@ -37,6 +37,11 @@ def can_compile() -> bool:
     return True
 
 
+def compiled_where_possible(function: Function) -> Function:
+    """As `compiled`, but where memory cannot be made executable, the function as it is.  Imports numba."""
+    return compiled(function) if can_compile() else function
+
+
 class _Compiled:
     """Stands for numba's dispatcher of a function, which is made when it is needed."""
 

@@ -16,7 +16,7 @@ from neardup.core.text.reading_order import in_reading_order
 from neardup.core.text.scripts import script_of_codes
 from neardup.core.text.title import opening, page_title
 from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
-from neardup.core.verify.scores import Shingled, fingerprinted_text, shingled_text
+from neardup.core.verify.shingled import Shingled, fingerprinted_text, shingled_text
 from neardup.records import Fingerprint, Limit, Marks, Skip, TextMeasures
 
 MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from neardup.config import Config, Detection
-from neardup.core.verify.scores import Shingled, assess
+from neardup.core.verify.scores import assess
+from neardup.core.verify.shingled import Shingled
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.embedding.parts import Parts
 from neardup.ledger import Ledger, candidates, meaning_flags

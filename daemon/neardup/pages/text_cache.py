@@ -9,7 +9,7 @@ import structlog
 from cachetools import LRUCache
 
 from neardup.core.page import PageShingled
-from neardup.core.verify.scores import Shingled
+from neardup.core.verify.shingled import Shingled
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pairs import PairedStory
 from neardup.records import Dead, Story

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
-from neardup.core.verify.scores import Shingled, assess
+from neardup.core.verify.scores import assess
+from neardup.core.verify.shingled import Shingled
 from neardup.ledger import Ledger, candidates, common_passages, reverification
 from neardup.pages.text_cache import NoText, Texts
 from neardup.pairs import Assessment, Candidate, Kind

@@ -12,7 +12,8 @@ from neardup.config import Detection
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import paired
-from neardup.core.verify.scores import Shingled, assess
+from neardup.core.verify.scores import assess
+from neardup.core.verify.shingled import Shingled
 from neardup.core.verify.tiers import LANGUAGES
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index

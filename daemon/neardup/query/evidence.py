@@ -13,7 +13,8 @@ from neardup.core.text.normalize import Located
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, aligned
 from neardup.core.verify.passages import Passage, passages
-from neardup.core.verify.scores import Shingled, examine, fingerprinted, hamming, hash_rows
+from neardup.core.verify.scores import examine, hamming, hash_rows
+from neardup.core.verify.shingled import Shingled, fingerprinted
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, tier_of
 from neardup.core.verify.tiers import Thresholds as Limits
 from neardup.pairs import Kind

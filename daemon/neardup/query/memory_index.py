@@ -9,8 +9,7 @@ import numpy as np
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.fingerprint_arrays import ARRAYS, FingerprintArrays
 from neardup.core.candidates.select import NO_NUMBERS, nominate
-from neardup.core.candidates.shared_passages import MIN_SHARED
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.index.passages.tail import Tail
 from neardup.languages import SHIPPED
 from neardup.query.prepared_texts import (

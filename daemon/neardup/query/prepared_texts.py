@@ -12,7 +12,8 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.page import MIN_WORDS, is_too_short
 from neardup.core.text.detect import UnknownScript, detect_language
 from neardup.core.text.normalize import Located, located, tokens
-from neardup.core.verify.scores import Shingled, assess, shingled
+from neardup.core.verify.scores import assess
+from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.pairs import Assessment, Candidate, Kind, PairedStory, Spans
 from neardup.records import Fingerprint, Language

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.text.detect import detect_language, script_of
 from neardup.core.text.normalize import located, tokens
-from neardup.core.verify.scores import examine, hamming, hash_rows, shingled
+from neardup.core.verify.scores import examine, hamming, hash_rows
+from neardup.core.verify.shingled import shingled
 from neardup.core.verify.tiers import COPIED_WORDS
 from neardup.languages import SHIPPED
 from neardup.pairs import Kind

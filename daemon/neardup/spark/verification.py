@@ -10,7 +10,8 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.publication_order import sort_key
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.scores import Shingled, assess, shingled_text
+from neardup.core.verify.scores import assess
+from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
 from neardup.moderation.export.columnar import schema_of, typed
 from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row

@@ -10,7 +10,7 @@ from neardup.core.candidates.hash_pairs import HashBuckets, pairs_in_hash_bucket
 from neardup.core.candidates.key_pairs import Buckets, KeyTable, keys_of, numbers_of_keys, pairs_in_buckets
 from neardup.core.candidates.screen import alike_inside
 from neardup.core.candidates.select import arrays_of
-from neardup.core.candidates.shared_passages import MIN_SHARED
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED
 from neardup.records import BandedFingerprint
 from neardup.spark.buckets import edges_of
 

@@ -3,6 +3,7 @@ exchanges the sides; identical texts align wholly; a copied run is found, edited
 """
 
 import random
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core import jit
 from neardup.core.fingerprint.passage_hashes import WINDOW, passage_hashes
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.text.normalize import tokens
@@ -163,6 +165,17 @@ def test_common_passage_is_left_out(prayer_words: int, n: int, prayer_first: boo
     assert covered(found.spans_a) == covered(found.spans_b) == found.words
     alone = copied(story([*prose("a", 90), *prayer]), story([*prayer, *prose("b", 90)]), common)
     assert (alone.words, alone.common_words, len(alone.spans_a)) == (0, prayer_words, 0)
+
+
+def test_texts_are_aligned_where_memory_cannot_be_made_executable(monkeypatch: pytest.MonkeyPatch) -> None:
+    prayer = prose("prayer", 90)
+    a, b = story([*prose("a", 40), *prayer, *prose("c", 60)]), story([*prayer, *prose("c", 60), *prose("b", 40)])
+    expected = copied(a, b, passage_hashes(story(prayer)))
+    monkeypatch.setattr(jit, "can_compile", lambda: False)
+    for kernel in ("alignment_kernel", "copied_kernel"):
+        monkeypatch.delitem(sys.modules, f"neardup.core.verify.{kernel}")
+    found = copied(a, b, passage_hashes(story(prayer)))
+    assert repr(found) == repr(expected), "numbers, types or spans differ from those of the compiled functions"
 
 
 @unhurried

@@ -7,7 +7,8 @@ from itertools import combinations
 import pytest
 from neardup.config import Thresholds
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import Shingled, examine, shingled
+from neardup.core.verify.scores import examine
+from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.skeletons import copied_words, overlap, paired, passages
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.pairs import Assessment

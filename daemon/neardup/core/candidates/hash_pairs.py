@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.screen import Arrays, Thresholds, score_pair
-from neardup.core.candidates.shared_passages import MIN_SHARED
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED
 from neardup.core.jit import compiled
 
 Indices = npt.NDArray[np.int64]

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
-from neardup.core.candidates.shared_passages import MIN_SHARED
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.core.jit import compiled
 
 DEAD = 255  # in place of a language, for a number that is no story's

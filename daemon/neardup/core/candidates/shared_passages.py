@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.core.jit import compiled
 
-MIN_SHARED = 2  # passage hashes that a candidate must have in common: one is often shared by chance
 SLOT_BITS = 20  # as many slots as a processor keeps at hand
 OWNER_BITS, OWNER_MASK = np.uint64(32), np.uint64(0xFFFFFFFF)
 

@@ -15,6 +15,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, mixed
 
 GRAM = 4  # words
 WINDOW = 24  # grams
+MIN_SHARED = 2  # passage hashes that a candidate must have in common: one is often shared by chance
 
 PassageHashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]

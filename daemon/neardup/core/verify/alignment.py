@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.passage_hashes import GRAM, PassageHashes, Places, grams_of, hashes_of, sampled
+from neardup.core.fingerprint.passage_hashes import PassageHashes, Places
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.core.verify.longest_run import among_ascending
 from neardup.pairs import NO_SPANS, Spans
 
 # equal words; one pair in a thousand of unrelated stories has a block of 12 to 19, one in 300 one of 8 to 19
@@ -42,34 +41,22 @@ class Copied:
     longest_run: int | None
 
 
-def copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES) -> Copied:
+def copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: int = 0) -> Copied:
     """Word hashes (n,) and (m,), in reading order -> what they share.
 
-    `common` are the hashes of common passages, ascending.  `copied(b, a)` is the same with sides exchanged.
+    `common` are the hashes of common passages, ascending.  Texts whose blocks have fewer than `at_least` equal words
+    share nothing.  `copied(b, a)` is the same with sides exchanged.
     """
     if _exchanged(a, b):
-        other = copied(b, a, common)
+        other = copied(b, a, common, at_least)
         return replace(other, spans_a=other.spans_b, spans_b=other.spans_a)
     runs, longest_run = _aligned(a, b)
-    if not len(runs):
+    if not len(runs) or runs[:, 2].sum() < at_least:
         return Copied(0, 0, NO_SPANS, NO_SPANS, longest_run)
-    starts, ends = _edges(runs[:, 3])
-    in_a, in_b = (np.stack((runs[starts, side], runs[ends, side] + runs[ends, 2]), axis=1) for side in (0, 1))
-    at_a, at_b, block = _each_word(runs)
-    grams = grams_of(a[at_a])
-    counts = _first_occurrences(grams, block)
-    if not among_ascending(np.sort(hashes_of(grams)), common).any():  # sorted, because it is faster
-        return Copied(int(counts.sum()), 0, _ascending(in_a), _ascending(in_b), longest_run)
-    common_a, common_b = _in_common(a, in_a, common), _in_common(b, in_b, common)
-    is_common = common_a[at_a] | common_b[at_b]
-    common_a[at_a] = common_b[at_b] = is_common
-    return Copied(
-        int((counts & ~is_common).sum()),
-        int(is_common.sum()),
-        _without(_ascending(in_a), common_a),
-        _without(_ascending(in_b), common_b),
-        longest_run,
-    )
+    # loads the compiler, which most commands do not need
+    from neardup.core.verify.copied_kernel import count_copied  # noqa: PLC0415
+
+    return Copied(*count_copied((a, b), runs, common), longest_run)
 
 
 def paired(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
@@ -113,10 +100,8 @@ def _aligned(a: Hashes, b: Hashes) -> tuple[Blocks, int | None]:
     from neardup.core.verify.alignment_kernel import joined, shared_runs  # noqa: PLC0415
 
     shared, are_all = shared_runs((a, b))
-    runs = joined((a, b), shared, MIN_BLOCK)
-    runs = runs[np.argsort(runs[:, 0])]
-    runs[:, 3] = np.cumsum(np.append(0, runs[1:, 3] != runs[:-1, 3]))[: len(runs)]
-    return runs, int(shared[0, 2]) if are_all and len(shared) else None
+    longest_run = int(shared[0, 2]) if are_all and len(shared) else None
+    return joined((a, b), shared, MIN_BLOCK), longest_run
 
 
 def _exchanged(a: Hashes, b: Hashes) -> bool:
@@ -132,54 +117,3 @@ def _each_word(runs: Blocks) -> tuple[Places, Places, Places]:
     words = runs[:, 2]
     nth = np.arange(words.sum()) - np.repeat(np.cumsum(words) - words, words)
     return np.repeat(runs[:, 0], words) + nth, np.repeat(runs[:, 1], words) + nth, np.repeat(runs[:, 3], words)
-
-
-def _edges(numbers: npt.NDArray[np.generic]) -> tuple[Places, Places]:
-    """The first and the last place of each stretch of equal values."""
-    changes = np.flatnonzero(numbers[1:] != numbers[:-1])
-    return np.append(0, changes + 1), np.append(changes, len(numbers) - 1)
-
-
-def _first_occurrences(grams: Hashes, block: Places) -> Mask:
-    """Which words of the blocks stand in a gram that did not occur before; `block` (n,) is the block of each word."""
-    ascending = np.sort(grams)
-    if (ascending[1:] != ascending[:-1]).all():
-        return np.ones(len(block), bool)
-    within = np.flatnonzero(block[: len(grams)] == block[GRAM - 1 :])
-    _, first = np.unique(grams[within], return_index=True)
-    found = np.zeros(len(block), bool)
-    for offset in range(GRAM):
-        found[within[first] + offset] = True
-    return found
-
-
-def _in_common(words: Hashes, spans: Spans, common: PassageHashes) -> Mask:
-    """Which words of the spans stand in common passages.
-
-    Samples are some words apart, so a common passage reaches from one of its samples to the next, and from the first
-    and the last sample of a span to the span's ends.
-    """
-    found = np.zeros(len(words), bool)
-    for start, end in spans.tolist():
-        hashes, places = sampled(words[start:end])
-        is_common = among_ascending(hashes, common)
-        firsts, lasts = _edges(is_common)
-        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-            if is_common[first]:
-                begins = 0 if first == 0 else int(places[first])
-                ends = end - start if last == len(places) - 1 else int(places[last]) + GRAM
-                found[start + begins : start + ends] = True
-    return found
-
-
-def _ascending(spans: Spans) -> Spans:
-    return spans[np.argsort(spans[:, 0])]
-
-
-def _without(spans: Spans, mask: Mask) -> Spans:
-    """The spans without the words of the mask."""
-    kept: list[tuple[int, int]] = []
-    for start, end in spans.tolist():
-        changes = np.flatnonzero(np.diff(np.concatenate(([True], mask[start:end], [True]))))
-        kept += [(start + first, start + last) for first, last in changes.reshape(-1, 2).tolist()]
-    return np.array(kept, np.int32).reshape(-1, 2)

@@ -3,26 +3,13 @@
 Numbers of words are in the order of a text, from 0; a place is the number of a word, or of the gram that begins at it.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint import word_hashes
 from neardup.core.fingerprint.passage_hashes import GRAM
 from neardup.core.fingerprint.word_hashes import Hashes
-
-Function = TypeVar("Function", bound=Callable[..., object])
-
-try:
-    from neardup.core.jit import compiled
-except OSError:  # memory cannot be made executable: the same functions, interpreted
-
-    def compiled(function: Function) -> Function:
-        """Leave the function as it is."""
-        return function
-
+from neardup.core.jit import compiled_where_possible
 
 MAX_GAP = 5  # words between two runs of a block, on each side
 MIN_RESUMED = 3  # equal words after a gap: unrelated texts often share one or two words within MAX_GAP
@@ -38,10 +25,10 @@ Texts = tuple[Hashes, Hashes]  # the words of a and of b
 Free = tuple[Mask, Mask]  # the words of a and of b that no block has
 
 
-mixed = compiled(word_hashes.mixed)
+mixed = compiled_where_possible(word_hashes.mixed)
 
 
-@compiled
+@compiled_where_possible
 def shared_runs(texts: Texts) -> tuple[Runs, bool]:
     """Word hashes of two texts, of GRAM words or more -> their maximal shared runs of as many, the longest first.
 
@@ -49,7 +36,7 @@ def shared_runs(texts: Texts) -> tuple[Runs, bool]:
     a gram has more than MAX_PAIRS pairs of places.
     """
     a, b = texts
-    slots, first, following, pairs = _places_of_grams((_grams_of(a), _grams_of(b)))
+    slots, first, following, pairs = _places_of_grams((grams_of(a), grams_of(b)))
     found, n = np.empty((64, 3), np.int32), 0
     reached = np.zeros(len(a) + len(b), np.int32)  # by diagonal: where its last run ends in a
     for place in range(len(slots)):
@@ -76,14 +63,14 @@ def shared_runs(texts: Texts) -> tuple[Runs, bool]:
     return found[:n][np.argsort(-found[:n, 2], kind="mergesort")], pairs.max() <= MAX_PAIRS
 
 
-@compiled
-def _grams_of(words: Hashes) -> Hashes:
+@compiled_where_possible
+def grams_of(words: Hashes) -> Hashes:
     """As `passage_hashes.grams_of`, in a fifth of the time."""
     pairs = mixed(mixed(words[:-1]) + words[1:])
     return mixed(mixed(pairs[:-2]) + pairs[2:])
 
 
-@compiled
+@compiled_where_possible
 def _places_of_grams(grams: Texts) -> tuple[Places, Places, Places, npt.NDArray[np.int64]]:
     """Index the places of b's grams by a hash table.
 
@@ -115,12 +102,12 @@ def _places_of_grams(grams: Texts) -> tuple[Places, Places, Places, npt.NDArray[
     return slots, first, following, in_a * in_b
 
 
-@compiled
+@compiled_where_possible
 def joined(texts: Texts, runs: Runs, min_block: int) -> Blocks:
     """Join runs (as `shared_runs` gives them) to blocks, and drop the blocks of fewer than `min_block` equal words.
 
     A block begins with the longest run that is left and grows at both ends, over gaps of up to MAX_GAP words.  The
-    runs of a block are in the order of both texts, and blocks share no word.
+    runs of a block are in the order of both texts, and blocks share no word.  Runs and blocks are in the order of a.
     """
     free = np.ones(len(texts[0]), np.bool_), np.ones(len(texts[1]), np.bool_)
     found, n, block = np.empty((64, 4), np.int32), 0, 0
@@ -142,10 +129,22 @@ def joined(texts: Texts, runs: Runs, min_block: int) -> Blocks:
                     free[0][first[0] : last[0] + last[2]] = False
                     free[1][first[1] : last[1] + last[2]] = False
             at_a, at_b = at_a + words + 1, at_b + words + 1
-    return found[:n]
+    return _numbered(found[:n])
 
 
-@compiled
+@compiled_where_possible
+def _numbered(runs: Blocks) -> Blocks:
+    """The runs in the order of a, with the blocks numbered in this order."""
+    ordered, block, before = runs[np.argsort(runs[:, 0])], -1, -1
+    for n in range(len(ordered)):
+        is_new = ordered[n, 3] != before
+        before = ordered[n, 3]
+        block += is_new
+        ordered[n, 3] = block
+    return ordered
+
+
+@compiled_where_possible
 def _grown(texts: Texts, free: Free, at: tuple[int, int], way: int, blocks: tuple[Blocks, int]) -> tuple[Blocks, int]:
     """Append the runs of a block from the words `at` on: forwards (`way` 1), or backwards (`way` -1).
 
@@ -168,7 +167,7 @@ def _grown(texts: Texts, free: Free, at: tuple[int, int], way: int, blocks: tupl
         at_a, at_b = at_a + way * gap_a, at_b + way * gap_b
 
 
-@compiled
+@compiled_where_possible
 def _resumed(texts: Texts, free: Free, at: tuple[int, int], way: int) -> tuple[int, int, int]:
     """The shortest gap after which equal words go on: its words in a and in b, and those equal words (0: none)."""
     at_a, at_b = at
@@ -182,7 +181,7 @@ def _resumed(texts: Texts, free: Free, at: tuple[int, int], way: int) -> tuple[i
     return 0, 0, 0
 
 
-@compiled
+@compiled_where_possible
 def _gap(free: Mask, at: int, way: int) -> int:
     """The number of words, at most MAX_GAP, from this one on that no block has."""
     words = 0
@@ -191,7 +190,7 @@ def _gap(free: Mask, at: int, way: int) -> int:
     return words
 
 
-@compiled
+@compiled_where_possible
 def _equal(texts: Texts, free: Free, at: tuple[int, int], way: int) -> int:
     """The number of equal words from these on that no block has."""
     a, b = texts

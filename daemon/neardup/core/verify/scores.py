@@ -4,92 +4,42 @@ Jaccard similarity and containment are Broder's resemblance and containment (SEQ
 sets of word pairs of the two texts.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, skeleton_hashes_of
-from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, shingles, signature_rows
-from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
-from neardup.core.fingerprint.word_hashes import Hashes, hashed
-from neardup.core.text.scripts import script_of_most
+from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signature_rows
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
+from neardup.core.fingerprint.skeleton import LEAST
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, Copied, copied
 from neardup.core.verify.longest_run import among_ascending, longest_run
-from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, LABELS, LANGUAGES, Thresholds, kind_of
+from neardup.core.verify.own_text import own_containment
+from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.tiers import (
+    COMMON_WORDS,
+    COPIED_WORDS,
+    LABELS,
+    LANGUAGES,
+    OWN_CONTAINMENT,
+    Thresholds,
+    kind_of,
+)
 from neardup.pairs import Assessment, Candidate, Signals
-from neardup.records import Fingerprint
 
 # Pairs with this containment or this many copied words are recorded, so that lower thresholds can be tried out on them.
 NEAR_MISS = 0.3
 NEAR_MISS_WORDS = 40
 # Shingles.  Texts that share fewer are not aligned: as each run of a block has 3 words or more, NEAR_MISS_WORDS copied
 # words share 26 shingles, or a few less where shingles repeat.
-MIN_SHARED = 20
-
-# Skeleton hashes, common passages apart, that two texts of one language share where their skeletons are compared.
-MIN_SHARED_SKELETON = 2
+MIN_SHARED_SHINGLES = 20
+# The share of the skeleton hashes of the shorter of two long texts.  They are a sample of the grams of its skeleton, so
+# texts that share less of them share far less than the threshold of grams.
+LEAST_SHARED = 0.25
 
 HashRows = npt.NDArray[np.uint64]  # (n, 2): SimHashes as two words each
-
-
-@dataclass(frozen=True, slots=True)
-class Shingled:
-    """A text to compare: the hashes of its words in order, those of its distinct shingles, ascending, and itself.
-
-    `normalised` is the normalised text in UTF-8, and `skeleton_hashes` are those by which its skeleton is found.
-    """
-
-    words: Hashes
-    shingles: Hashes
-    normalised: bytes
-    skeleton_hashes: PassageHashes
-
-    @property
-    def skeleton(self) -> Skeleton:
-        """The consonant skeleton, made at each call, because few pairs are compared by it."""
-        return skeleton_of(self.normalised)
-
-    @property
-    def script(self) -> str | None:
-        """The script of most letters, as `core.text.scripts` finds it."""
-        return script_of_most(self.normalised.decode(errors="replace"))
-
-    @property
-    def nbytes(self) -> int:
-        """The size in memory."""
-        return self.words.nbytes + self.shingles.nbytes + len(self.normalised) + self.skeleton_hashes.nbytes
-
-
-def shingled(words: Sequence[bytes]) -> Shingled:
-    """Normalised UTF-8 words, at least one -> the hashes by which texts are compared."""
-    return _shingled(b" ".join(words), hashed(words).hashes)
-
-
-def shingled_text(text: str) -> Shingled | None:
-    """A text -> the hashes by which it is compared; None for a text without words."""
-    found = hashed_text(text)
-    return None if found is None else _shingled(*found)
-
-
-def fingerprinted(words: Sequence[bytes]) -> tuple[Fingerprint, Shingled]:
-    """Normalised UTF-8 words, at least one -> the fingerprint of the text, and what it is compared by."""
-    numbers = hashed(words)
-    text = _shingled(b" ".join(words), numbers.hashes)
-    return fingerprint_of(text.normalised, numbers, text.shingles, text.skeleton_hashes), text
-
-
-def fingerprinted_text(text: str) -> tuple[Fingerprint, Shingled] | None:
-    """As `fingerprinted`, of a text, in half the time and without the GIL; None for a text without words."""
-    fingerprint, compared = fingerprint_text(text), shingled_text(text)
-    return None if fingerprint is None or compared is None else (fingerprint, compared)
-
-
-def _shingled(normalised: bytes, hashes: Hashes) -> Shingled:
-    return Shingled(hashes, shingles(hashes), normalised, skeleton_hashes_of(normalised))
 
 
 def hash_rows(simhashes: Sequence[bytes]) -> HashRows:
@@ -143,7 +93,7 @@ def assess(
     stories are filed under two languages and are in two scripts, or if the words make the pair no copy.  None for a
     pair with too little in common to be recorded.
     """
-    [bits] = hamming(hash_rows([pair.a.simhash]), hash_rows([pair.b.simhash])).tolist()
+    bits = (int.from_bytes(pair.a.simhash) ^ int.from_bytes(pair.b.simhash)).bit_count()
     languages = 1 if pair.is_of_one_language else 2
     if pair.a.text_hash == pair.b.text_hash:
         extra = {COPIED_WORDS: pair.a.words} | _labels(languages)
@@ -177,7 +127,8 @@ def examine(
         return _assess_skeletons(a, b, bits, thresholds, languages)
     found = copied(a.words, b.words, common)
     overlap, run = _overlap(a, b, bits), _longest_run(a, b, found)
-    signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=_extra(found, languages))
+    extra = _extra(found, languages) | _own(a, b, found, overlap, common)
+    signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=extra)
     by_words = Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b)
     return by_words if by_words.kind is not None else _disguised(a, b, bits, thresholds, common, languages) or by_words
 
@@ -190,8 +141,10 @@ def _disguised(  # noqa: PLR0917 - what `assess` and `examine` have at hand
     a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes, languages: int
 ) -> Assessment | None:
     """The assessment of two texts in one script by their skeletons; None where these do not make them copies."""
-    shared = np.intersect1d(a.skeleton_hashes, b.skeleton_hashes, assume_unique=True)
-    if np.count_nonzero(~among_ascending(shared, common)) < MIN_SHARED_SKELETON:
+    few, many = sorted((a.skeleton_hashes, b.skeleton_hashes), key=len)
+    shared = few[among_ascending(few, many)]
+    least = LEAST_SHARED * len(few) if len(few) > LEAST else MIN_SHARED
+    if np.count_nonzero(~among_ascending(shared, common)) < least:
         return None
     assessment = _assess_skeletons(a, b, bits, thresholds, languages)
     return None if assessment.kind is None else assessment
@@ -213,10 +166,11 @@ def _assess_words(  # noqa: PLR0917 - what `assess` has at hand
 ) -> Assessment | None:
     signals = _overlap(a, b, bits)
     shared = signals.containment * min(len(a.shingles), len(b.shingles))
-    if shared < MIN_SHARED and kind_of(signals, thresholds) is None and signals.containment < NEAR_MISS:
+    passages_decide = kind_of(signals, thresholds) is None and signals.containment < NEAR_MISS
+    if passages_decide and shared < MIN_SHARED_SHINGLES:
         return None
-    found = copied(a.words, b.words, common)
-    signals = replace(signals, extra=_extra(found, languages))
+    found = copied(a.words, b.words, common, NEAR_MISS_WORDS if passages_decide else 0)
+    signals = replace(signals, extra=_extra(found, languages) | _own(a, b, found, signals, common))
     assessment = _recorded(Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b))
     if assessment is None:
         return None
@@ -234,9 +188,18 @@ def _longest_run(a: Shingled, b: Shingled, found: Copied) -> int:
     return longest_run(a.words, b.words) if found.longest_run is None else found.longest_run
 
 
-def _extra(found: Copied, languages: int) -> Mapping[str, float]:
+def _extra(found: Copied, languages: int) -> dict[str, float]:
     common = {COMMON_WORDS: found.common_words} if found.common_words else {}
     return {COPIED_WORDS: found.words} | common | _labels(languages)
+
+
+def _own(a: Shingled, b: Shingled, found: Copied, overlap: Signals, common: PassageHashes) -> dict[str, float]:
+    """What the story with fewer shingles shares apart from common passages, where these may be most of the overlap."""
+    if not found.common_words or overlap.containment < NEAR_MISS:
+        return {}
+    few, many = sorted((a, b), key=lambda text: len(text.shingles))
+    own = own_containment(few.words, len(few.shingles), many.shingles, common)
+    return {} if own is None else {OWN_CONTAINMENT: own}
 
 
 def _labels(languages: int) -> dict[str, float]:

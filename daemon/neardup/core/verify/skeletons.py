@@ -5,6 +5,7 @@ Both measures work on runs of consonants, not on words, because a copy may divid
 
 import numpy as np
 
+from neardup.core.fingerprint.minhash import distinct
 from neardup.core.fingerprint.skeleton import Skeleton, grams_of
 from neardup.core.verify.alignment import Copied, PairedSpans, aligned, copied, partners
 from neardup.core.verify.longest_run import among_ascending
@@ -19,7 +20,7 @@ MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formul
 
 def overlap(a: Skeleton, b: Skeleton, bits: int) -> Signals:
     """Jaccard similarity and containment of the sets of grams of two skeletons; 0 below MIN_SHARED."""
-    grams_a, grams_b = (np.unique(grams_of(one.classes, GRAM)) for one in (a, b))
+    grams_a, grams_b = (distinct(grams_of(one.classes, GRAM)) for one in (a, b))
     few, many = sorted((grams_a, grams_b), key=len)
     shared = int(np.count_nonzero(among_ascending(few, many)))
     if shared < MIN_SHARED:

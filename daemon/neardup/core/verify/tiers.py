@@ -15,11 +15,14 @@ EXACT, NEAR, SIMILAR, PARTIAL, PASSAGE = "exact", "near", "similar", "partial", 
 TRANSLITERATED, TRANSLATED, RETOLD = "transliterated", "translated", "retold"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
+OWN_CONTAINMENT = "own_containment"  # as `core.verify.own_text` computes it, where both texts have common passages
 MARGIN = "margin"  # of vectors, as `meaning.margins` computes it
 LANGUAGES = "languages"  # where the signals compare skeletons: how many languages the stories are filed under, 1 or 2
 LABELS = "labels"  # where the signals compare words: 2 if the stories are filed under two languages, in one script
 # Of the skeletons of two stories of one language.  Stories that share a form or a disclaimer have up to .50.
 DISGUISED_CONTAINMENT = 0.6
+# Apart from a disclaimer that they share, most unrelated stories of one kind have less own containment than this.
+UNRELATED_CONTAINMENT = 0.175
 
 
 class Thresholds(Protocol):
@@ -86,6 +89,11 @@ def _of_similar_length(longer: int, shorter: int) -> bool:
     return longer <= 2 * shorter
 
 
+def _shares_own_text(signals: Signals) -> bool:
+    """Whether two stories share more than common passages and chance."""
+    return signals.extra.get(OWN_CONTAINMENT, 1) > UNRELATED_CONTAINMENT
+
+
 def _is_transliterated(signals: Signals, thresholds: Thresholds) -> bool:
     least = DISGUISED_CONTAINMENT if signals.extra[LANGUAGES] == 1 else 0
     return signals.containment >= max(thresholds.containment, least)
@@ -130,7 +138,7 @@ TIERS: tuple[Tier, ...] = (
         severity=300,
         nominated_by=("signature",),
         compares="words",
-        holds=lambda signals, thresholds: (signals.jaccard or 0) >= thresholds.jaccard,
+        holds=lambda signals, thresholds: (signals.jaccard or 0) >= thresholds.jaccard and _shares_own_text(signals),
         strength=lambda signals: signals.jaccard or 0,
         joins_clusters=_always,
         own_text_expected=False,
@@ -144,7 +152,7 @@ TIERS: tuple[Tier, ...] = (
         severity=400,
         nominated_by=("signature", "passages"),
         compares="words",
-        holds=lambda signals, thresholds: signals.containment >= thresholds.containment,
+        holds=lambda signals, thresholds: signals.containment >= thresholds.containment and _shares_own_text(signals),
         strength=lambda signals: signals.containment,
         joins_clusters=_of_similar_length,
         own_text_expected=True,

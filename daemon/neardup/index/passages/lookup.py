@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.core.candidates.banding import Numbers
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED
 from neardup.index.passages.postings import HASH_SHIFT, Keys, PassageHashes, numbers_of
 from neardup.index.passages.run_lookup import may_hold
 from neardup.index.passages.segment import Segment
 from neardup.index.passages.segment_lookup import Counts, find, read_numbers
 from neardup.index.passages.tail import Run, TailView
 
-MIN_SHARED = 2
 THREADS = 8
 HASHES_A_THREAD = 128  # at least; the lookups of fewer hashes cost less than a thread
 MOST_CACHED_BYTES = 96 << 20  # of segments that the system keeps in memory once they were read

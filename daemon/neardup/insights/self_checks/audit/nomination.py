@@ -9,8 +9,7 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.core.candidates.shared_passages import MIN_SHARED
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
 from neardup.index.passages.scan import scan

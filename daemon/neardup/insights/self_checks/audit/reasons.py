@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from neardup.app import App
 from neardup.core.candidates.select import worth_comparing
-from neardup.core.candidates.shared_passages import MIN_SHARED
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED
 from neardup.index.completeness import Completeness
 from neardup.index.statistics import bucket_sizes
 from neardup.insights.self_checks.audit.nomination import Nominated

@@ -9,7 +9,8 @@ import numpy as np
 
 from neardup.app import App, open_readers
 from neardup.core.fingerprint.passage_hashes import PassageHashes, passage_hashes
-from neardup.core.verify.scores import Shingled, assess
+from neardup.core.verify.scores import assess
+from neardup.core.verify.shingled import Shingled
 from neardup.insights.self_checks.audit.nomination import Nominated, by_fingerprints, by_passages
 from neardup.insights.self_checks.audit.reasons import Reason, lacking, reason_of
 from neardup.ledger import audited, fingerprint_arrays, now_ms, recalls, stories

@@ -1,0 +1,68 @@
+"""A text as pairs are compared: by its words, its shingles, its skeleton and its passage hashes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, skeleton_hashes_of
+from neardup.core.fingerprint.minhash import shingles
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
+from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.text.scripts import script_of_most
+from neardup.records import Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Shingled:
+    """A text to compare: the hashes of its words in order, those of its distinct shingles, ascending, and itself.
+
+    `normalised` is the normalised text in UTF-8, and `skeleton_hashes` are those by which its skeleton is found.
+    """
+
+    words: Hashes
+    shingles: Hashes
+    normalised: bytes
+    skeleton_hashes: PassageHashes
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The consonant skeleton, made at each call, because few pairs are compared by it."""
+        return skeleton_of(self.normalised)
+
+    @property
+    def script(self) -> str | None:
+        """The script of most letters, as `core.text.scripts` finds it."""
+        return script_of_most(self.normalised.decode(errors="replace"))
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory."""
+        return self.words.nbytes + self.shingles.nbytes + len(self.normalised) + self.skeleton_hashes.nbytes
+
+
+def shingled(words: Sequence[bytes]) -> Shingled:
+    """Normalised UTF-8 words, at least one -> the hashes by which texts are compared."""
+    return _shingled(b" ".join(words), hashed(words).hashes)
+
+
+def shingled_text(text: str) -> Shingled | None:
+    """A text -> the hashes by which it is compared; None for a text without words."""
+    found = hashed_text(text)
+    return None if found is None else _shingled(*found)
+
+
+def fingerprinted(words: Sequence[bytes]) -> tuple[Fingerprint, Shingled]:
+    """Normalised UTF-8 words, at least one -> the fingerprint of the text, and what it is compared by."""
+    numbers = hashed(words)
+    text = _shingled(b" ".join(words), numbers.hashes)
+    return fingerprint_of(text.normalised, numbers, text.shingles, text.skeleton_hashes), text
+
+
+def fingerprinted_text(text: str) -> tuple[Fingerprint, Shingled] | None:
+    """As `fingerprinted`, of a text, in half the time and without the GIL; None for a text without words."""
+    fingerprint, compared = fingerprint_text(text), shingled_text(text)
+    return None if fingerprint is None or compared is None else (fingerprint, compared)
+
+
+def _shingled(normalised: bytes, hashes: Hashes) -> Shingled:
+    return Shingled(hashes, shingles(hashes), normalised, skeleton_hashes_of(normalised))

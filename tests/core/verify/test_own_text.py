@@ -1,0 +1,80 @@
+"""Laws: the own containment is what sets of word pairs give without those in common passages; a disclaimer makes no
+copies of short stories, whatever their language; a popular text stays a copy where its passages are common.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.fingerprint.compute import skeleton_hashes_of
+from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passage_hashes
+from neardup.core.text.normalize import tokens
+from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.own_text import LEAST_OWN, own_containment
+from neardup.core.verify.scores import examine
+from neardup.core.verify.shingled import Shingled, shingled
+from neardup.core.verify.tiers import PARTIAL, SIMILAR
+from neardup.pairs import Kind
+from neardup.records import Language
+
+from tests.core.verify.test_scores import Thresholds
+from tests.support.languages import SAMPLED
+from tests.support.sample_texts import STORIES
+
+unhurried = settings(deadline=None)
+words = st.lists(st.sampled_from([f"w{n}".encode() for n in range(30)]), min_size=1, max_size=60)
+
+
+def own(a: Shingled, b: Shingled, common: PassageHashes) -> float | None:
+    return own_containment(a.words, len(a.shingles), b.shingles, common)
+
+
+def common_of(passage: list[bytes]) -> PassageHashes:
+    """All passage hashes that stories which hold this passage may have in common."""
+    held = shingled(passage)
+    return np.union1d(passage_hashes(held.words), skeleton_hashes_of(b" ".join(passage)))
+
+
+def kind(a: list[bytes], b: list[bytes], common: PassageHashes) -> Kind | None:
+    return examine(shingled(a), shingled(b), 50, Thresholds(), common, same_text=False, is_of_one_language=True).kind
+
+
+@unhurried
+@given(words, words, st.integers(3 * WINDOW, 100), st.booleans())
+def test_own_containment_is_that_of_the_words_apart_from_common_passages(
+    one: list[bytes], other: list[bytes], n: int, is_first: bool
+) -> None:
+    prayer = [f"prayer{k}".encode() for k in range(n)]
+    common = passage_hashes(shingled(prayer).words)
+    story = shingled([*prayer, *one] if is_first else [*one, *prayer])
+    found = own(story, shingled(other), common)
+    surely, perhaps = (one[2 * WINDOW :], one) if is_first else (one[: -2 * WINDOW], one)
+    if found is None:
+        assert len(set(pairwise(surely))) <= LEAST_OWN * len(story.shingles)
+    else:
+        assert found == 0 or set(pairwise(perhaps)) & set(pairwise(other))
+
+
+@unhurried
+@given(words.filter(lambda some: len(some) > 1), words)
+def test_without_common_passages_it_is_the_containment(one: list[bytes], other: list[bytes]) -> None:
+    pairs, others = set(pairwise(one)), set(pairwise(other))
+    assert own(shingled(one), shingled(other), NO_HASHES) == len(pairs & others) / len(pairs)
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_disclaimer_makes_no_copies_of_short_stories(language: Language) -> None:
+    text = tokens(STORIES[language][0])
+    disclaimer, a, b = text[:90], text[90:160], text[160:89:-1]
+    common = common_of(disclaimer)
+    assert kind([*a, *disclaimer], [*b, *disclaimer], NO_HASHES) in {SIMILAR, PARTIAL}
+    assert kind([*a, *disclaimer], [*b, *disclaimer], common) is None
+    assert kind([*a, *disclaimer], [*a, *b, *disclaimer], common) is not None, "the copy of a story with a disclaimer"
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_popular_text_is_a_copy_though_its_passages_are_common(language: Language) -> None:
+    popular, rest = tokens(STORIES[language][0]), tokens(STORIES[language][0])[::-1]
+    assert kind(popular, [*rest, *popular], common_of(popular)) in {SIMILAR, PARTIAL}
