@@ -19,6 +19,7 @@ from neardup.index.passages import join
 from neardup.ledger import Ledger, candidates, common_passages, stories
 from neardup.ledger.candidates import Matches
 from neardup.pipeline import passage_sweep
+from neardup.pipeline.common_passages import CommonPassages
 from neardup.pipeline.passage_nomination import PassageNomination
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
@@ -53,17 +54,25 @@ async def looked_up(folder: Path, corpus: Sequence[tuple[int, Made]], detection:
     """The candidates of stories that are looked up and committed one by one."""
     with closing(Ledger(folder / "looked-up.db")) as ledger, closing(await open_passages(ledger)) as index:
         sync = PassageSync(index, ledger)
-        nomination = PassageNomination(sync, ledger, detection)
-        for story_id, made in corpus:
-            batch = [fingerprinted(story_id, made)]
-            lookup = await nomination.look_up(batch)
-            found = (await nomination.nominate(lookup))[story_id]
-            most = detection.of(made[0]).max_matches
-            nominated = [Matches(story_id, (), most, found.ids)]
-            await ledger.do(stories.commit, stories.Batch(batch, nominated, 1, {}, None))
-            await sync.catch_up()
-            nomination.committed(lookup.probes)
+        await looked_up_one_by_one(ledger, sync, PassageNomination(sync, ledger, detection), corpus, detection)
         return await pending(ledger)
+
+
+async def looked_up_one_by_one(
+    ledger: Ledger,
+    sync: PassageSync,
+    nomination: PassageNomination,
+    corpus: Sequence[tuple[int, Made]],
+    detection: Detection,
+) -> None:
+    for story_id, made in corpus:
+        batch = [fingerprinted(story_id, made)]
+        lookup = await nomination.look_up(batch)
+        found = (await nomination.nominate(lookup))[story_id]
+        nominated = [Matches(story_id, (), detection.of(made[0]).max_matches, found.ids)]
+        await ledger.do(stories.commit, stories.Batch(batch, nominated, 1, {}, None))
+        await sync.catch_up()
+        nomination.committed(lookup.probes)
 
 
 async def committed(ledger: Ledger, corpus: Sequence[tuple[int, Made]]) -> None:
@@ -164,6 +173,30 @@ def test_common_passages_nominate_no_story_and_are_recorded_with_an_example(tmp_
             assert await pending(ledger) == {(0, 1), (2, 3), (4, 5)}
             listed = [tuple(row)[:4] for row in await ledger.do(common_passages.listed, 9)]
             assert listed == [("HINDI", passage, 6, 0) for passage in (1, 2, 3)]
+
+    asyncio.run(play())
+
+
+def test_a_match_that_a_passage_displaced_before_it_was_common_is_nominated_at_the_end(tmp_path: Path) -> None:
+    prayer, passage = {1, 2, 3}, {10, 11}
+    corpus: list[tuple[int, Made]] = [
+        (1, (HINDI, passage)),
+        (2, (HINDI, prayer)),
+        (3, (HINDI, prayer | passage)),
+        (4, (HINDI, prayer)),
+        (5, (HINDI, prayer)),
+    ]
+
+    async def play() -> None:
+        detection = Detection(max_matches=1, common_passage=3)
+        with closing(Ledger(tmp_path / "l.db")) as ledger, closing(await open_passages(ledger)) as index:
+            sync = PassageSync(index, ledger)
+            common = CommonPassages(sync, ledger)
+            nomination = PassageNomination(sync, ledger, detection, common)
+            await looked_up_one_by_one(ledger, sync, nomination, corpus, detection)
+            assert (1, 3) not in await pending(ledger)
+            await nomination.recheck(common)
+            assert (1, 3) in await pending(ledger)
 
     asyncio.run(play())
 

@@ -7,14 +7,14 @@ batches that were committed since its lookup began.
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neardup.config import Detection
 from neardup.core.candidates.shared_passages import sharing_pairs
 from neardup.index.passages.lookup import Found
-from neardup.ledger import Ledger, passage_hashes
+from neardup.ledger import Ledger, candidates, passage_hashes
 from neardup.pipeline.common_passages import CommonPassages, Probe
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES
@@ -58,6 +58,7 @@ class PassageNomination:
         self._recent: deque[list[Probe]] = deque(maxlen=2 * MAX_BATCHES)  # the last of these
         self._common = common
         self._matched: list[Probe] = []  # stories with matches, whose passages may have become common since
+        self._capped: set[int] = set()  # the ids of those with more than max_matches
 
     async def look_up(self, batch: Sequence[Outcome]) -> PassageLookup:
         """Look up the stories of a batch that were fingerprinted."""
@@ -79,15 +80,19 @@ class PassageNomination:
         with STAGE_SECONDS.labels("nominate").time():
             if self._common is not None:
                 await self._common.record(lookup.probes, lookup.found)
-            numbers = _numbers(lookup.found)
-            ids = await self._ledger.do(passage_hashes.ids_of, numbers) if numbers else {}
             latest = list(self._recent)[len(self._recent) - (self._batches - lookup.batches) :]
-            matches = await asyncio.to_thread(_nominate, lookup, ids, latest, self._detection)
+            matches = await self._matches(lookup, latest)
         if self._common is not None:
-            self._matched += [probe for probe in lookup.probes if matches[probe.story_id].ids]
             if len(self._matched) > MAX_MATCHED:
                 await self.recheck(self._common)
+            self._matched += [probe for probe in lookup.probes if matches[probe.story_id].ids]
+            self._capped |= {probe.story_id for probe in lookup.probes if matches[probe.story_id].capped}
         return matches
+
+    async def _matches(self, lookup: PassageLookup, latest: Sequence[list[Probe]]) -> dict[int, PassageMatches]:
+        numbers = _numbers(lookup.found)
+        ids = await self._ledger.do(passage_hashes.ids_of, numbers) if numbers else {}
+        return await asyncio.to_thread(_nominate, lookup, ids, latest, self._detection)
 
     def committed(self, probes: list[Probe]) -> None:
         """Note that a batch is committed, and in the index."""
@@ -95,11 +100,30 @@ class PassageNomination:
         self._batches += 1
 
     async def recheck(self, common: CommonPassages) -> None:
-        """Look up the stories with matches once more: a passage of theirs may have become common after their lookup."""
-        matched, self._matched = self._matched, []
+        """Look up the stories with matches once more: a passage of theirs may have become common after their lookup.
+
+        Matches by such a passage may have displaced others, so a story that had too many is nominated again.
+        """
+        (matched, self._matched), (capped, self._capped) = (self._matched, []), (self._capped, set())
         for start in range(0, len(matched), RECHECKED_AT_ONCE):
             lookup = await self.look_up_probes(matched[start : start + RECHECKED_AT_ONCE])
             await common.record(lookup.probes, lookup.found)
+            again = [
+                (replace(probe, hashes=np.setdiff1d(probe.hashes, found.common)), found)
+                for probe, found in zip(lookup.probes, lookup.found, strict=True)
+                if probe.story_id in capped and len(found.common)
+            ]
+            if again:
+                await self._nominate_again([probe for probe, _ in again], [found for _, found in again])
+
+    async def _nominate_again(self, probes: list[Probe], found: list[Found]) -> None:
+        matches = await self._matches(PassageLookup(probes, found, self._batches), [])
+        most = [self._detection.of(probe.language).max_matches for probe in probes]
+        nominated = [
+            candidates.Matches(probe.story_id, (), limit, matches[probe.story_id].ids)
+            for probe, limit in zip(probes, most, strict=True)
+        ]
+        await self._ledger.do(candidates.nominate_all, nominated)
 
 
 def probes_of(batch: Sequence[Outcome]) -> list[Probe]:
