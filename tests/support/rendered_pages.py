@@ -90,6 +90,7 @@ READ = """
       let isVisible = style.visibility === "visible";
       for (const child of element.childNodes) {
         if (child.nodeType === 1) isVisible = visit(child, isFaint) || isVisible;
+        else if ((isTiny || isFaint) && element.tagName === "STYLE") changes.push(() => hide(element));
         else if (isTiny) changes.push(() => { child.data = ""; });
         else if (isFaint || isTransparent(style.webkitTextFillColor))
           changes.push(() => { child.data = child.data.replace(/\\S+/g, ""); });

@@ -1,7 +1,7 @@
 """The cascade: which declarations hold for each element of a page."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from operator import itemgetter
 
 from selectolax.lexbor import LexborNode, SelectolaxError
@@ -23,6 +23,8 @@ INITIAL = {
     "display": "inline", "visibility": "visible", "font-size": "medium", "color": "black", "text-indent": "0",
     "-webkit-text-fill-color": "currentcolor", "direction": "ltr",
 }  # fmt: skip
+NONE: Values = {}
+UNSTYLED = frozenset(("href", "src", "id", "title", "alt", "name", "rel"))  # attributes that are no styles
 MOST_MATCHES = 200_000  # of rules and elements; each takes 300 bytes
 MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
 COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all siblings of an element
@@ -48,6 +50,8 @@ class Sheets:
         self._matched: dict[int, list[tuple[int, Rule]]] = {}
         self.slotted: list[str] = []  # selectors of what may be hidden in slots
         self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
+        self._same: dict[Hashable, tuple[Values, Values]] = {}  # with the custom properties, so that their id stays
+        self._pseudos: dict[int, set[str]] = {}
         elements = sum(1 for _ in root.traverse())
         room, work = MOST_MATCHES, MOST_WORK
         found = _rules_of(root.css("style, link[href]"))
@@ -71,21 +75,38 @@ class Sheets:
                 break
             for node in {node.mem_id: node for node in nodes}.values():
                 self._matched.setdefault(node.mem_id, []).append((order, rule))
+                if rule.pseudo:
+                    self._pseudos.setdefault(node.mem_id, set()).add(rule.pseudo)
+
+    def generate_in(self, node: LexborNode) -> bool:
+        """Whether style sheets may put a text before or after the content of an element."""
+        return node.mem_id in self._pseudos
 
     def of(self, node: LexborNode, custom: Values, pseudo: str = "") -> tuple[Attributes, Values]:
         """The attributes of an element, and its declared values; with `pseudo`, those of its `before` or `after`.
 
         `custom` are the custom properties that it inherits.
         """
-        if pseudo and node.mem_id not in self._matched:
+        if pseudo and pseudo not in self._pseudos.get(node.mem_id, ()):
             return {}, {}
         key = node.mem_id, pseudo
-        if key not in self._of:
+        if (found := self._of.get(key)) is None:
             attributes = node.attributes if not pseudo else self.of(node, custom)[0]
-            self._of[key] = attributes, self._values(node, attributes, custom, pseudo)
-        return self._of[key]
+            found = self._of[key] = attributes, self._values(node, attributes, custom, pseudo)
+        return found
 
     def _values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
+        """The values that the element declares, which are one object for elements with the same ones."""
+        matched = tuple(order for order, _ in self._matched.get(node.mem_id, ()))
+        if not (matched or attributes or node.tag in BROWSER_STYLES):
+            return NONE
+        styled = tuple([(name, value) for name, value in attributes.items() if name not in UNSTYLED])
+        key = node.tag, pseudo, matched, styled, id(custom)
+        if (found := self._same.get(key)) is None:
+            found = self._same[key] = self._declared(node, attributes, custom, pseudo), custom
+        return found[0]
+
+    def _declared(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
         """The last of the strongest declared values."""
         matched = [(order, rule) for order, rule in self._matched.get(node.mem_id, ()) if rule.pseudo == pseudo]
         weighed: list[Weighed] = [

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Self
 
 from neardup.core.text.boxes import Values
@@ -18,7 +18,7 @@ CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the s
 DOUBT = "doubtful"  # names, among the values of an element, the rules of which it is not known whether they apply
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Style:
     """What an element hands down to the elements and the text in it; `faint` text takes its room without being seen.
 
@@ -50,7 +50,7 @@ class Style:
         """The style of what may be hidden for these reasons too."""
         return replace(self, doubts=self.doubts.union(doubts))
 
-    @property
+    @cached_property
     def layer(self) -> Layer:
         """That of the text directly within it."""
         if self.boxed_in or self.drawn:

@@ -25,8 +25,8 @@ class Low(Enum):
     START, END = range(2)
 
 
-def edges(display: str, *, breaks: bool) -> tuple[str | InlineBlock, str | InlineBlock]:
+def edges(display: str) -> tuple[tuple[str | InlineBlock, ...], tuple[str | InlineBlock, ...]]:
     """What stands before and after the content of an element."""
     if display.startswith("inline-"):
-        return InlineBlock.START, InlineBlock.END
-    return ("\n", "\n") if breaks and is_block(display) else ("", "")
+        return (InlineBlock.START,), (InlineBlock.END,)
+    return (("\n",), ("\n",)) if is_block(display) else ((), ())

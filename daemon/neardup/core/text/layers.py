@@ -3,6 +3,8 @@
 from collections import Counter
 
 LEAST_APART = 200  # characters; layers that are shorter are read with the others alone
+LEAST_HIDDEN = 400  # characters; hidden texts are read too if they have so many,
+MOST_HIDING = 2  # and more than so many times as many as are shown
 MOST_LAYERS = 2  # of doubtful texts are read apart; the others are read together
 
 # What texts have in common that are as likely to be seen: the declarations by which they may be hidden.
@@ -14,15 +16,17 @@ PAINTED: Layer = frozenset(["painting"])
 
 
 def apart(characters: Counter[Layer]) -> list[list[Layer]]:
-    """The layers that are read once more: each large part of the page apart, and all that is left without it."""
-    large = [layer for layer, n in characters.most_common() if n > LEAST_APART and layer != SEEN][:MOST_LAYERS]
-    rest = [layer for layer in characters if layer != SEEN and layer not in large]
-    parts = [part for part in ([SEEN], *([layer] for layer in large), rest) if _number(characters, part) > LEAST_APART]
-    without = [[layer for layer in characters if layer not in part] for part in parts]
-    return (
-        parts + without if len(parts) > 2 else parts if len(parts) == 2 else []
-    )  # of two, one is left without the other
+    """The layers that are read once more, by the numbers of their characters.
 
-
-def _number(characters: Counter[Layer], part: list[Layer]) -> int:
-    return sum(characters[layer] for layer in part)
+    Each large part of what may be seen is read apart, and all that is left without it.  What is hidden is read if it is
+    much more than the rest.
+    """
+    large = [layer for layer, n in characters.most_common() if n > LEAST_APART and layer not in (SEEN, HIDDEN)]
+    rest = [layer for layer in characters if layer not in (SEEN, HIDDEN, *large[:MOST_LAYERS])]
+    parts = [[SEEN], *([layer] for layer in large[:MOST_LAYERS]), rest]
+    parts = [part for part in parts if sum(characters[layer] for layer in part) > LEAST_APART]
+    without = [[layer for layer in characters if layer not in (HIDDEN, *part)] for part in parts]
+    again = parts + without if len(parts) > 2 else parts if len(parts) == 2 else []  # one of two is all but the other
+    hidden = characters[HIDDEN]
+    is_story = hidden >= LEAST_HIDDEN and hidden > MOST_HIDING * (characters.total() - hidden)
+    return [*again, [HIDDEN]] if is_story else again

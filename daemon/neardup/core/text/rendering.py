@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.text.boxes import covers, is_low, is_out_of_flow, is_unseen
+from neardup.core.text.boxes import covers, is_out_of_flow, is_unseen
 from neardup.core.text.cascade import Attributes, Sheets
 from neardup.core.text.computed_style import Style, computed
 from neardup.core.text.display import display_of, is_block
@@ -19,14 +20,14 @@ from neardup.core.text.edges import EDGE, InlineBlock, Low, Override, edges
 from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
 from neardup.core.text.layers import HIDDEN, Layer, apart
 from neardup.core.text.layout_order import in_order_shown
+from neardup.core.text.looks import Looks
 from neardup.core.text.own_texts import is_aside, page_within, text_of_content, text_of_field, texts_perhaps_shown
 from neardup.core.text.reading_order import as_read
 from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
 
 SPACES = re.compile(r"[ \t\n\r\f]+")
 DEEPEST = 8  # pages within pages
-LEAST_HIDDEN = 400  # characters; hidden texts are read too if they have so many,
-MOST_HIDING = 2  # and more than so many times as many as are shown
+PECULIAR = ("details", "iframe", "slot")  # do not always show their own text
 
 
 class _Page(NamedTuple):
@@ -42,6 +43,7 @@ class _Page(NamedTuple):
     depth: int
     left_out: list[str]
     characters: Counter[Layer]
+    looks: Looks
     host: "Host[_Page] | None" = None
 
     def reads(self, layer: Layer) -> bool:
@@ -69,20 +71,15 @@ def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
     among the others, and if they are many once more, apart from these.  A page that hides much more than it shows may
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
-    sheets, left_out = Sheets(root), list[str]()
+    sheets, left_out, looks = Sheets(root), list[str](), Looks()
 
     def read(layers: Collection[Layer] | None = None) -> tuple[str, Counter[Layer]]:
-        page = _Page(sheets, bodies, layers, 0, left_out, Counter())
+        page = _Page(sheets, bodies, layers, 0, left_out, Counter(), looks)
         return _rendered(root, page).replace(EDGE, ""), page.characters
 
     text, characters = read()
-    hidden = characters.pop(HIDDEN, 0)
-    shown = characters.total()
-    again = apart(characters)
-    if hidden >= LEAST_HIDDEN and hidden > MOST_HIDING * shown:
-        again.append([HIDDEN])
-    texts = [text, *(read(layers)[0] for layers in again)]
-    return Rendered("\n".join(texts), not left_out, hidden / max(1, shown + hidden))
+    texts = [text, *(read(layers)[0] for layers in apart(characters))]
+    return Rendered("\n".join(texts), not left_out, characters[HIDDEN] / max(1, characters.total()))
 
 
 def _rendered(root: LexborNode, page: _Page) -> str:
@@ -129,8 +126,8 @@ def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Ite
     else:
         tag = node.tag or ""
         attributes, values = page.sheets.of(node, parent.custom)
-        style = computed(parent, values) if values else parent
-        if is_unseen(values, display_of(tag, attributes, values), style.size) or is_aside(node, attributes, values):
+        style, is_box_unseen, _ = page.looks.of(parent, values, display_of(tag, attributes, values))
+        if is_box_unseen or is_aside(node, attributes, values):
             style = style.in_unseen_box()
         if tag not in NEVER_SHOWN:
             yield from ((child, style, False, page) for child in node.iter(include_text=True))
@@ -140,43 +137,52 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     """What an element of the story shows."""
     tag = node.tag or ""
     attributes, values = page.sheets.of(node, parent.custom)
-    style = computed(parent, values) if values else parent
     display = display_of(tag, attributes, values)
+    style, is_box_unseen, is_box_low = page.looks.of(parent, values, display)
     is_read = not style.boxed_in or page.reads(HIDDEN)
     if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
         if tag == "style":
-            yield _asides(node, attributes, style, page)
+            yield from _asides(node, attributes, style, page)
         return
     if tag == "br":
         yield "\n" if is_read and style.visible and display not in ("none", "contents") else ""
         return
-    is_box_unseen = is_unseen(values, display, style.size)
-    if is_box_unseen:
-        yield "\n" if is_read and style.visible and is_block(display) and not is_out_of_flow(values) else ""
+    is_out = is_out_of_flow(values)
+    if is_box_unseen and is_read and style.visible and is_block(display) and not is_out:
+        yield "\n"
+    start, end = ((), ()) if is_box_unseen and is_out else edges(display)
     if is_box_unseen or is_aside(node, attributes, values):
         style = style.in_unseen_box()
         is_read = not style.boxed_in or page.reads(HIDDEN)
+    if is_block(display) and not (is_read and style.visible and (tag in BLOCKS or not is_out)):
+        start, end = (), ()
     if tag in DRAWINGS or tag in DRAWN_TEXTS:
         style = replace(style, drawn=tag in DRAWINGS)
-    start, end = edges(display, breaks=is_read and style.visible and (tag in BLOCKS or not is_out_of_flow(values)))
-    low = is_low(values, style.size)
-    yield start
-    yield Low.START if low else ""
-    overrides = values.get("unicode-bidi", "").endswith("override")
-    yield Override.START if overrides else ""
-    yield _generated(node, style, page, "marker")
-    yield _generated(node, style, page, "before")
-    yield _asides(node, attributes, style, page)
-    yield from _children(node, style, display, page)
-    yield _generated(node, style, page, "after")
-    if overrides:
-        yield Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
-    yield Low.END if low else ""
-    yield end
+    parts = _content(node, style, display, page)
+    yield from chain(start, [Low.START] if is_box_low else (), parts, [Low.END] if is_box_low else (), end)
+
+
+def _content(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
+    """What stands within the box of an element."""
+    attributes, values = page.sheets.of(node, style.custom)
+    parts: Iterator[Part] = _children(node, style, display, page)
+    if attributes:
+        parts = chain(_asides(node, attributes, style, page), parts)
+    if page.sheets.generate_in(node):
+        before, after = (_generated(node, style, page, *names) for names in (("marker", "before"), ("after",)))
+        parts = chain(before, parts, after)
+    if values.get("unicode-bidi", "").endswith("override"):
+        direction = Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
+        parts = chain([Override.START], parts, [direction])
+    yield from parts
 
 
 def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
     attributes, values = page.sheets.of(node, style.custom)
+    children = list(node.iter(include_text=True))
+    if not attributes and len(children) == 1 and children[0].is_text_node and node.tag not in PECULIAR:
+        yield children[0], style, True, page
+        return
     if field := text_of_field(node, attributes):
         yield f" {_shown(field, style, page)} "
     if markup := page_within(node, attributes):
@@ -186,15 +192,14 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
         return
     if node.tag == "details" and "open" not in attributes:
         style = style.doubted("closed")
-    children = list(node.iter(include_text=True))
     if node.tag == "slot" and page.host is not None and (slotted := page.host.in_slot(attributes.get("name") or "")):
         yield from ((child, _as_slotted(child, style, page), True, page.host.page) for child in slotted)
         return
     if (shadow := shadow_among(children)) is not None:
         yield from _page_within(markup_of(shadow), style, page._replace(host=Host(children, page, set())))
         return
-    if len(children) > 1:
-        styles = [page.sheets.of(one, style.custom)[1] if one.is_element_node else {} for one in children]
+    styles = [page.sheets.of(one, style.custom)[1] if one.is_element_node else {} for one in children]
+    if len(children) > 1 and (any(styles) or values or style.to_the_left):
         style = style.doubted("covered") if any(map(covers, styles)) else style
         children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
     yield from ((child, style, True, page) for child in children)
@@ -225,19 +230,19 @@ def _shown(text: str, style: Style, page: _Page) -> str:
     return " " if takes_room and SPACES.search(text) else ""
 
 
-def _generated(node: LexborNode, parent: Style, page: _Page, pseudo: str) -> str:
-    """The text that style sheets put before or after the content of an element."""
-    attributes, values = page.sheets.of(node, parent.custom, pseudo)
-    if "content" not in values:
-        return ""
-    style, display = computed(parent, values), values.get("display", "inline")
-    if is_unseen(values, display, style.size):
-        return ""
-    text = _shown(text_of_content(values["content"], attributes), style, page)
-    return f"\n{text}\n" if text and is_block(display) else text
+def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[str]:
+    """The texts that style sheets put before or after the content of an element."""
+    for pseudo in pseudos:
+        attributes, values = page.sheets.of(node, parent.custom, pseudo)
+        if "content" not in values:
+            continue
+        style, display = computed(parent, values), values.get("display", "inline")
+        if not is_unseen(values, display, style.size):
+            text = _shown(text_of_content(values["content"], attributes), style, page)
+            yield f"\n{text}\n" if text and is_block(display) else text
 
 
-def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> str:
+def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[str]:
     """The texts that an element shows in some cases."""
-    texts = texts_perhaps_shown(node, attributes)
-    return "".join(_shown(f"\n{text}\n", style.in_unseen_box(), page) for text in texts)
+    for text in texts_perhaps_shown(node, attributes):
+        yield _shown(f"\n{text}\n", style.in_unseen_box(), page)
