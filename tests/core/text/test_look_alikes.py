@@ -81,6 +81,12 @@ def test_words_of_another_script_stay(text: str) -> None:
     assert tokens(text.upper()) == tokens(text)
 
 
+def test_capitals_of_lisu_are_read_as_latin() -> None:
+    capitals = str.maketrans("ABCDEFGHIJKLMNOPRSTUVWXYZ", "ꓮꓐꓚꓓꓰꓝꓖꓧꓲꓙꓗꓡꓟꓠꓳꓑꓣꓢꓔꓴꓦꓪꓫꓬꓜ")
+    text = STORIES[ENGLISH][0].replace("q", "k").replace("Q", "k")  # Lisu has no letter like it
+    assert tokens(text.upper().translate(capitals)) == tokens(text)
+
+
 def test_no_letter_of_a_shipped_script_is_a_disguise() -> None:
     assert not [
         chr(c) for c in (*forms(), *foreign()) if 0x0900 <= c < 0x0D80 and unicodedata.category(chr(c))[0] in "LM"
