@@ -14,7 +14,7 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.own_text import LEAST_OWN, own_containment
 from neardup.core.verify.scores import examine
-from neardup.core.verify.shingled import Shingled, shingled
+from neardup.core.verify.shingled import shingled
 from neardup.core.verify.tiers import PARTIAL, SIMILAR
 from neardup.pairs import Kind
 from neardup.records import Language
@@ -25,10 +25,6 @@ from tests.support.sample_texts import STORIES
 
 unhurried = settings(deadline=None)
 words = st.lists(st.sampled_from([f"w{n}".encode() for n in range(30)]), min_size=1, max_size=60)
-
-
-def own(a: Shingled, b: Shingled, common: PassageHashes) -> float | None:
-    return own_containment(a.words, len(a.shingles), b.shingles, common)
 
 
 def common_of(passage: list[bytes]) -> PassageHashes:
@@ -49,7 +45,7 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
     prayer = [f"prayer{k}".encode() for k in range(n)]
     common = passage_hashes(shingled(prayer).words)
     story = shingled([*prayer, *one] if is_first else [*one, *prayer])
-    found = own(story, shingled(other), common)
+    found = own_containment(story, shingled(other), common)
     surely, perhaps = (one[2 * WINDOW :], one) if is_first else (one[: -2 * WINDOW], one)
     if found is None:
         assert len(set(pairwise(surely))) <= LEAST_OWN * len(story.shingles)
@@ -61,7 +57,7 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
 @given(words.filter(lambda some: len(some) > 1), words)
 def test_without_common_passages_it_is_the_containment(one: list[bytes], other: list[bytes]) -> None:
     pairs, others = set(pairwise(one)), set(pairwise(other))
-    assert own(shingled(one), shingled(other), NO_HASHES) == len(pairs & others) / len(pairs)
+    assert own_containment(shingled(one), shingled(other), NO_HASHES) == len(pairs & others) / len(pairs)
 
 
 @pytest.mark.parametrize("language", SAMPLED)

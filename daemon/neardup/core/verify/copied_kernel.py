@@ -3,12 +3,15 @@
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.fingerprint import winnowing_kernel
 from neardup.core.fingerprint.passage_hashes import GRAM, WINDOW, PassageHashes
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.jit import compiled_where_possible
 from neardup.core.verify.alignment_kernel import Blocks, Mask, Texts, grams_of, mixed
 
 Spans = npt.NDArray[np.int32]  # (n, 2): words [start, end) of a text
+
+places_of_samples = compiled_where_possible(winnowing_kernel.places_of_samples)
 
 
 @compiled_where_possible
@@ -102,29 +105,18 @@ def words_in_common(words: Hashes, spans: Spans, common: PassageHashes) -> Mask:
 
 @compiled_where_possible
 def _mark_common(grams: Hashes, common: PassageHashes, found: Mask) -> None:
-    """Set what is common in the words of one span; the grams are sampled as in `passage_hashes.sampled`."""
-    window, hashes = min(WINDOW, len(grams)), (mixed(grams) >> np.uint64(32)).astype(np.uint32)
-    least, first, last = -1, -1, -1  # the latest sample, and the first and the last of a stretch of common ones
-    is_first = True
-    for end in range(window - 1, len(grams)):
-        begin = end - window + 1
-        if least < begin:
-            least = begin
-            for place in range(begin + 1, end + 1):
-                if grams[place] <= grams[least]:
-                    least = place
-        elif grams[end] <= grams[least]:
-            least = end
-        else:
-            continue
-        nth = np.searchsorted(common, hashes[least])
-        if nth < len(common) and common[nth] == hashes[least]:
-            last = least
+    """Set what is common in the words of one span."""
+    places = places_of_samples(grams, WINDOW)
+    hashes = (mixed(grams[places]) >> np.uint64(32)).astype(np.uint32)
+    first, last = -1, -1  # the places of the first and the last of a stretch of common samples
+    for n in range(len(places)):
+        nth = np.searchsorted(common, hashes[n])
+        if nth < len(common) and common[nth] == hashes[n]:
+            last = places[n]
             if first < 0:
-                first = 0 if is_first else least
+                first = places[n] if n else 0
         elif first >= 0:
             found[first : last + GRAM] = True
             first = -1
-        is_first = False
     if first >= 0:
         found[first:] = True

@@ -4,30 +4,29 @@ import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct, word_pairs
 from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes
-from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.verify.longest_run import among_ascending
+from neardup.core.verify.shingled import Shingled
 
 # The least share of a story's word pairs that are apart from common passages; a story with less is a popular text.
 LEAST_OWN = 0.1
 
 
-def own_containment(words: Hashes, of_words: int, shingles: Hashes, common: PassageHashes) -> float | None:
+def own_containment(story: Shingled, other: Shingled, common: PassageHashes) -> float | None:
     """The share of a story's shingles apart from common passages that another story has, 0 to 1.
 
-    `words` (n,) are the story's word hashes, in reading order, of which it has `of_words` distinct shingles; `shingles`
-    (m,) are those of the other story, and `common` (c,) the hashes of common passages, both ascending.  Words up to a
-    window from a common passage may belong to it, so they do not count.  None for a story that is little more than
-    common passages.
+    `common` (n,) are the hashes of common passages, ascending.  Words up to a window from a common passage may belong
+    to it, so they do not count.  None for a story that is little more than common passages.
     """
     # loads the compiler, which most commands do not need
     from neardup.core.verify.copied_kernel import words_in_common  # noqa: PLC0415
 
+    words = story.words
     places, never = np.arange(len(words)), len(words) + WINDOW
     is_common = words_in_common(words, np.array([[0, len(words)]], np.int32), common)
     before = np.maximum.accumulate(np.where(is_common, places, -never))
     after = np.minimum.accumulate(np.where(is_common, places, never)[::-1])[::-1]
     is_own = (places - before > WINDOW) & (after - places > WINDOW)
     own = distinct(word_pairs(words)[is_own[:-1] & is_own[1:]])
-    if len(own) <= LEAST_OWN * of_words:
+    if len(own) <= LEAST_OWN * len(story.shingles):
         return None
-    return int(np.count_nonzero(among_ascending(own, shingles))) / len(own)
+    return int(np.count_nonzero(among_ascending(own, other.shingles))) / len(own)

@@ -198,7 +198,7 @@ def _own(a: Shingled, b: Shingled, found: Copied, overlap: Signals, common: Pass
     if not found.common_words or overlap.containment < NEAR_MISS:
         return {}
     few, many = sorted((a, b), key=lambda text: len(text.shingles))
-    own = own_containment(few.words, len(few.shingles), many.shingles, common)
+    own = own_containment(few, many, common)
     return {} if own is None else {OWN_CONTAINMENT: own}
 
 
