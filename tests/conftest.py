@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
+import structlog
 from hypothesis import settings
 
 from tests.support.command import Neardup, embedded
@@ -16,6 +17,14 @@ from tests.support.servers import PROGRAMS, Aws, moto_server, redis_cluster, red
 
 settings.register_profile("untimed", deadline=None)  # a slow machine must not fail a test
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A command that runs in this process logs to a stream that is closed with its test."""
+    configured = structlog.get_config()
+    yield
+    structlog.configure(**configured)
 
 
 @pytest.fixture(scope="session")
