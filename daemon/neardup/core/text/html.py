@@ -45,7 +45,7 @@ OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
 insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
 LEAST_SHOWN = 200  # characters; a page that shows less may show a text in a way of its own,
-LEAST_PAGE = 600  # if it has so many, or as many bytes
+LEAST_PAGE = 600  # if it has so many bytes of UTF-8
 MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
 LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
 MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a kilobyte of memory
@@ -128,10 +128,14 @@ def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     if not _stripped(root, chain([invisible + annotations], map(root.css, extraction.strip))):
         return Extracted("")
     text = "\n".join(node.text_lexbor() for node in _bodies(root, extraction.body))
-    if len(html) < LEAST_PAGE or not _is_nearly_empty(text) or not (whole := LexborHTMLParser(html).root):
+    if _is_short(html) or not _is_nearly_empty(text) or not (whole := LexborHTMLParser(html).root):
         return Extracted(text)
     found = _rendered(whole, extraction)
     return found if len(found.text.split()) > len(text.split()) else Extracted(text)
+
+
+def _is_short(html: str | bytes) -> bool:
+    return len(html) < LEAST_PAGE and (isinstance(html, bytes) or len(html.encode(errors="replace")) < LEAST_PAGE)
 
 
 def _is_nearly_empty(text: str) -> bool:
