@@ -140,7 +140,7 @@ def fingerprint_story(page: Page, story: StoryText, *, named: bool = True) -> Pa
     """A page and its story -> the story's fingerprint, and what names the story if it is to be `named`."""
     text = story.text
     codes = codes_of(text)
-    counts = characters(codes)
+    counts, script = characters(codes), script_of_codes(codes)
     marks = story.marks + text_marks(text, codes, counts)
     fingerprint = fingerprint_text(text)
     words = 0 if fingerprint is None else fingerprint.words
@@ -148,7 +148,6 @@ def fingerprint_story(page: Page, story: StoryText, *, named: bool = True) -> Pa
         return _too_short(words, marks)
     title = page_title(page.body, page.content_type) if named and not page.is_text else None
     first_words = opening(text) if named and title is None else None
-    script = script_of_codes(codes)
     measures = _measures(text, words, counts, story.hidden)
     return PageFingerprinted(fingerprint, page.etag, len(page.body), title, first_words, script, marks, measures)
 

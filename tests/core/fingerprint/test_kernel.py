@@ -21,7 +21,7 @@ from neardup.core.fingerprint.passage_hashes import WINDOW
 from neardup.core.fingerprint.word_hashes import hashed
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
-from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, TABLE_END
+from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, COMBINING, LONE_MARK, TABLE_END
 from neardup.core.text.html import Extraction, visible_text
 from neardup.core.text.look_alikes import disguises, foreign
 from neardup.core.text.normalize import codes_of
@@ -45,9 +45,13 @@ from tests.support.languages import TEXTS
 
 MDWE = (65, 1, 0, 0, 0)  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN: what systemd's MemoryDenyWriteExecute asks for
 
+LONE_MARKS = [chr(code) for code in np.flatnonzero(flagged_table() & LONE_MARK).tolist()]
+COMPOSING = [character for character in FLAGGED if not flagged_table()[ord(character)] & COMBINING]
+LETTERS_WITH_MARKS = "aकكاويہےەెか"
+
 stretched = st.tuples(in_one_script, st.integers(1, 300)).map(lambda drawn: drawn[0] * drawn[1])  # often long words
 
-
+marked = st.text(st.sampled_from([*LETTERS_WITH_MARKS, *LONE_MARKS, *" \u094d\u0dca\u093c\u200d\u0301@1"]))
 look_alikes = st.text(
     st.one_of(
         st.sampled_from("aeо0１145278@$ \u200b\u200e\u0336é×कଓ"),
@@ -69,13 +73,13 @@ def kernel_supports(text: str) -> bool:
 
 
 @thorough
-@given(st.one_of(in_one_script, hostile, stretched))
+@given(st.one_of(in_one_script, hostile, stretched, marked))
 def test_both_implementations_give_the_same_fingerprint(text: str) -> None:
     assert fingerprint_text(text) == plain_fingerprint(text)
 
 
 @thorough
-@given(st.one_of(in_one_script, hostile, stretched, look_alikes))
+@given(st.one_of(in_one_script, hostile, stretched, marked, look_alikes))
 @example("k\u03bd0")
 def test_both_implementations_give_the_same_words(text: str) -> None:
     words, found = normalised_in_full(text), hashed_text(text)
@@ -87,7 +91,7 @@ def test_both_implementations_give_the_same_words(text: str) -> None:
 
 @every_language
 def test_the_kernel_supports_every_letter_of_the_language(language: Language) -> None:
-    """Except combining accents, letters that casefold to several code points, and those that look like others."""
+    """Except combining marks, letters that casefold to several code points, and those that look like others."""
     block = [chr(code) for code in BLOCKS[language]]
     beyond_table = {c for c in block if flagged_table()[ord(c)] & BEYOND_TABLE}
     disguised = {*disguises(), *foreign()}
@@ -124,8 +128,15 @@ def test_the_kernel_normalises_every_supported_code_point() -> None:
 
 @pytest.mark.parametrize("between", ["", "\u200d", "\u093c", "\u094d", "\u0d4d", " ", "क"])
 def test_the_kernel_normalises_every_pair_that_might_compose(between: str) -> None:
-    pairs = [first + between + second for first, second in product(FLAGGED, FLAGGED)]
+    pairs = [first + between + second for first, second in product(COMPOSING, COMPOSING)]
     text = " ".join(pairs) + "".join(pairs)
+    assert normal_form(text) == b" ".join(normalised_in_full(text))
+
+
+@pytest.mark.parametrize("between", ["", "\u200d", "\u093c", " "])
+def test_the_kernel_normalises_every_mark_beside_which_no_other_stands(between: str) -> None:
+    marked = [letter + between + mark for letter, mark in product(LETTERS_WITH_MARKS, LONE_MARKS)]
+    text = " ".join(marked) + "".join(marked)
     assert normal_form(text) == b" ".join(normalised_in_full(text))
 
 

@@ -47,8 +47,9 @@ def _classes(text: Bytes, table: Classes) -> Classes:
         entries[size] = entry = table[min(code, last)]
         size += entry != NO_CONSONANT  # without a branch, which would be mispredicted at every other letter
     counts = np.zeros(SCRIPTS, np.int64)
-    for entry in entries[:size]:
-        counts[entry >> CLASS_BITS] += 1
+    for one in range(SCRIPTS):
+        for entry in entries[:size]:  # a loop for each script, which the compiler vectorises
+            counts[one] += entry >> CLASS_BITS == one
     script, kept, before = counts.argmax(), 0, NO_CONSONANT
     for entry in entries[:size]:
         if entry >> CLASS_BITS == script:

@@ -10,7 +10,7 @@ than viramas and nuktas (Arabic harakat such as fatha, Devanagari stress signs, 
 combining accents); letters that casefold to several code points (ß, İ, և); Hangul vowels and finals written as
 jamo; and code points that NFC replaces (Tibetan compounds, Greek letters with oxia, compatibility ideographs). The
 words with one of them take the slow path; see `neardup.core.fingerprint.kernel` for the cost.  The compiled
-normaliser reads the look-alike letters itself.
+normaliser reads the look-alike letters itself, and the marks that stand alone on a letter.
 """
 
 import unicodedata
@@ -31,6 +31,8 @@ DROPPED = 0
 EXPANDS = 1  # reads as several code points (ß, ﬁ): the whole text is read by `undisguised` and str.casefold first
 
 CODE = (1 << 21) - 1  # the bits of an entry with the code point's normal form; the flags are above them
+COMBINING = 1 << 26  # a mark, which canonical ordering may exchange for one beside it
+LONE_MARK = 1 << 27  # in a kernel even if BEYOND_TABLE, where no other COMBINING stands beside it
 LOOK_ALIKE = 1 << 28  # may be read as another letter, which the word decides; in a kernel even if BEYOND_TABLE
 FIRST = 1 << 29  # composes with a SECOND after it, if `compositions()` lists the two
 SECOND = 1 << 30
@@ -121,18 +123,18 @@ def flagged_table() -> Codes:
     flags = np.zeros(TABLE_END, np.uint32)
     classes = np.zeros(LETTERS_END, np.uint8)
     classes[_cased()] = np.fromiter(map(unicodedata.combining, map(chr, _cased())), np.uint8)
-    flags[:LETTERS_END][(classes != 0) & (classes != VIRAMA_CLASS)] = BEYOND_TABLE
+    flags[:LETTERS_END][classes != 0] = COMBINING
+    flags[:LETTERS_END][(classes != 0) & (classes != VIRAMA_CLASS)] |= BEYOND_TABLE | LONE_MARK
     flags[list(JAMO)] = BEYOND_TABLE
+    dropped = {*map(ord, NUKTAS), *disguises()}
     for parts, code in _decompositions():
         if not unicodedata.is_normalized("NFC", chr(code)):
             flags[code] = BEYOND_TABLE
-        elif classes[parts[1]]:
-            flags[parts[1]] = BEYOND_TABLE
-        else:
+        elif parts[1] not in dropped:
             flags[list(parts)] |= np.array([FIRST, SECOND], np.uint32)
     for signs in TWO_SIGNS:
         flags[[*map(ord, signs)]] |= np.array([FIRST, SECOND], np.uint32)
-    flags[list(disguises())] |= BEYOND_TABLE
+    flags[list(disguises())] = BEYOND_TABLE
     flags |= flags[normal_forms]
     flags[normal_forms == EXPANDS] = BEYOND_TABLE
     alike = np.flatnonzero((readings()[KIND] == ALIKE) | (readings()[ALL_ALIKE] != 0))

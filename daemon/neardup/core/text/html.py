@@ -139,7 +139,14 @@ def _is_short(html: str | bytes) -> bool:
 
 
 def _is_nearly_empty(text: str) -> bool:
-    return len(text) < 10 * LEAST_SHOWN and sum(map(len, text.split())) < LEAST_SHOWN
+    if len(text) >= 10 * LEAST_SHOWN or _visible(text[: 2 * LEAST_SHOWN]) >= LEAST_SHOWN:
+        return False
+    return _visible(text) < LEAST_SHOWN
+
+
+def _visible(text: str) -> int:
+    """How many characters are not white space."""
+    return sum(map(len, text.split()))
 
 
 def _rendered(root: LexborNode, extraction: Extraction) -> Extracted:

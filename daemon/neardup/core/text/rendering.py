@@ -5,7 +5,7 @@ Pages whose markup hides nothing do not need this; `core.text.html` decides.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -16,13 +16,13 @@ from neardup.core.text.boxes import covers, is_out_of_flow, is_unseen
 from neardup.core.text.cascade import Attributes, Sheets
 from neardup.core.text.computed_style import Style, computed
 from neardup.core.text.display import display_of, is_block
-from neardup.core.text.edges import EDGE, InlineBlock, Low, Override, edges
+from neardup.core.text.edges import Low, Override, edges
 from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
 from neardup.core.text.layers import HIDDEN, Layer, apart
 from neardup.core.text.layout_order import in_order_shown
 from neardup.core.text.looks import Looks
 from neardup.core.text.own_texts import is_aside, page_within, text_of_content, text_of_field, texts_perhaps_shown
-from neardup.core.text.reading_order import as_read
+from neardup.core.text.pieces import Piece, Text, written
 from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
 
 SPACES = re.compile(r"[ \t\n\r\f]+")
@@ -33,21 +33,17 @@ PECULIAR = ("details", "iframe", "slot")  # do not always show their own text
 class _Page(NamedTuple):
     """The page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
 
-    The texts of these `layers` are read, or if None all that are not hidden.  `left_out` are the pages that stand
-    within too many, `characters` counts those of each layer.  `host` is the element whose shadow tree the page is.
+    `left_out` are the pages that stand within too many, `characters` counts those of each layer.  `host` is the element
+    whose shadow tree the page is.
     """
 
     sheets: Sheets
     bodies: frozenset[int]
-    layers: Collection[Layer] | None
     depth: int
     left_out: list[str]
     characters: Counter[Layer]
     looks: Looks
     host: "Host[_Page] | None" = None
-
-    def reads(self, layer: Layer) -> bool:
-        return layer != HIDDEN if self.layers is None else layer in self.layers
 
 
 class Rendered(NamedTuple):
@@ -61,7 +57,7 @@ class Rendered(NamedTuple):
     hidden: float
 
 
-Part = tuple[LexborNode, Style, bool, _Page] | str | InlineBlock | Override | Low
+Part = tuple[LexborNode, Style, bool, _Page] | Piece | Low
 
 
 def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
@@ -71,45 +67,31 @@ def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
     among the others, and if they are many once more, apart from these.  A page that hides much more than it shows may
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
-    sheets, left_out, looks = Sheets(root), list[str](), Looks()
-
-    def read(layers: Collection[Layer] | None = None) -> tuple[str, Counter[Layer]]:
-        page = _Page(sheets, bodies, layers, 0, left_out, Counter(), looks)
-        return _rendered(root, page).replace(EDGE, ""), page.characters
-
-    text, characters = read()
-    texts = [text, *(read(layers)[0] for layers in apart(characters))]
-    return Rendered("\n".join(texts), not left_out, characters[HIDDEN] / max(1, characters.total()))
+    page = _Page(Sheets(root), bodies, 0, [], Counter(), Looks())
+    pieces, characters = _pieces(root, page), page.characters
+    texts = [written(pieces), *(written(pieces, layers) for layers in apart(characters))]
+    return Rendered("\n".join(texts), not page.left_out, characters[HIDDEN] / max(1, characters.total()))
 
 
-def _rendered(root: LexborNode, page: _Page) -> str:
-    out: list[str] = []
-    starts: list[int] = []
+def _pieces(root: LexborNode, page: _Page) -> list[Piece]:
+    out: list[Piece] = []
     has_text: list[bool] = []  # for each low box, whether a text was read in it
     pending: list[Part] = [(root, Style(), False, page)]
     while pending:
         part = pending.pop()
-        if isinstance(part, str):
-            out.append(part)
-        elif part is Low.START:
+        if part is Low.START:
             has_text.append(False)
         elif part is Low.END:
             has_text.pop()
-        elif part is InlineBlock.START or part is Override.START:
-            starts.append(len(out))
-        elif part is InlineBlock.END:
-            start = starts.pop()
-            out[start:] = ["".join(out[start:]).strip(" "), EDGE]
-        elif isinstance(part, Override):
-            start = starts.pop()
-            out[start:] = [as_read("".join(out[start:]), to_the_left=part is Override.RIGHT_TO_LEFT)]
-        else:
+        elif isinstance(part, tuple) and not isinstance(part, Text):
             node, style, is_inside, inside = part
             if has_text and node.is_text_node and (node.text_content or "").strip():
                 style = style.doubted("clipped") if any(has_text) else style
                 has_text = [True] * len(has_text)
             pending += reversed(list(_parts(node, style, is_inside, inside)))
-    return "".join(out)
+        else:
+            out.append(part)
+    return out
 
 
 def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Iterator[Part]:
@@ -139,23 +121,23 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     attributes, values = page.sheets.of(node, parent.custom)
     display = display_of(tag, attributes, values)
     style, is_box_unseen, is_box_low = page.looks.of(parent, values, display)
-    is_read = not style.boxed_in or page.reads(HIDDEN)
     if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
         if tag == "style":
             yield from _asides(node, attributes, style, page)
         return
     if tag == "br":
-        yield "\n" if is_read and style.visible and display not in ("none", "contents") else ""
+        yield _line_break(style) if display not in ("none", "contents") else ""
         return
     is_out = is_out_of_flow(values)
-    if is_box_unseen and is_read and style.visible and is_block(display) and not is_out:
-        yield "\n"
+    if is_box_unseen and is_block(display) and not is_out:
+        yield _line_break(style)
+    start: Sequence[Piece]
+    end: Sequence[Piece]
     start, end = ((), ()) if is_box_unseen and is_out else edges(display)
     if is_box_unseen or is_aside(node, attributes, values):
         style = style.in_unseen_box()
-        is_read = not style.boxed_in or page.reads(HIDDEN)
-    if is_block(display) and not (is_read and style.visible and (tag in BLOCKS or not is_out)):
-        start, end = (), ()
+    if is_block(display) and start:
+        start = end = (_line_break(style),) if tag in BLOCKS or not is_out else ()
     if tag in DRAWINGS or tag in DRAWN_TEXTS:
         style = replace(style, drawn=tag in DRAWINGS)
     parts = _content(node, style, display, page)
@@ -184,7 +166,7 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
         yield children[0], style, True, page
         return
     if field := text_of_field(node, attributes):
-        yield f" {_shown(field, style, page)} "
+        yield from (" ", _shown(field, style, page), " ")
     if markup := page_within(node, attributes):
         framed = Style(boxed_in=style.boxed_in or not style.visible, doubts=style.doubts)
         yield from _page_within(markup, framed, page._replace(host=None))
@@ -220,17 +202,17 @@ def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
         yield from ("\n", (root, style, False, inside), "\n")
 
 
-def _shown(text: str, style: Style, page: _Page) -> str:
-    """What is read of a text: all, nothing, or only the room that it takes."""
-    layer = style.layer
-    page.characters[layer] += sum(map(len, text.split()))
-    if page.reads(layer):
-        return SPACES.sub(" ", text)
-    takes_room = style.visible and style.size >= 1 and not style.boxed_in
-    return " " if takes_room and SPACES.search(text) else ""
+def _line_break(style: Style) -> Piece:
+    """A break that is read where the box around it is."""
+    return "" if not style.visible else Text("\n", HIDDEN) if style.boxed_in else "\n"
 
 
-def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[str]:
+def _shown(text: str, style: Style, page: _Page) -> Text:
+    page.characters[style.layer] += sum(map(len, text.split()))
+    return Text(SPACES.sub(" ", text), style.layer, style.visible and style.size >= 1 and not style.boxed_in)
+
+
+def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[Text]:
     """The texts that style sheets put before or after the content of an element."""
     for pseudo in pseudos:
         attributes, values = page.sheets.of(node, parent.custom, pseudo)
@@ -238,11 +220,11 @@ def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> I
             continue
         style, display = computed(parent, values), values.get("display", "inline")
         if not is_unseen(values, display, style.size):
-            text = _shown(text_of_content(values["content"], attributes), style, page)
-            yield f"\n{text}\n" if text and is_block(display) else text
+            shown = _shown(text_of_content(values["content"], attributes), style, page)
+            yield shown._replace(text=f"\n{shown.text}\n") if shown.text and is_block(display) else shown
 
 
-def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[str]:
+def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
     """The texts that an element shows in some cases."""
     for text in texts_perhaps_shown(node, attributes):
         yield _shown(f"\n{text}\n", style.in_unseen_box(), page)

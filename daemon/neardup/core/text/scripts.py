@@ -36,10 +36,11 @@ def script_of_codes(codes: Codes) -> str | None:
 
 def _majority(codes: Codes) -> str | None:
     letters = codes[(((codes | 0x20) - ord("a")) < 26) | (codes >= BLOCK)]
+    in_blocks = np.bincount(letters // BLOCK)
     counts: Counter[str] = Counter()
-    for block, n in zip(*np.unique(letters // BLOCK, return_counts=True), strict=True):
-        if script := script_of_block(int(block)):
-            counts[script] += int(n)
+    for block in np.flatnonzero(in_blocks).tolist():
+        if script := script_of_block(block):
+            counts[script] += int(in_blocks[block])
     return next((script for script, n in counts.items() if 2 * n > counts.total()), None)
 
 
