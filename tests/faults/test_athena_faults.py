@@ -21,7 +21,7 @@ from neardup.source.rows import csv_rows
 
 from tests.support.athena_stub import AthenaStub
 from tests.support.command import COMMON
-from tests.support.faults.bed import BUCKET, Bed, State, configuration, end, impatient, kept_readers
+from tests.support.faults.bed import BUCKET, Bed, State, configuration, impatient
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.faults.fault_table import CHAOS, AssertSameState
 from tests.support.paths import SAMPLES
@@ -59,13 +59,11 @@ class Athena(AthenaStub):
 
 
 @pytest_asyncio.fixture(autouse=True, scope="module", loop_scope="module")
-async def _same_readers() -> AsyncIterator[None]:
-    """All tests of this module run in one event loop, with the same reader processes."""
-    with impatient(), kept_readers(5.0) as started, pytest.MonkeyPatch.context() as patch:  # moto is slow
+async def _impatient() -> AsyncIterator[None]:
+    with impatient(5.0), pytest.MonkeyPatch.context() as patch:  # moto is slow
         patch.setattr(athena_module, "POLL_SECONDS", 0.001)
         patch.setattr(athena_module, "RETRIES", {"mode": "standard", "max_attempts": 2})
         yield
-        await end(started)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +77,7 @@ def aws() -> Iterator[Aws]:
 
 @pytest.fixture(scope="module")
 def proxy(aws: Aws) -> Iterator[Proxy]:
-    """Moto's S3 with the pages of the samples, behind the fault proxy: one address, so that tests share readers."""
+    """Moto's S3 with the pages of the samples, behind the fault proxy."""
     for bucket in ("results", BUCKET):
         aws.bucket(bucket)
     put = aws.client("s3").put_object

@@ -16,7 +16,7 @@ from neardup.pipeline.index_sync import rebuild
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults import index_damage
-from tests.support.faults.bed import Bed, in_this_process
+from tests.support.faults.bed import impatient
 from tests.support.faults.index_damage import Damage, DamagedIndex, share_of_buckets
 
 KINDS = ("sqlite", "documented", "compact")
@@ -56,7 +56,7 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
 
 @pytest.fixture(scope="module")
 def in_one_loop() -> Iterator[None]:
-    with in_this_process():
+    with impatient():
         yield
 
 
@@ -85,7 +85,7 @@ def test_each_difference_is_a_warning_with_the_remedy(
             assert "a probe was written and found" in await doctor._index(config)
             return str(warning.value)
 
-    message: str = Bed.run_in_loop(scenario())
+    message: str = asyncio.run(scenario())
     assert words in message and "neardup reindex" in message
 
 

@@ -16,7 +16,7 @@ from neardup.pipeline.summary import RunSummary
 from structlog.testing import capture_logs
 
 from tests.support.faults import index_damage
-from tests.support.faults.bed import Bed, in_this_process
+from tests.support.faults.bed import impatient
 from tests.support.faults.consistency import State, index_faults, state_of
 from tests.support.faults.fault_table import CHAOS, Row
 from tests.support.faults.index_damage import Damage, DamagedIndex, share_of_buckets
@@ -64,7 +64,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True, scope="module")
 def fast() -> Iterator[None]:
-    with in_this_process():
+    with impatient():
         yield
 
 
@@ -97,7 +97,7 @@ class Scene:
             async with open_app(load(config)) as app:
                 return await run_once(app, "backfill", asyncio.Event(), watch)
 
-        summary: RunSummary = Bed.run_in_loop(once())
+        summary: RunSummary = asyncio.run(once())
         facts: Any = summary.as_dict()["index"]
         return summary, facts
 

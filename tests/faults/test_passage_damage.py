@@ -17,7 +17,7 @@ from neardup.pipeline.summary import RunSummary
 from structlog.testing import capture_logs
 
 from tests.support.command import Neardup
-from tests.support.faults.bed import Bed, in_this_process
+from tests.support.faults.bed import impatient
 from tests.support.faults.consistency import PASSAGES, State, state_of
 from tests.support.faults.fault_table import Row
 from tests.support.faults.passage_damage import KINDS
@@ -29,7 +29,7 @@ HALF = 80  # of the planted stories
 
 @pytest.fixture(autouse=True, scope="module")
 def fast() -> Iterator[None]:
-    with in_this_process():
+    with impatient():
         yield
 
 
@@ -75,7 +75,7 @@ class Scene:
             async with open_app(load(config)) as app:
                 return await run_once(app, "backfill", asyncio.Event(), watch)
 
-        summary: RunSummary = Bed.run_in_loop(once())
+        summary: RunSummary = asyncio.run(once())
         assert summary.status == "done"
         return summary
 

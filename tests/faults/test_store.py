@@ -24,7 +24,7 @@ from prometheus_client import REGISTRY
 
 from tests.support.builders import worker_of
 from tests.support.command import Ended, Neardup
-from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, in_this_process, served_samples
+from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, impatient, served_samples
 from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.faults.fault_table import CHAOS, AssertSameState
 from tests.support.languages import HINDI
@@ -40,7 +40,7 @@ SAMPLE_PATH = f"/{BUCKET}/HINDI/4100000.html"
 
 @pytest.fixture(scope="module")
 def proxy() -> Iterator[Proxy]:
-    with served_samples() as proxy, in_this_process():
+    with served_samples() as proxy, impatient():
         yield proxy
 
 

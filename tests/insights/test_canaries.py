@@ -20,7 +20,7 @@ from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger
 from tests.support.command import embedded
-from tests.support.faults.bed import Bed, in_this_process
+from tests.support.faults.bed import impatient
 from tests.support.languages import ENGLISH, SAMPLED, TAMIL, TEXTS
 
 STORIES = 6
@@ -78,8 +78,8 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
             assert measured is not None
             return daily.warnings, {(one.recall.language, one.recall.subject): one.recall.share for one in measured[1]}
 
-    with in_this_process():
-        warnings, shares = Bed.run_in_loop(run())
+    with impatient():
+        warnings, shares = asyncio.run(run())
     assert warnings == {}
     assert {language for language, _ in shares} == {*SAMPLED, ALL}
     assert {subject for _, subject in shares} == {*canaries.EDITS, ALL}

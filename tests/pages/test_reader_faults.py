@@ -18,7 +18,7 @@ from neardup.config import Content
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal
-from neardup.pages import reader_group, watchdog
+from neardup.pages import fork_server, watchdog
 from neardup.pages.reader_pool import STARTS, ReaderPool
 from neardup.pages.results import ReadFailed
 from neardup.records import Dead, Story
@@ -75,7 +75,7 @@ def harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harm:
             (left / str(n)).touch()
         code = SITECUSTOMIZE.format(left=str(left), signal=name, moment=moment)
         (tmp_path / "site" / "sitecustomize.py").write_text(code, encoding="utf-8")
-        monkeypatch.setitem(reader_group.READER_ENVIRONMENT, "PYTHONPATH", str(tmp_path / "site"))
+        monkeypatch.setitem(fork_server.READER_ENVIRONMENT, "PYTHONPATH", str(tmp_path / "site"))
         if name == "SIGSTOP":
             monkeypatch.setattr(watchdog, "STILL_SECONDS", STILL_SECONDS)
 

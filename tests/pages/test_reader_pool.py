@@ -6,8 +6,8 @@ import asyncio
 import os
 import select
 import signal
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from neardup.core.page import PageFingerprinted, PageShingled, Unreadable
 from neardup.core.text.html import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
+from neardup.pages import fork_server
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.records import Dead, Language, Skip, Story
@@ -33,19 +34,7 @@ GIVE_UP_SECONDS = 10.0
 
 def reader_pids(pool: ReaderPool) -> set[int]:
     """The ids of the running reader processes of a pool."""
-    pids = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
-    return {pid for pid, group_id in running(pids).items() if group_id in pool.group_ids}
-
-
-def running(pids: Iterable[int]) -> dict[int, int]:
-    """The process group ids of those of these processes that exist and are not zombies."""
-    group_ids = {}
-    for pid in pids:
-        with suppress(OSError):
-            state, _, group_id, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            if state != "Z":
-                group_ids[pid] = int(group_id)
-    return group_ids
+    return {pid for pid in pool.pids if "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]}
 
 
 def story_text(language: Language, n: int) -> str:
@@ -158,6 +147,7 @@ async def test_readers_import_nothing_from_the_working_directory(
 ) -> None:
     (tmp_path / "queue.py").write_text("raise SystemExit('the working directory is on the path')")
     monkeypatch.chdir(tmp_path)
+    fork_server.end_server()  # the next one starts here
     [story, *_] = stories(tmp_path, 1)
     async with reading(tmp_path) as pool:
         assert await pool.read(story, None)

@@ -11,18 +11,24 @@ from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, Transient
-from neardup.pages.reader_group import _reason_to_refuse
 from neardup.pages.reader_process import FINGERPRINT, Request
 from neardup.pages.reader_rpc import connect_reader
-from neardup.pages.watchdog import Record, new_record
+from neardup.pages.reader_start import _reason_to_refuse
+from neardup.pages.watchdog import Record, new_record, record_pid
 
-NOWHERE = Content(url="file:/nowhere"), Extraction()
+NOWHERE = Content(url="file:/nowhere"), Extraction(), None, None
+
+
+def record_of_this_process() -> Record:
+    descriptor = new_record()
+    record_pid(descriptor, os.getpid())
+    return Record(descriptor)
 
 
 async def test_each_failure_of_a_process_has_its_own_error() -> None:
     async def ask_process_that_sends(*messages: bytes) -> None:
         pool_end, reader_end = socket.socketpair()
-        connection = await connect_reader(pool_end, Record(new_record()), _reason_to_refuse, NOWHERE)
+        connection = await connect_reader(pool_end, record_of_this_process(), _reason_to_refuse, NOWHERE)
         answer = asyncio.create_task(connection.ask(Request(FINGERPRINT, "HINDI/1.html")))
         with Connection(reader_end.detach()) as reader:
             for _ in ("settings", "requests"):
@@ -37,22 +43,22 @@ async def test_each_failure_of_a_process_has_its_own_error() -> None:
                 await connection.ask(Request(FINGERPRINT, "HINDI/2.html"))
             raise
 
-    ready = pickle.dumps((os.getpid(), (fingerprint_version.version(), True)))
+    ready = pickle.dumps((fingerprint_version.version(), True))
     with pytest.raises(Transient, match="ended"):
         await ask_process_that_sends(ready)
     with pytest.raises(Transient, match="ended"):
         await ask_process_that_sends(ready, b"no pickle")
     with pytest.raises(Fatal, match="replaced"):
-        await ask_process_that_sends(pickle.dumps((os.getpid(), ("another version", True))))
+        await ask_process_that_sends(pickle.dumps(("another version", True)))
 
 
 @pytest.mark.parametrize("greets", [False, True])
 async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
     pool_end, reader_end = socket.socketpair()
-    connection = await connect_reader(pool_end, Record(new_record()), _reason_to_refuse, NOWHERE)
+    connection = await connect_reader(pool_end, record_of_this_process(), _reason_to_refuse, NOWHERE)
     with Connection(reader_end.detach()) as reader:
         if greets:
-            reader.send_bytes(pickle.dumps((os.getpid(), (fingerprint_version.version(), True))))
+            reader.send_bytes(pickle.dumps((fingerprint_version.version(), True)))
             assert await connection.started()
     if not greets:
         assert not await connection.started(), "a process that sent no greeting is used"
@@ -62,7 +68,7 @@ async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
 async def test_closing_a_process_that_starts_is_no_failure_of_it() -> None:
     pool_end, reader_end = socket.socketpair()
     with reader_end:
-        connection = await connect_reader(pool_end, Record(new_record()), _reason_to_refuse, NOWHERE)
+        connection = await connect_reader(pool_end, record_of_this_process(), _reason_to_refuse, NOWHERE)
         answer = asyncio.create_task(connection.ask(Request(FINGERPRINT, "HINDI/1.html")))
         await asyncio.sleep(0)
         connection.close()

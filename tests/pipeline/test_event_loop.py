@@ -22,7 +22,7 @@ ALLOWED = {  # file and function that may make blocking calls, and why
     ("neardup/pipeline/index_sync.py", "rebuild"): "creates and removes scratch files while nothing else runs",
     ("neardup/pages/in_flight.py", "__init__"): "a small file, read once per run",
     ("neardup/pages/in_flight.py", "close"): "a small file, removed once per run",
-    ("neardup/pages/reader_group.py", "_spawn"): "a fork takes a millisecond",
+    ("neardup/pages/fork_server.py", "_spawn"): "a fork takes a millisecond",
     ("neardup/pages/watchdog.py", "resident_bytes"): "/proc is not a disk",
     ("neardup/source/manifest.py", "__call__"): "reads the next buffer of a local file",
     ("redis/utils.py", "get_lib_version"): "a stat for each new connection",

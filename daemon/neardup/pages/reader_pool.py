@@ -14,9 +14,9 @@ from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.pages.adaptive_limit import AdaptiveLimit
-from neardup.pages.reader_group import ReaderGroup, start_group
 from neardup.pages.reader_process import FINGERPRINT, PREPARE, READ, SHINGLE, SPLIT, Answer, Request, Seconds
 from neardup.pages.reader_rpc import ReaderConnection
+from neardup.pages.reader_start import end_readers, start_readers
 from neardup.pages.results import PageResult, PreparedResult, ReadFailed, ShingledResult, TextResult, failure_of
 from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of
 from neardup.pages.watchdog import CHECK_SECONDS
@@ -57,11 +57,9 @@ class ReaderPool:
         self.concurrency = AdaptiveLimit(most)
         self.computing_seconds = 0.0  # spent on extracting and fingerprinting, for all pages together
         self._content = content
-        self._extraction = extraction
-        self._submitted = submitted
-        self._works = works
+        self._settings = content, extraction, submitted, works
         self._processes = min(processes, most)
-        self._groups: list[ReaderGroup] = []
+        self._started: list[ReaderConnection] = []
         self._starting: asyncio.Task[None] | None = None
         self._watchdog: asyncio.Task[None] | None = None
 
@@ -71,9 +69,9 @@ class ReaderPool:
         return sum(connection.cpu_seconds for connection in self._connections)
 
     @property
-    def group_ids(self) -> list[int]:
-        """The ids of the readers' process groups."""
-        return [group.first.pid for group in self._groups]
+    def pids(self) -> list[int]:
+        """The ids of the running processes."""
+        return [connection.pid for connection in self._connections if connection.pid is not None]
 
     @property
     def costly_stories(self) -> list[int]:
@@ -83,22 +81,16 @@ class ReaderPool:
 
     @property
     def _connections(self) -> list[ReaderConnection]:
-        return [connection for group in self._groups for connection in group.running]
+        return [connection for connection in self._started if not connection.ended]
 
     async def _start_missing(self) -> None:
         """Start as many processes as are missing: all at first, later those that have ended.  Raises Fatal."""
-        for group in [group for group in self._groups if not group.running]:
-            await group.end()
-            self._groups.remove(group)
-        missing = self._processes - len(self._connections)
+        self._started = self._connections
+        missing = self._processes - len(self._started)
         try:
-            settings = self._submitted, self._works
-            group = await tried(
-                "start", lambda: start_group(self._content, self._extraction, missing, *settings), STARTS
-            )
+            self._started += await tried("start", lambda: start_readers(self._settings, missing), STARTS)
         except Transient as error:
             raise Fatal(f"reader processes failed to start three times in a row: {error}") from error
-        self._groups.append(group)
         self._watchdog = self._watchdog or asyncio.create_task(self._enforce_budgets(), name="budgets")
 
     async def _enforce_budgets(self) -> None:
@@ -113,7 +105,7 @@ class ReaderPool:
 
     def location_of(self, story: Story) -> str:
         """Where a story's page is looked for: the path of a file, or the s3:// URL of an object."""
-        return location_of(self._content, story, self._submitted, self._works)
+        return location_of(self._content, story, *self._settings[2:])
 
     async def start(self) -> None:
         """Start the processes now, not with the first page.  Raises Fatal."""
@@ -227,5 +219,5 @@ class ReaderPool:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        groups, self._groups = self._groups, []
-        await asyncio.gather(*(group.end() for group in groups))
+        started, self._started = self._started, []
+        await end_readers(started)

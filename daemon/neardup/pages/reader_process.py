@@ -1,4 +1,4 @@
-"""A process that fetches, parses and fingerprints pages, started by neardup.pages.reader_pool.
+"""A process that fetches, parses and fingerprints pages, and the server that forks such processes.
 
 Why processes: whole backfills of 20 KB pages in steady state, on two cores shared with nginx and Redis, ran at 2,480
 to 2,560 stories/s with two reader processes (690 us of CPU a story in all), and at 1,500 with threads of the daemon
@@ -8,6 +8,7 @@ to 2,560 stories/s with two reader processes (690 us of CPU a story in all), and
 import os
 import pickle
 import signal
+import socket
 import sys
 import time
 import traceback
@@ -16,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
@@ -35,16 +36,20 @@ from neardup.garbage_collection import collect_seldom
 from neardup.pages.local import File, Given
 from neardup.pages.results import NotModified, crash_of
 from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
-from neardup.pages.watchdog import Record
+from neardup.pages.watchdog import Record, record_pid
 
 if TYPE_CHECKING:
     from neardup.pages.s3 import Get  # its libraries are optional
 
+LONGEST_ENVIRONMENT, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how many
+STDOUT, STDERR = 1, 2
 ANSWERS_PER_MESSAGE = 8  # while more are about to follow: a message costs more than an answer
 
 Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page
 Answer = tuple[object, Seconds | None]
 Greeting = tuple[str, bool]  # the version of this process's fingerprints, and whether compiled code makes them
+# The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works.
+Settings = tuple[Content, Extraction, Path | None, WorkPages | None]
 
 
 class Request(NamedTuple):
@@ -89,8 +94,8 @@ class _ReaderProcess:
         record: Record,
         content: Content,
         extraction: Extraction,
-        submitted: Path | None = None,
-        works: WorkPages | None = None,
+        submitted: Path | None,
+        works: WorkPages | None,
     ) -> None:
         self._owner = owner
         self._record = record
@@ -179,40 +184,51 @@ class _ReaderProcess:
         return self._extraction_of_works if is_of_work else self._extraction
 
 
-def main(connections: Sequence[tuple[int, int]]) -> None:
-    """Serve each of these connections from a process of its own, until its owner closes it.
+def main(control: int) -> None:
+    """Fork a process for each message from the socket `control`, until its other end is closed.
 
-    A connection is a pair of descriptors: of a socket, and of a `Record`.  The first message that a process sends is
-    its id and its `Greeting`.
+    A message is the environment of the process, with the descriptors of its socket, of a `Record` and of its stderr.
+    The first message that a process sends is its `Greeting`.
     """
     for number in (signal.SIGINT, signal.SIGTERM):  # systemd sends them to every process: the owner decides the end
         signal.signal(number, signal.SIG_IGN)
     try:
-        compiled = fingerprint_version.warm_up()
+        greeting = fingerprint_version.version(), fingerprint_version.warm_up()
     except RuntimeError as error:
         sys.exit(f"neardup: {error}")
+    signal.signal(signal.SIGCHLD, _reap)
     collect_seldom()
-    (sock, record), forked = _fork(connections)
+    with socket.socket(fileno=control) as requests:
+        while True:
+            environment, descriptors, _, _ = socket.recv_fds(requests, LONGEST_ENVIRONMENT, DESCRIPTORS)
+            if not environment:
+                os._exit(0)
+            if not (pid := os.fork()):
+                requests.close()
+                _serve(environment, descriptors, greeting)
+            record_pid(descriptors[1], pid)
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def _reap(_: int, __: object) -> None:
+    """Forget the processes that have ended."""
+    with suppress(ChildProcessError):  # none is left
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _serve(environment: bytes, descriptors: Sequence[int], greeting: Greeting) -> NoReturn:
+    """Serve the owner until it closes the connection, and end this process."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    sock, record, stderr = descriptors
+    record_pid(record, os.getpid())  # the server may do so too late
+    os.environ.clear()
+    os.environ.update(pickle.loads(environment))  # noqa: S301 - from the owner
+    for stream in (STDOUT, STDERR):
+        os.dup2(stderr, stream)
     with suppress(EOFError, OSError), Connection(sock) as owner:
         process = _ReaderProcess(owner, Record(record), *owner.recv())
-        greeting: Greeting = fingerprint_version.version(), compiled
-        process.send((os.getpid(), greeting))
+        process.send(greeting)
         process.serve()
-    for child in forked:
-        os.waitpid(child, 0)
     os._exit(0)
-
-
-def _fork(connections: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], list[int]]:
-    """Fork a process for each connection but the first; returns this process's connection and its children's ids."""
-    own, forked = connections[0], list[int]()
-    for connection in connections[1:]:
-        if child := os.fork():
-            forked.append(child)
-        else:
-            own, forked = connection, []
-            break
-    for connection in connections:
-        if connection != own:  # an open copy would hide the end of its process from the owner
-            os.close(connection[0])
-    return own, forked

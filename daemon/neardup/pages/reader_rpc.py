@@ -30,7 +30,7 @@ log = structlog.get_logger()
 class ReaderConnection(asyncio.Protocol):
     """Requests under way in one reader process; made by `connect_reader`.
 
-    The process's first message is its id and its greeting.
+    The process's first message is its greeting.
     """
 
     def __init__(self, sock: socket.socket, record: Record, reason_to_refuse: ReasonToRefuse) -> None:
@@ -50,6 +50,11 @@ class ReaderConnection(asyncio.Protocol):
         self.cpu_seconds = 0.0
         self.ended = False
         self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process; None before it is forked."""
+        return self._record.pid
 
     @property
     def under_way(self) -> int:
@@ -145,13 +150,13 @@ class ReaderConnection(asyncio.Protocol):
 
     def _handle_message(self, message: Any) -> None:
         if self._process is None:
-            pid, greeting = message
+            pid = cast("int", self._record.pid)
             try:
                 self._process, self._stillness = watch(pid, self._record), Stillness(pid)
             except OSError:  # it was killed since
                 self._end()
                 return
-            self._refusal = self._reason_to_refuse(greeting)
+            self._refusal = self._reason_to_refuse(message)
             if self._refusal is not None:
                 self._end()
             self._greeted_or_ended.set()

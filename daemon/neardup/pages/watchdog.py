@@ -24,7 +24,7 @@ MOST_SECONDS_BETWEEN = 2.0  # two checks: after a longer pause it was the daemon
 
 NO_PAGE = -1
 WORD = struct.Struct("q")
-NUMBER_AT, BODY_BYTES_AT, RECORD_BYTES = 0, 8, 16
+NUMBER_AT, BODY_BYTES_AT, PID_AT, RECORD_BYTES = 0, 8, 16, 24
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -56,6 +56,11 @@ class Record:
         """The bytes of page bodies that the process holds."""
         return int(WORD.unpack_from(self._shared, BODY_BYTES_AT)[0])
 
+    @property
+    def pid(self) -> int | None:
+        """The id of the process; None before it is forked."""
+        return int(WORD.unpack_from(self._shared, PID_AT)[0]) or None
+
 
 def new_record() -> int:
     """Create an empty record; returns its file descriptor."""
@@ -63,6 +68,11 @@ def new_record() -> int:
     os.pwrite(descriptor, WORD.pack(NO_PAGE), 0)
     os.ftruncate(descriptor, RECORD_BYTES)
     return descriptor
+
+
+def record_pid(descriptor: int, pid: int) -> None:
+    """Write the id of the process into the record with this descriptor."""
+    os.pwrite(descriptor, WORD.pack(pid), PID_AT)
 
 
 @dataclass(slots=True)

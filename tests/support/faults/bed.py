@@ -4,23 +4,19 @@ and index.
 
 import asyncio
 import csv
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import stamina
 from neardup.app import open_app, run_once
-from neardup.config import Content, load
-from neardup.core.text.html import Extraction
+from neardup.config import load
 from neardup.ledger.dead_letters import DeadLetterFilter
-from neardup.pages import reader_group, reader_pool, s3
-from neardup.pages.reader_group import ReaderGroup
-from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.store import WorkPages
+from neardup.pages import fork_server, s3
 from neardup.pipeline.summary import RunSummary
 from neardup.retry import ATTEMPTS
 
@@ -66,84 +62,21 @@ def served_samples() -> Iterator[Proxy]:
 
 
 @contextmanager
-def kept_readers(seconds: float) -> Iterator[list[ReaderGroup]]:
-    """Reader processes outlive their pool, and serve the next one on the same store: a start takes longer than a run.
-
-    A request to the store may take so many seconds.  The caller ends the processes that it receives, in their loop.
+def impatient(seconds: float = TIMEOUT_SECONDS) -> Iterator[None]:
+    """No pauses between attempts, requests of reader processes that may take so many seconds, and credentials that any
+    of our stores takes.
     """
-    kept: list[tuple[str, ReaderGroup]] = []
-    started: list[ReaderGroup] = []
-    start_group, close = reader_group.start_group, ReaderPool.aclose
-
-    async def take_over_or_start(
-        content: Content, extraction: Extraction, size: int, submitted: Path | None, works: WorkPages | None
-    ) -> ReaderGroup:
-        served = repr((content, extraction, size))  # whatever the ledger, whose folder of submitted pages is empty
-        for n, (store, group) in enumerate(kept):
-            if store == served and len(group.running) == size:
-                return kept.pop(n)[1]
-        started.append(await start_group(content, extraction, size, submitted, works))
-        return started[-1]
-
-    async def keep_and_close(pool: ReaderPool) -> None:
-        groups, pool._groups = pool._groups, []
-        kept.extend((repr((pool._content, pool._extraction, len(group.connections))), group) for group in groups)
-        await close(pool)
-
-    with TemporaryDirectory() as site, pytest.MonkeyPatch.context() as patch:
-        code = IMPATIENT.format(seconds=seconds)
-        (Path(site) / "sitecustomize.py").write_text(code, encoding="utf-8")
-        patch.setitem(reader_group.READER_ENVIRONMENT, "PYTHONPATH", site)
-        patch.setattr(reader_pool, "start_group", take_over_or_start)
-        patch.setattr(ReaderPool, "aclose", keep_and_close)
-        yield started
-
-
-@contextmanager
-def impatient() -> Iterator[None]:
-    """No pauses between attempts, and credentials that any of our stores takes."""
-    with pytest.MonkeyPatch.context() as patch, stamina.set_testing(True, attempts=ATTEMPTS):
+    with (
+        TemporaryDirectory() as site,
+        pytest.MonkeyPatch.context() as patch,
+        stamina.set_testing(True, attempts=ATTEMPTS),
+    ):
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
         patch.setattr(s3, "REQUEST_SECONDS", TIMEOUT_SECONDS)
+        (Path(site) / "sitecustomize.py").write_text(IMPATIENT.format(seconds=seconds), encoding="utf-8")
+        patch.setitem(fork_server.READER_ENVIRONMENT, "PYTHONPATH", site)
         yield
-
-
-@contextmanager
-def in_this_process() -> Iterator[None]:
-    """Impatient runs, in one event loop and with the same reader processes."""
-    with (
-        impatient(),
-        kept_readers(TIMEOUT_SECONDS) as groups,
-        asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-
-        def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-            try:
-                return runner.run(coroutine)
-            except KeyboardInterrupt:  # as asyncio.run does it
-                runner.run(cancel_others())
-                raise
-
-        patch.setattr(Bed, "run_in_loop", run)
-        try:
-            yield
-        finally:
-            runner.run(end(groups))
-
-
-async def cancel_others() -> None:
-    """Cancel all other tasks of this event loop, and wait until they have ended."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-
-
-async def end(groups: Iterable[ReaderGroup]) -> None:
-    """End reader processes."""
-    await asyncio.gather(*(group.end() for group in groups))
 
 
 @dataclass(frozen=True)
@@ -151,7 +84,6 @@ class Bed:
     """A ledger of its own, in a folder with its configuration."""
 
     folder: Path
-    run_in_loop: ClassVar[Callable[..., Any]] = asyncio.run
 
     def configure(self, text: str) -> None:
         (self.folder / "config.toml").write_text(text, encoding="utf-8")
@@ -169,8 +101,7 @@ class Bed:
             return await run_once(app, command, asyncio.Event(), dead_letters=dead_letters)
 
     def run(self, command: str, dead_letters: DeadLetterFilter | None = None) -> RunSummary:
-        summary: RunSummary = type(self).run_in_loop(self.once(command, dead_letters))
-        return summary
+        return asyncio.run(self.once(command, dead_letters))
 
 
 def listed_letters(neardup: Neardup, *arguments: str) -> dict[str, Any]:
