@@ -23,7 +23,7 @@ async def open_checker(config: Config) -> AsyncIterator[Checker]:
 
     Raises as `open_app` does, and Fatal for a store that does not exist.
     """
-    async with open_app(config) as app, aclosing(open_readers(config)) as pool:
+    async with aclosing(open_readers(config)) as pool, open_app(config) as app:
         texts = Texts(pool.shingled)
         yield Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
 

@@ -1,6 +1,6 @@
 """The fork server: a process that has loaded what reader processes need, and forks each of them in milliseconds.
 
-It starts with the first reader process, and ends with this process.  The reader processes share its memory.
+It starts with the first pool of reader processes, and ends with this process.  The reader processes share its memory.
 """
 
 import atexit
@@ -9,6 +9,7 @@ import pickle
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 from neardup.errors import Transient
 
@@ -76,6 +77,12 @@ def fork_reader(reader_end: int, record: int) -> int:
         except OSError as error:
             raise Transient(f"the fork server of reader processes ended: {error.strerror}", "crashed") from error
     return running_server().pid
+
+
+def start_server() -> None:
+    """Start the server, if none runs, ahead of the first reader process, which reports what fails."""
+    with suppress(Transient):
+        running_server()
 
 
 @atexit.register

@@ -14,6 +14,7 @@ from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.pages.adaptive_limit import AdaptiveLimit
+from neardup.pages.fork_server import start_server
 from neardup.pages.reader_process import FINGERPRINT, PREPARE, READ, SHINGLE, SPLIT, Answer, Request, Seconds
 from neardup.pages.reader_rpc import ReaderConnection
 from neardup.pages.reader_start import end_readers, start_readers
@@ -39,9 +40,9 @@ class ReaderPool:
 
     `submitted` is the folder of the submitted pages, `works` the store of the works.  There are `processes` of them.
 
-    The reader processes start with the first page.  An error that concerns one page becomes a result; an error that
-    is raised ends the whole run: Fatal if processes fail to start STARTS times in a row, or if the store cannot be used
-    at all.
+    The server that forks the reader processes starts at once, and they start with the first page.  An error that
+    concerns one page becomes a result; an error that is raised ends the whole run: Fatal if processes fail to start
+    STARTS times in a row, or if the store cannot be used at all.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ReaderPool:
         *,
         processes: int = PROCESSES,
     ) -> None:
+        start_server()
         self.concurrency = AdaptiveLimit(most)
         self.computing_seconds = 0.0  # spent on extracting and fingerprinting, for all pages together
         self._content = content

@@ -9,6 +9,7 @@ from neardup.core.warm_up import load_for_run
 from neardup.errors import Misuse
 from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs
 from neardup.pages.circuit_breaker import CircuitBreaker
+from neardup.pages.fork_server import start_server
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.batch_loader import BatchLoader
@@ -69,6 +70,7 @@ class Run:
     async def prepare(self) -> None:
         """Bring the index to the ledger's last change, and determine the time from which to list."""
         parts, options = self._parts, self._options
+        start_server()  # it loads its functions while this process does
         await unless_stopped(load_compiled(load_for_run, self._progress, self._watch), self._stop)
         preparing = prepare_index(
             parts.index,
