@@ -70,11 +70,11 @@ bench-serve: $(VENV)/test.stamp tools  ## measure checks over HTTP at 50 a secon
 # redis-server is for the contract and system tests, promtool for the alert rules, strace for the tests of system calls
 # and syncs, chromium and the fonts for the tests of the desk, Pango for the PDF of a case file, Java for those of Spark.
 tools:
-	@(for tool in redis-server promtool systemd-analyze strace chromium java; do command -v $$tool >/dev/null || exit 1; done) && \
+	@(for tool in redis-server promtool systemd-analyze strace chromium-headless-shell java; do command -v $$tool >/dev/null || exit 1; done) && \
 	test -e /usr/share/fonts/truetype/noto/NotoSansOriya-Regular.ttf || { \
 	  $(SUDO) apt-get update -q && \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-	    redis-server prometheus systemd strace chromium fonts-noto-core libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 \
+	    redis-server prometheus systemd strace chromium-headless-shell fonts-noto-core libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 \
 	    openjdk-17-jre-headless; }
 
 $(VENV)/run.stamp: deploy/requirements.lock pyproject.toml

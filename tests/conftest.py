@@ -12,10 +12,11 @@ import structlog
 from hypothesis import settings
 
 from tests.support.command import Neardup, embedded
-from tests.support.faults.fault_table import FAULT, Row, table
+from tests.support.faults.fault_table import CHAOS, FAULT, Row, table
 from tests.support.servers import PROGRAMS, Aws, moto_server, redis_cluster, redis_server
 
-settings.register_profile("untimed", deadline=None)  # a slow machine must not fail a test
+# A slow machine must not fail a test.  Every run draws other examples, so that a law is tried more often than in one.
+settings.register_profile("untimed", deadline=None, max_examples=50 * CHAOS)
 settings.load_profile("untimed")
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import product
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding
@@ -55,14 +54,11 @@ def sharing(log: Sequence[Change], probe: BandedFingerprint, banding: Banding) -
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("bands", [8, 16, 32])
-@pytest.mark.parametrize("shared", [1, 2, 3])
-@given(signed=stories)
+@given(banding=st.builds(Banding, bands=st.sampled_from([8, 16, 32]), shared=st.integers(1, 3)), signed=stories)
 @reused
 def test_exactly_the_stories_sharing_enough_bands_are_found(
-    bench: Bench, bands: int, shared: int, signed: list[tuple[Language, bytes | None]]
+    bench: Bench, banding: Banding, signed: list[tuple[Language, bytes | None]]
 ) -> None:
-    banding = Banding(bands=bands, shared=shared)
     bench.reopen(banding)
     bench.clear()
     log = changes_of(signed)
@@ -70,7 +66,7 @@ def test_exactly_the_stories_sharing_enough_bands_are_found(
     probes = [BandedFingerprint(HINDI, SIMHASH, BASE)]
     probes += [replace(change.new, simhash=SIMHASH) for change in log if change.new]
     for probe, numbers in zip(probes, bench.numbers(*probes), strict=True):
-        assert numbers == sharing(log, probe, banding), f"{bands} bands, {shared} shared, {probe.language}"
+        assert numbers == sharing(log, probe, banding), f"{banding}, {probe.language}"
 
 
 @given(signed=stories, pages=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=6))

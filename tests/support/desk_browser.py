@@ -1,4 +1,4 @@
-"""Opens the review desk in a real browser: Debian's Chromium, driven by Playwright; the desk runs as a process."""
+"""Opens the review desk in a real browser, Chromium without windows, by Playwright; the desk runs as a process."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 from tests.support.command import Neardup
 from tests.support.paths import ROOT
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 FLAGS = (
     "--no-sandbox",  # Chromium's sandbox does not work as root
     "--disable-gpu",
