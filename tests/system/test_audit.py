@@ -1,12 +1,13 @@
 """`neardup audit` on the samples: flagged pairs are found, lost ones are named with their reason, damage is seen."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from tests.support.command import Neardup
+from tests.support.command import Neardup, embedded
 from tests.support.faults.index_damage import DamagedIndex, share_of_buckets
 from tests.support.samples import PLANTED
 
@@ -57,6 +58,19 @@ def test_lost_pairs_are_named_with_their_reason_and_damage_is_seen(filled: Neard
     assert reason.startswith(("the index lacks entries", "it was not nominated"))
     status = filled("status")
     assert f"index entries {found} of 61" in " ".join(status.out.split())
+
+
+@pytest.mark.parametrize("layout", ["documented", "compact"])
+def test_damage_of_redis_is_seen_the_same_night_and_healed_the_next(
+    make_neardup: Callable[[str], Neardup], redis_url: str, layout: str
+) -> None:
+    neardup = make_neardup(embedded(index=redis_url).replace("[ledger]", f'layout = "{layout}"\n[ledger]'))
+    assert neardup("backfill").code == 0
+    share_of_buckets(0.05)(DamagedIndex(layout, neardup.ledger, redis_url))
+    found, total = recall_of(audited(neardup), "index entries")
+    assert found < total == 61, "the loss of a twentieth of the keys was not seen"
+    assert neardup("daily").code == 0
+    assert recall_of(audited(neardup), "index entries") == (61, 61), "the daily run did not heal the index"
 
 
 def test_options_of_an_audit(filled: Neardup) -> None:

@@ -72,12 +72,13 @@ async def _fault_of_index(app: App, held: Mapping[int, BandedFingerprint], max_b
 async def lacking(app: App, ids: Sequence[int]) -> list[int]:
     """How many entries the index lacks of each of these stories that it has applied and that have not changed since.
 
-    None for an index that cannot say.
+    An index that has lost its position should have applied all.  None for an index that cannot say.
     """
     if not isinstance(app.index, Completeness):
         return []
-    applied = (await app.index.position()).applied or 0
-    held: list[Change] = [one for one in await app.reader.do(inserts.of_stories, ids) if one.number <= applied]
+    applied = (await app.index.position()).applied
+    inserted = await app.reader.do(inserts.of_stories, ids)
+    held: list[Change] = [one for one in inserted if applied is None or one.number <= applied]
     missing = await app.index.missing(held)
     existing = await app.reader.do(inserts.existing, [one.number for one in held])
     return [n for one, n in zip(held, missing, strict=True) if one.number in existing]
