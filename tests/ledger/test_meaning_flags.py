@@ -122,8 +122,17 @@ def test_filters_match_either_story(db: sqlite3.Connection) -> None:
     assert queue(db, replace(everything, story=1)) == [(1, 2), (1, 3)]
     meaning_flags.mark_exported(db, [row["flag_id"] for row in meaning_flags.select(db, Selection(story=1))])
     assert queue(db, replace(everything, only_new=True)) == [(4, 5)]
-    assert meaning_flags.remove_below(db, 0.35) == 2
-    assert queue(db) == [(1, 2)]
+
+
+def test_pairs_below_the_threshold_of_their_kind_are_removed_unless_they_have_a_verdict(db: sqlite3.Connection) -> None:
+    retold, translated = [(1, 3), (2, 4), (3, 5)], [(1, 2), (2, 3), (3, 4)]
+    margins = (0.4, 0.2, 0.1)
+    for pairs_of_kind in (retold, translated):
+        meaning_flags.put(db, [found(db, *one, width) for one, width in zip(pairs_of_kind, margins, strict=True)], "m")
+    meaning_flags.decide(db, 3, 5, Verdict.PLAGIARISM, "", "asha", 0)
+    assert meaning_flags.remove_below(db, {RETOLD: 0.3, TRANSLATED: 0.15}) == 2
+    assert queue(db) == [(1, 2), (1, 3), (2, 3)]
+    assert queue(db, Selection(statuses=("plagiarism",))) == [(3, 5)]
 
 
 def test_new_pairs_of_one_author_count_where_they_are_kept(db: sqlite3.Connection) -> None:

@@ -6,14 +6,16 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
 from neardup.meaning import neighbours, vectors
 from neardup.meaning.alignment import similarities
 from neardup.meaning.centring import unit
-from neardup.meaning.margins import UNFITTED, Gumbel, background
+from neardup.meaning.margins import UNFITTED, ExtremeValues, background
 from neardup.meaning.neighbours import NOMINATED, Held, Searched, compare
 from neardup.meaning.vectors import Embedded
 from neardup.meaning.vectors_file import claim, connect
+from neardup.pairs import Kind
 
 from tests.support.languages import HINDI, TAMIL
 
@@ -84,14 +86,17 @@ def test_reposts_of_a_translation_are_one_neighbour() -> None:
 
 def test_a_story_is_searched_for_once_and_again_after_a_fit_that_reaches_its_margin(db: sqlite3.Connection) -> None:
     assert len(neighbours.unsearched(db, 1_000)) == STORIES
-    assert neighbours.distribution(db) == UNFITTED
-    neighbours.settle(db, [Searched(1, {HINDI: 0.3}, 0.2), Searched(2, {}, None), Searched(3, {}, 0.1)])
-    assert not {1, 2, 3} & set(neighbours.unsearched(db, 1_000))
-    assert neighbours.backgrounds(db, [1, 2, 4]) == {1: {HINDI: 0.3}, 2: {}}
-    assert neighbours.widest_margins(db) == [0.2, 0.1]
-    assert neighbours.keep_fit(db, Gumbel(0.1, 0.01), 2, 0.15) == 1
-    assert neighbours.distribution(db) == Gumbel(0.1, 0.01)
-    assert {1, 2, 3} & set(neighbours.unsearched(db, 1_000)) == {1}
+    assert neighbours.distributions(db) == UNFITTED
+    widest: list[dict[Kind, float]] = [{TRANSLATED: 0.2, RETOLD: 0.1}, {}, {TRANSLATED: 0.1}, {RETOLD: 0.3}]
+    neighbours.settle(db, [Searched(1 + n, {HINDI: 0.3} if n == 0 else {}, some) for n, some in enumerate(widest)])
+    assert not {1, 2, 3, 4} & set(neighbours.unsearched(db, 1_000))
+    assert neighbours.backgrounds(db, [1, 2, 5]) == {1: {HINDI: 0.3}, 2: {}}
+    assert neighbours.widest_margins(db, TRANSLATED) == [0.2, 0.1]
+    assert neighbours.widest_margins(db, RETOLD) == [0.1, 0.3]
+    fitted = ExtremeValues(0.1, 0.01, 0.0)
+    assert neighbours.keep_fits(db, {TRANSLATED: fitted}, {TRANSLATED: 0.15, RETOLD: 0.3}) == 2
+    assert neighbours.distributions(db) == {TRANSLATED: fitted, RETOLD: UNFITTED[RETOLD]}
+    assert {1, 2, 3, 4} & set(neighbours.unsearched(db, 1_000)) == {1, 4}
     with transaction(db):
         vectors.put(db, [Embedded(3, HINDI, b"new", unit(np.ones((1, SIZE), np.float32)))])
     vectors.make_codes(db)

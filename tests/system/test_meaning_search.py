@@ -95,7 +95,7 @@ async def test_they_are_exported_when_asked_for_and_never_with_others(stories: N
     assert_one_line(stories("export", "--kind", "retold", "--min-score", "0.5"), 2, "--min-score")
 
 
-async def test_the_threshold_is_fitted_to_the_stories_that_were_searched_for(
+async def test_the_thresholds_are_fitted_to_the_stories_that_were_searched_for(
     stories: Neardup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await run(stories)
@@ -108,9 +108,11 @@ async def test_the_threshold_is_fitted_to_the_stories_that_were_searched_for(
         monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
         facts = await evaluate_meaning(config, page)
     assert [sample["kind"] for sample in facts["samples"]] == ["translated"] * 3 + ["retold"] * 2
-    assert "the threshold would find" in page.read_text(encoding="utf-8")
-    assert facts["threshold"] > facts["location"]
-    assert "Widest margins of stories" in page.read_text(encoding="utf-8")
+    for row in facts["kinds"]:
+        assert row["fitted"] == (row["stories"] >= 30), row
+        assert row["threshold"] > row["location"]
+        assert f"Widest margins of stories: {row['kind']}" in page.read_text(encoding="utf-8")
+    assert "the thresholds would find" in page.read_text(encoding="utf-8")
     assert found(stories) == WANTED, "the copies stand out from the others"
     assert (await run(stories)).search.searched == facts["searched_again"] == len(WANTED)
     assert found(stories) == WANTED

@@ -70,7 +70,7 @@ def replay(config: Config, since: str | None, until: str | None, as_json: bool, 
 @click.option(
     "--truth", type=click.Path(path_type=Path), metavar="PAIRS.jsonl", help="Score the flags on record instead."
 )
-@click.option("--meaning", is_flag=True, help="Fit the threshold of translated and retold pairs instead.")
+@click.option("--meaning", is_flag=True, help="Fit the thresholds of translated and retold pairs instead.")
 @json_option
 def evaluate(
     config: Config,
@@ -89,8 +89,8 @@ def evaluate(
     temporary folder, and runs the real pipeline on it with the thresholds of [detection].  It does
     not touch ledger or index.  With --truth, it scores the flags of the ledger against a file of
     JSON lines.  Each line names two stories, a and b, and may give their kind, their Jaccard
-    similarity j and their containment c.  With --meaning, it fits the threshold of translated and
-    retold pairs to the stories that `neardup embed` has searched for, and keeps it with their vectors.
+    similarity j and their containment c.  With --meaning, it fits the thresholds of translated and
+    retold pairs to the stories that `neardup embed` has searched for, and keeps them with their vectors.
     """
     if html is not None:
         refuse_missing_folder("--html", html)

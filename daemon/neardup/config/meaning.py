@@ -51,7 +51,7 @@ class Meaning(Section):
         gt=0,
         lt=1,
         description="Share of the stories without a translated or retold copy that may be flagged with one. "
-        "`neardup evaluate --meaning` fits the threshold to the corpus.",
+        "`neardup evaluate --meaning` fits the thresholds to the corpus.",
     )
 
     @model_validator(mode="after")

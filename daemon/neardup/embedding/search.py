@@ -44,8 +44,7 @@ class SearchSummary:
 async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asyncio.Event) -> SearchSummary:
     """Search for the stories whose vectors are new until done or `stop` is set.  Raises Fatal."""
     summary, texts = SearchSummary(), Texts(readers.shingled)
-    fitted = await parts.vectors.do(neighbours.distribution)
-    least = fitted.exceeded_by(parts.section.false_alarms)
+    least = margins.thresholds(await parts.vectors.do(neighbours.distributions), parts.section.false_alarms)
     with closing(Ledger(config.ledger.path)) as ledger:
         while not stop.is_set() and (ids := await parts.vectors.do(neighbours.unsearched, BATCH_STORIES)):
             found, searched = await _margins(parts, ledger, ids, least)
@@ -61,8 +60,13 @@ async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asynci
     return summary
 
 
-async def _margins(parts: Parts, ledger: Ledger, ids: Sequence[int], least: float) -> tuple[Margins, list[Searched]]:
-    """The margins, from `least` on, of the pairs of these stories that no flag has, and what the file keeps of each."""
+async def _margins(
+    parts: Parts, ledger: Ledger, ids: Sequence[int], least: Mapping[Kind, float]
+) -> tuple[Margins, list[Searched]]:
+    """The margins of the pairs of these stories that no flag has, and what the file keeps of each story.
+
+    The margins are those from `least` on, the threshold of the kind.
+    """
     nominated = await parts.vectors.do(neighbours.nominated, ids)
     compared = await parts.vectors.do(neighbours.compared, nominated)
     flagged = await ledger.do(meaning_flags.flagged_by_words, nominated)
@@ -82,20 +86,20 @@ def _widths(
     compared: Mapping[int, Compared],
     flagged: set[tuple[int, int]],
     known: Mapping[int, Mapping[Language, float]],
-    least: float,
+    least: Mapping[Kind, float],
 ) -> tuple[Margins, list[Searched]]:
     found, searched = Margins(), list[Searched]()
     for story, (language, similarities, backgrounds) in compared.items():
-        widest = None
+        widest = dict[Kind, float]()
         for other_language, some in similarities.items():
-            own = backgrounds[other_language]
+            kind, own = margins.kind_between(language, other_language), backgrounds[other_language]
             for other, similarity in some.items():
                 pair = min(story, other), max(story, other)
                 if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
                     continue
                 width = margins.margin(similarity, own, known.get(other, {}).get(language, own))
-                widest = max(width, widest or width)
-                if width >= least:
+                widest[kind] = max(width, widest.get(kind, width))
+                if width >= least[kind]:
                     found[pair] = width
         searched.append(Searched(story, backgrounds, widest))
     return found, searched
@@ -131,7 +135,7 @@ async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:
     flags = list[MeaningFlag]()
     for (a, b), width in wide.items():
         (language, text_hash), (other_language, other_hash) = held[a], held[b]
-        kind = RETOLD if language == other_language else TRANSLATED
+        kind = margins.kind_between(language, other_language)
         aligned = chunk_pairs(chunks[a].chunks, chunks[b].chunks)
         flags.append(MeaningFlag(a, b, kind, round(width, 4), aligned, text_hash, other_hash))
     return flags

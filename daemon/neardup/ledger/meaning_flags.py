@@ -67,13 +67,13 @@ def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str, *, sam
     return new
 
 
-def remove_below(db: sqlite3.Connection, margin: float) -> int:
-    """Remove the pairs below a margin without a verdict, in one transaction; returns how many those are."""
+def remove_below(db: sqlite3.Connection, least: Mapping[Kind, float]) -> int:
+    """Remove the pairs below the least margin of their kind that have no verdict; returns how many those are."""
     with transaction(db):
-        return db.execute(
-            "DELETE FROM meaning_flags WHERE margin < ? AND NOT EXISTS"
+        return db.executemany(
+            "DELETE FROM meaning_flags WHERE kind = ? AND margin < ? AND NOT EXISTS"
             " (SELECT 1 FROM verdicts v WHERE v.a = meaning_flags.a AND v.b = meaning_flags.b)",
-            (margin,),
+            least.items(),
         ).rowcount
 
 

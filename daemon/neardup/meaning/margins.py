@@ -5,16 +5,23 @@ much more alike its stories are than their nearest others, as a match of images 
 "Distinctive Image Features from Scale-Invariant Keypoints", IJCV 2004).  The others of each story are those in the
 language of the other one: a story has one translation in a language, and may have translations in many.
 
-The widest margin of a story without a copy is a maximum of many, so that its distribution is close to Gumbel's
-(Gumbel, "Statistics of Extremes", 1958).  It is fitted to the middle of all stories, where the few with copies do not
-count, and gives the margin that a share of the stories exceeds by chance.
+The widest margin of a story without a copy is a maximum of many, so that it has an extreme value distribution
+(Jenkinson, "The frequency distribution of the annual maximum (or minimum) values of meteorological elements", QJRMS
+1955).  Location and scale are fitted to the middle of all stories, where the few with copies do not count.  What tells
+how far the tail reaches, the shape, cannot be seen there: it is that of public texts.  Each kind of pair has its own
+distribution, since texts of one language have the longer tail: chapters that follow one another, and manuals on one
+thing.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+from neardup.core.verify.tiers import RETOLD, TRANSLATED
+from neardup.pairs import Kind
+from neardup.records import Language
 
 NEIGHBOURS = 2  # the nearest others in a language whose likeness is taken off, after the nearest one
 TYPICAL = 0.2  # likeness of such a neighbour, counted for each that a language lacks
@@ -22,18 +29,22 @@ FITTED = np.linspace(0.1, 0.9, 17)  # quantiles
 LEAST_STORIES = 500  # for a fit
 
 
-class Gumbel(NamedTuple):
-    """Gumbel's distribution, of the widest margins of stories without a copy."""
+class ExtremeValues(NamedTuple):
+    """An extreme value distribution, of the widest margins of stories without a copy; of shape 0 it is Gumbel's."""
 
     location: float
     scale: float
+    shape: float
 
     def exceeded_by(self, share: float) -> float:
         """The value that this share of the distribution exceeds."""
-        return self.location - self.scale * math.log(-math.log1p(-share))
+        return self.location + self.scale * float(_standard(np.array(1 - share), self.shape))
 
 
-UNFITTED = Gumbel(0.033, 0.0244)  # of public news, stories, scripture and manuals in ten languages
+UNFITTED: Mapping[Kind, ExtremeValues] = {  # of public news, stories, scripture and manuals in ten languages
+    TRANSLATED: ExtremeValues(0.033, 0.0244, 0.0),
+    RETOLD: ExtremeValues(0.033, 0.0244, 0.1),
+}
 
 
 def background(similarities: Sequence[float]) -> float:
@@ -53,8 +64,26 @@ def margin(similarity: float, background: float, other: float) -> float:
     return similarity - max(background, other)
 
 
-def fit(widest: Sequence[float]) -> Gumbel:
+def kind_between(language: Language, other: Language) -> Kind:
+    """The kind of a pair of stories, by the languages that they are filed under."""
+    return RETOLD if language == other else TRANSLATED
+
+
+def fit(widest: Sequence[float], shape: float) -> ExtremeValues:
     """The distribution of the widest margins of stories, LEAST_STORIES or more, by least squares of its quantiles."""
-    expected = -np.log(-np.log(FITTED))
-    scale, location = np.polyfit(expected, np.quantile(np.asarray(widest), FITTED), 1)
-    return Gumbel(float(location), max(float(scale), 1e-6))
+    scale, location = np.polyfit(_standard(FITTED, shape), np.quantile(np.asarray(widest), FITTED), 1)
+    return ExtremeValues(float(location), max(float(scale), 1e-6), shape)
+
+
+def thresholds(distributions: Mapping[Kind, ExtremeValues], false_alarms: float) -> dict[Kind, float]:
+    """From which margin on a pair of each kind is flagged, if a share of the stories may have a false pair.
+
+    Each kind has the same part of this share.
+    """
+    return {kind: of_kind.exceeded_by(false_alarms / len(distributions)) for kind, of_kind in distributions.items()}
+
+
+def _standard(quantiles: npt.NDArray[np.float64], shape: float) -> npt.NDArray[np.float64]:
+    """The values of the distribution with location 0 and scale 1 at its quantiles, of any shape of arrays."""
+    exponent = -np.log(quantiles)
+    return np.asarray(np.expm1(-shape * np.log(exponent)) / shape if shape else -np.log(exponent))

@@ -12,13 +12,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
 from neardup.meaning import alignment
 from neardup.meaning.centring import Vectors, unit
 from neardup.meaning.codes import Codes, Nearest, Places, restored
-from neardup.meaning.margins import UNFITTED, Gumbel, background
+from neardup.meaning.margins import UNFITTED, ExtremeValues, background
 from neardup.meaning.vectors import centring
 from neardup.meaning.vectors_file import dimensions
+from neardup.pairs import Kind
 from neardup.records import Language
 
 NOMINATED = 8  # candidates of a story in each language
@@ -44,11 +46,11 @@ class Compared(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """A story that was searched for, its backgrounds and the widest margin of its pairs; see the file's tables."""
+    """A story that was searched for, its backgrounds and the widest margin of its pairs of each kind."""
 
     story_id: int
     backgrounds: Mapping[Language, float]
-    margin: float | None
+    widest: Mapping[Kind, float]
 
 
 def unsearched(db: sqlite3.Connection, limit: int) -> list[int]:
@@ -192,8 +194,11 @@ def settle(db: sqlite3.Connection, searched: Iterable[Searched]) -> None:
     """Record that stories were searched for, in one transaction."""
     with transaction(db):
         db.executemany(
-            "UPDATE codes SET backgrounds = ?, margin = ? WHERE story_id = ?",
-            ((_stored(one.backgrounds), one.margin, one.story_id) for one in searched),
+            "UPDATE codes SET backgrounds = ?, translated = ?, retold = ? WHERE story_id = ?",
+            (
+                (_stored(one.backgrounds), one.widest.get(TRANSLATED), one.widest.get(RETOLD), one.story_id)
+                for one in searched
+            ),
         )
 
 
@@ -201,21 +206,26 @@ def _stored(backgrounds: Mapping[Language, float]) -> str:
     return json.dumps({language: round(value, 4) for language, value in backgrounds.items()})
 
 
-def widest_margins(db: sqlite3.Connection) -> list[float]:
-    """The widest margin of each story that was searched for."""
-    rows = db.execute("SELECT margin FROM codes WHERE margin IS NOT NULL ORDER BY story_id")
+def widest_margins(db: sqlite3.Connection, kind: Kind) -> list[float]:
+    """The widest margin of each story that was searched for and has pairs of a kind."""
+    rows = db.execute(f"SELECT {kind} FROM codes WHERE {kind} IS NOT NULL ORDER BY story_id")
     return [margin for (margin,) in rows]
 
 
-def distribution(db: sqlite3.Connection) -> Gumbel:
-    """The distribution of the widest margins by the last fit; a default before the first."""
-    row = db.execute("SELECT location, scale FROM fitted").fetchone()
-    return Gumbel(*row) if row else UNFITTED
+def distributions(db: sqlite3.Connection) -> dict[Kind, ExtremeValues]:
+    """The distribution of the widest margins of each kind by its last fit; a default before the first."""
+    rows = db.execute("SELECT kind, location, scale, shape FROM fitted")
+    return dict(UNFITTED) | {kind: ExtremeValues(*fitted) for kind, *fitted in rows}
 
 
-def keep_fit(db: sqlite3.Connection, fitted: Gumbel, stories: int, margin: float) -> int:
-    """Record a fit; stories with this margin or a wider one are searched for again.  Returns how many those are."""
+def keep_fits(db: sqlite3.Connection, fitted: Mapping[Kind, ExtremeValues], least: Mapping[Kind, float]) -> int:
+    """Record fits; stories with the least margin of a kind or a wider one are searched for again.
+
+    Returns how many those are.
+    """
     with transaction(db):
-        db.execute("DELETE FROM fitted")
-        db.execute("INSERT INTO fitted VALUES (?, ?, ?)", (*fitted, stories))
-        return db.execute("UPDATE codes SET backgrounds = NULL WHERE margin >= ?", (margin,)).rowcount
+        db.executemany("INSERT OR REPLACE INTO fitted VALUES (?, ?, ?, ?)", ((kind, *fitted[kind]) for kind in fitted))
+        return db.execute(
+            "UPDATE codes SET backgrounds = NULL WHERE translated >= ? OR retold >= ?",
+            (least[TRANSLATED], least[RETOLD]),
+        ).rowcount

@@ -3,10 +3,10 @@
 It is derived from the ledger and the pages, at a high price.  `vectors` holds the chunks of each story, of 8 bits a
 dimension; `codes` their binary codes, by which stories are scanned.  A code is NULL until what centres it has been
 fitted: the mean of its language in `means`, and the `directions`.  `backgrounds` is NULL until the story has been
-searched for; then it is a JSON object by language.  `margin` is then the widest margin of the story's pairs that are
-not flagged by their words; see `meaning.margins`.  `fitted` holds the distribution of these margins, once it has been
-fitted to the corpus.  `queue` holds the stories that wait; the works of the reference go first, then the latest
-versions.
+searched for; then it is a JSON object by language.  `translated` and `retold` are then the widest margins of the
+story's pairs of either kind that are not flagged by their words; see `meaning.margins`.  `fitted` holds the
+distribution of the margins of a kind, once it has been fitted to the corpus.  `queue` holds the stories that wait; the
+works of the reference go first, then the latest versions.
 """
 
 import sqlite3
@@ -28,17 +28,19 @@ TABLES = """
 CREATE TABLE model (name TEXT NOT NULL, scheme TEXT NOT NULL, probe BLOB NOT NULL, ledger_id TEXT NOT NULL,
     through INTEGER NOT NULL);
 CREATE TABLE vectors (story_id INTEGER PRIMARY KEY, text_hash BLOB NOT NULL, chunks BLOB NOT NULL);
-CREATE TABLE codes (story_id INTEGER PRIMARY KEY, language TEXT NOT NULL, code BLOB, backgrounds TEXT, margin REAL);
+CREATE TABLE codes (story_id INTEGER PRIMARY KEY, language TEXT NOT NULL, code BLOB, backgrounds TEXT, translated REAL,
+    retold REAL);
 CREATE INDEX codes_missing ON codes (language) WHERE code IS NULL;
 CREATE INDEX codes_unsearched ON codes (story_id) WHERE backgrounds IS NULL;
-CREATE TABLE fitted (location REAL NOT NULL, scale REAL NOT NULL, stories INTEGER NOT NULL);
+CREATE TABLE fitted (kind TEXT PRIMARY KEY, location REAL NOT NULL, scale REAL NOT NULL, shape REAL NOT NULL)
+    WITHOUT ROWID;
 CREATE TABLE means (language TEXT PRIMARY KEY, stories INTEGER NOT NULL, total BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE directions (stories INTEGER NOT NULL, vectors BLOB NOT NULL);
 CREATE TABLE queue (story_id INTEGER PRIMARY KEY, number INTEGER NOT NULL);
 CREATE INDEX queue_order ON queue (story_id >= 0, -number);
 CREATE TABLE spent (day TEXT PRIMARY KEY, core_seconds REAL NOT NULL, texts INTEGER NOT NULL) WITHOUT ROWID;
 """
-LAYOUT = 2  # of these tables
+LAYOUT = 3  # of these tables
 BUSY_SECONDS = 30
 BEGIN_AGAIN = "move the file away, and the stories are embedded again"
 

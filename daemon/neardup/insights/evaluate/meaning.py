@@ -1,6 +1,6 @@
-"""The threshold of translated and retold pairs, fitted to the stories of the corpus."""
+"""The thresholds of translated and retold pairs, each fitted to the stories of the corpus."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,8 @@ from neardup.insights.evaluate.tables import decimal
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
 from neardup.meaning import neighbours
-from neardup.meaning.margins import LEAST_STORIES, Gumbel, fit
+from neardup.meaning.margins import LEAST_STORIES, UNFITTED, ExtremeValues, fit, thresholds
+from neardup.pairs import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +27,11 @@ SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001)  # of the stories, whose margins the ta
 
 
 async def evaluate_meaning(config: Config, page: Path) -> Facts:
-    """Fit the threshold to the stories that were searched for, keep it with their vectors, and write a page of it.
+    """Fit the thresholds to the stories that were searched for, keep them with their vectors, and write a page of them.
 
-    Pairs below it that have no verdict are removed, and stories that reach it are searched for by the next
-    `neardup embed`.  Raises as `open_parts` does, and Misuse for too few stories and while `neardup embed` runs.
+    A kind with fewer than LEAST_STORIES stories keeps its threshold.  Pairs below the threshold of their kind that have
+    no verdict are removed, and stories that reach one are searched for by the next `neardup embed`.  Raises as
+    `open_parts` does, and Misuse if no kind has enough stories and while `neardup embed` runs.
     """
     path = files.vectors_file(config.ledger.path)
     if config.meaning is None or not path.exists():
@@ -38,92 +40,126 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
         stack.enter_context(only_one(path, "embed"))
         parts = await stack.enter_async_context(open_parts(config))
         ledger, held = stack.enter_context(closing(Ledger(config.ledger.path))), parts.vectors
-        widest = await held.do(neighbours.widest_margins)
-        if len(widest) < LEAST_STORIES:
-            raise Misuse(f"{len(widest):,} stories were searched for; a fit needs {LEAST_STORIES}")
-        before = (await held.do(neighbours.distribution)).exceeded_by(config.meaning.false_alarms)
-        fitted = fit(widest)
-        least = fitted.exceeded_by(config.meaning.false_alarms)
-        again = await held.do(neighbours.keep_fit, fitted, len(widest), least)
+        widest = {kind: await held.do(neighbours.widest_margins, kind) for kind in UNFITTED}
+        fitted = {kind: fit(some, UNFITTED[kind].shape) for kind, some in widest.items() if len(some) >= LEAST_STORIES}
+        if not fitted:
+            most = max(map(len, widest.values()))
+            raise Misuse(f"{most:,} stories were searched for; a fit needs {LEAST_STORIES}")
+        before = await held.do(neighbours.distributions)
+        now = before | fitted
+        share = config.meaning.false_alarms
+        least_before, least = thresholds(before, share), thresholds(now, share)
+        again = await held.do(neighbours.keep_fits, fitted, least)
         removed = await ledger.do(meaning_flags.remove_below, least)
         samples = await sample_margins(parts)
     facts = {
-        "stories": len(widest),
-        "false_alarms": config.meaning.false_alarms,
-        "threshold_before": before,
-        "threshold": least,
-        "location": fitted.location,
-        "scale": fitted.scale,
+        "false_alarms": share,
         "removed": removed,
         "searched_again": again,
+        "kinds": [
+            {
+                "kind": kind,
+                "stories": len(widest[kind]),
+                "fitted": kind in fitted,
+                "threshold_before": least_before[kind],
+                "threshold": least[kind],
+                **of_kind._asdict(),
+            }
+            for kind, of_kind in now.items()
+        ],
         "samples": [
-            {"kind": pair.kind, "a": pair.a, "b": pair.b, "margin": margin, "found": margin >= least}
+            {"kind": pair.kind, "a": pair.a, "b": pair.b, "margin": margin, "found": margin >= least[pair.kind]}
             for pair, margin in samples
         ],
-        "margins": [
-            {
-                "share": share,
-                "fitted": fitted.exceeded_by(share),
-                "measured": float(np.quantile(widest, 1 - share)) if share * len(widest) >= 1 else None,
-            }
-            for share in SHARES
-        ],
+        "margins": [row for kind in now for row in _compared(kind, widest[kind], now[kind])],
     }
-    _write(page, facts, widest, fitted)
+    _write(page, facts, widest, now)
     return facts
 
 
+def _compared(kind: Kind, widest: Sequence[float], expected: ExtremeValues) -> list[Facts]:
+    """The margin that each share of the stories exceeds, by the distribution and as measured."""
+    return [
+        {
+            "kind": kind,
+            "share": share,
+            "expected": expected.exceeded_by(share),
+            "measured": float(np.quantile(widest, 1 - share)) if share * len(widest) >= 1 else None,
+        }
+        for share in SHARES
+    ]
+
+
 def meaning_tables(facts: Facts) -> list[Table]:
-    """The threshold, the margins that shares of the stories exceed, and the samples that the threshold finds."""
+    """The thresholds, the margins that shares of the stories exceed, and the samples that the thresholds find."""
     found = sum(row["found"] for row in facts["samples"])
     return [
         Table(
-            "Threshold",
-            f"Fitted to {facts['stories']:,} stories, for false alarms of {facts['false_alarms']:g} of the stories.",
-            ("", "margin"),
-            [("before", decimal(facts["threshold_before"])), ("now", decimal(facts["threshold"]))],
+            "Thresholds",
+            f"For false alarms of {facts['false_alarms']:g} of the stories, half of them of either kind. A kind that"
+            f" fewer than {LEAST_STORIES} stories have pairs of is not fitted: it keeps its threshold.",
+            ("kind", "stories", "fitted", "before", "now"),
+            [
+                (
+                    row["kind"],
+                    f"{row['stories']:,}",
+                    _said(row["fitted"]),
+                    decimal(row["threshold_before"]),
+                    decimal(row["threshold"]),
+                )
+                for row in facts["kinds"]
+            ],
         ),
         Table(
             "Widest margins of stories",
-            "The margin that a share of the stories exceeds, by the fit and as measured. Copies widen the latter.",
-            ("share", "fitted", "measured"),
-            [(f"{row['share']:g}", decimal(row["fitted"]), decimal(row["measured"])) for row in facts["margins"]],
+            "The margin that a share of the stories exceeds, as expected and as measured. Copies widen the latter.",
+            ("kind", "share", "expected", "measured"),
+            [
+                (row["kind"], f"{row['share']:g}", decimal(row["expected"]), decimal(row["measured"]))
+                for row in facts["margins"]
+            ],
         ),
         Table(
             "Recall on the samples",
-            f"Had they stood among the stories, the threshold would find {found} of {len(facts['samples'])} pairs of"
+            f"Had they stood among the stories, the thresholds would find {found} of {len(facts['samples'])} pairs of"
             " samples.",
             ("kind", "stories", "margin", "found"),
             [
-                (row["kind"], f"{row['a']} and {row['b']}", decimal(row["margin"]), "yes" if row["found"] else "no")
+                (row["kind"], f"{row['a']} and {row['b']}", decimal(row["margin"]), _said(row["found"]))
                 for row in facts["samples"]
             ],
         ),
     ]
 
 
-def _write(page: Path, facts: Facts, widest: Sequence[float], fitted: Gumbel) -> None:
+def _said(fact: bool) -> str:
+    return "yes" if fact else "no"
+
+
+def _write(
+    page: Path, facts: Facts, widest: Mapping[Kind, Sequence[float]], expected: Mapping[Kind, ExtremeValues]
+) -> None:
     drawn = dict[str, str]()
     if can_plot():
         from neardup.insights.charts.svg import svg  # noqa: PLC0415 - it imports matplotlib
 
-        title = "Widest margins of stories"
-        drawn[title] = svg(_margins(widest, fitted, facts["threshold"]), title)
+        for row in facts["kinds"]:
+            kind, title = row["kind"], f"Widest margins of stories: {row['kind']}"
+            drawn[title] = svg(_margins(widest[kind], expected[kind], row["threshold"]), title)
     about = (
-        f"{facts['removed']:,} pairs below the threshold were removed. {facts['searched_again']:,} stories reach it; "
+        f"{facts['removed']:,} pairs below their threshold were removed. {facts['searched_again']:,} stories reach it; "
         "the next neardup embed searches for them again."
     )
     write_page(page, "neardup evaluation: meaning", about, plots=drawn, tables=meaning_tables(facts))
 
 
-def _margins(widest: Sequence[float], fitted: Gumbel, threshold: float) -> "Callable[[Axes], None]":
-    """The share of the stories that exceed a margin, as measured and by the fit."""
+def _margins(widest: Sequence[float], expected: ExtremeValues, threshold: float) -> "Callable[[Axes], None]":
+    """The share of the stories that exceed a margin, as measured and as expected."""
 
     def draw(axes: "Axes") -> None:
-        places = np.sort(np.asarray(widest))
-        axes.semilogy(places, 1 - np.arange(len(places)) / len(places), label="measured")
-        grid = np.linspace(places[0], max(places[-1], threshold), 200)
-        axes.semilogy(grid, -np.expm1(-np.exp(-(grid - fitted.location) / fitted.scale)), label="fitted")
+        shares = np.geomspace(1e-5, 0.999, 200)
+        axes.semilogy(np.sort(widest), 1 - np.arange(len(widest)) / max(len(widest), 1), label="measured")
+        axes.semilogy([expected.exceeded_by(share) for share in shares], shares, label="expected")
         axes.axvline(threshold, linestyle="--", label="threshold")
         axes.set_ylim(1e-5, 1)
         axes.set_xlabel("margin")
