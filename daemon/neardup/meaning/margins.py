@@ -25,7 +25,7 @@ from neardup.records import Language
 
 NEIGHBOURS = 2  # the nearest others in a language whose likeness is taken off, after the nearest one
 TYPICAL = 0.2  # likeness of such a neighbour, counted for each that a language lacks
-FITTED = np.linspace(0.1, 0.9, 17)  # quantiles
+FITTED = np.linspace(0.1, 0.8, 15)  # quantiles
 LEAST_STORIES = 500  # for a fit
 
 
@@ -42,8 +42,8 @@ class ExtremeValues(NamedTuple):
 
 
 UNFITTED: Mapping[Kind, ExtremeValues] = {  # of public news, stories, scripture and manuals in ten languages
-    TRANSLATED: ExtremeValues(0.033, 0.0244, 0.0),
-    RETOLD: ExtremeValues(0.033, 0.0244, 0.1),
+    TRANSLATED: ExtremeValues(0.03, 0.02, 0.0),
+    RETOLD: ExtremeValues(0.005, 0.025, 0.05),
 }
 
 
