@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote
 
+import regex
 from neardup.records import Language
 
 from tests.support.disguises import Disguise, hidden_junk, junk_of, lines_of, of_markup, of_words, paragraphs
@@ -66,9 +67,18 @@ STORY_IN = {
     "a slot": "<div><template shadowrootmode=open>JUNK<slot></slot></template>STORY</div>",
     "a named slot": "<div><template shadowrootmode=open><slot name=a></slot></template>JUNK<p slot=a>STORY</p></div>",
     "the default of a slot": "<div><template shadowrootmode=open><slot name=a>STORY</slot></template>JUNK</div>",
+    "an annotation that is displayed in the line": "<ruby><rt style='display:inline;font:inherit'>STORY</rt></ruby>",
     "nested shadows": "<div><template shadowrootmode=open><div><template shadowrootmode=closed><p>STORY</p></template>"
     "</div></template></div>",
 }
+UNCLOSED = (
+    "<style>",
+    "<!--",
+    "<template>",
+    "<textarea>",
+    "<plaintext>",
+    "<p hidden>",
+)  # in an element that shows nothing
 SHOWN_LATER = {  # a rule for the story
     "an animation": "@keyframes a{to{opacity:1}}.s{opacity:0;animation:a 1ms forwards}",
     "a script": ".s{display:none}",
@@ -112,6 +122,16 @@ def _slotted(sheet: str) -> Page:
     return page
 
 
+def _around_a_letter(markup: str) -> Page:
+    """A page with this markup around the second letter of each word, and the marks on it."""
+    letter = regex.compile(r"(?<=\p{L}\p{M}*)\p{L}\p{M}*")
+    return of_words(lambda word, _: word if "&" in word else letter.sub(lambda one: markup.format(one[0]), word, 1))
+
+
+def _after_noscript(markup: str, text: str, _: Language) -> str:
+    return f"<noscript>{markup}</noscript>{paragraphs(html.escape(text))}"
+
+
 def _beside(markup: str, word: str, junk: str) -> str:
     return markup.format(word, junk) if junk else word
 
@@ -130,6 +150,8 @@ BY_ELEMENT = (
     hidden("what a shadow tree hides in its slot", _slotted("::slotted(i){display:none}")),
     *(shown(name, of_markup(markup)) for name, markup in STORY_IN.items()),
     *(shown(name, _after_junk(of_markup("<p class=s>STORY</p>", sheet))) for name, sheet in SHOWN_LATER.items()),
+    *(shown(f"{one} in noscript", partial(_after_noscript, one)) for one in UNCLOSED),
+    shown("a superscript in each word", _around_a_letter('<sup style="font:inherit;vertical-align:baseline">{}</sup>')),
     shown("words in alternative texts", of_words(lambda word, _: f'<img alt="{word}">')),
     shown("words in fields", of_words(lambda word, _: f'<input value="{word}">')),
     shown(

@@ -12,7 +12,8 @@ from neardup.core.text.cascade import HINTS, acting, hinted
 from neardup.core.text.css import declarations
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
 from neardup.core.text.elements import BLOCKS
-from neardup.core.text.own_texts import MARKER
+from neardup.core.text.own_texts import is_marker
+from neardup.core.text.parsing import parsed
 from neardup.core.text.rendering import rendered
 from neardup.core.text.unparsed import unparsed_text
 from neardup.records import Limit, Skip
@@ -115,7 +116,7 @@ def visible_text(html: str | bytes, extraction: Extraction) -> str:
 
 def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText."""
-    root = LexborHTMLParser(html).root
+    root = parsed(html)
     if root is None:
         raise NoStoryText(Skip.EMPTY)
     breaks, invisible, others = _elements(root)
@@ -124,11 +125,11 @@ def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     for node in breaks:
         insert_before(node, b"\n")
         insert_after(node, b"\n")
-    annotations = [node for node in others if node.tag_id in SUPERSCRIPT and MARKER.fullmatch(node.text_lexbor())]
+    annotations = [node for node in others if node.tag_id in SUPERSCRIPT and is_marker(node)]
     if not _stripped(root, chain([invisible + annotations], map(root.css, extraction.strip))):
         return Extracted("")
     text = "\n".join(node.text_lexbor() for node in _bodies(root, extraction.body))
-    if _is_short(html) or not _is_nearly_empty(text) or not (whole := LexborHTMLParser(html).root):
+    if _is_short(html) or not _is_nearly_empty(text) or not (whole := parsed(html)):
         return Extracted(text)
     found = _rendered(whole, extraction)
     return found if len(found.text.split()) > len(text.split()) else Extracted(text)

@@ -1,6 +1,7 @@
 """The texts that an element shows beside those within it: generated content, form fields, alternative texts, pages."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from selectolax.lexbor import LexborNode
@@ -10,7 +11,7 @@ from neardup.core.text.cascade import Attributes
 from neardup.core.text.data_urls import data_url
 from neardup.core.text.elements import LISTS, PERHAPS_SHOWN
 
-MARKER = re.compile(r"[\W\d_]*\w?[\W\d_]*")  # of a footnote: digits, signs or one letter
+MARKER = re.compile(r"[\W\d_]*[a-zA-Z]?[\W\d_]*")  # of a footnote: digits, signs or one letter
 # A string, or an attribute, whatever type it is said to have.
 CONTENT = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)[^)]*\)")
 ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
@@ -64,13 +65,24 @@ def page_within(node: LexborNode, attributes: Attributes) -> str:
     return found.text if found is not None and found.kind.startswith(PAGES) else ""
 
 
+def is_marker(superscript: LexborNode) -> bool:
+    """Whether a `sup` marks a footnote, so that it is not part of a word."""
+    after = superscript.next
+    if after is not None and after.is_text_node and (after.text_content or " ")[0].isalpha():
+        return False
+    text = superscript.text_lexbor()
+    return MARKER.fullmatch(text) is not None and not any(unicodedata.category(one)[0] == "M" for one in text)
+
+
 def is_aside(node: LexborNode, attributes: Attributes, values: Values) -> bool:
     """Whether what is within an element is usually not part of the text, or not shown."""
     tag = node.tag or ""
     if tag in LISTS:
         return "multiple" not in attributes and "size" not in attributes
     if tag == "sup":
-        return MARKER.fullmatch(node.text_lexbor()) is not None
+        return is_marker(node)
+    if tag == "rt" and values.get("display", "none") != "none":
+        return "ruby" in values["display"]
     return tag in PERHAPS_SHOWN or _shows_data(node, attributes, values)
 
 

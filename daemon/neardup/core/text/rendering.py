@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
 from neardup.core.text.boxes import covers, is_out_of_flow, is_unseen
 from neardup.core.text.cascade import Attributes, Sheets
@@ -22,6 +22,7 @@ from neardup.core.text.layers import HIDDEN, Layer, apart
 from neardup.core.text.layout_order import in_order_shown
 from neardup.core.text.looks import Looks
 from neardup.core.text.own_texts import is_aside, page_within, text_of_content, text_of_field, texts_perhaps_shown
+from neardup.core.text.parsing import parsed
 from neardup.core.text.pieces import Piece, Text, written
 from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
 
@@ -197,7 +198,7 @@ def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
     """A page that stands in an element, with the style that it inherits."""
     if page.depth == DEEPEST:
         page.left_out.append(markup)
-    elif (root := LexborHTMLParser(markup).root) is not None:
+    elif (root := parsed(markup)) is not None:
         inside = page._replace(sheets=Sheets(root), bodies=frozenset((root.mem_id,)), depth=page.depth + 1)
         yield from ("\n", (root, style, False, inside), "\n")
 

@@ -31,6 +31,8 @@ OTHER_NAMES = frozenset((
     "placeholder", "selection", "backdrop", "slotted", "part", "cue", "file-selector-button", "target-text",
     "highlight",
 ))  # fmt: skip
+BARE_FUNCTION = re.compile(r"(?<![^\s>+~,(])(?=:(?:is|where|not|has|any|matches)\()", re.IGNORECASE)
+ANY_NAMESPACE = re.compile(r"\*\|(?=[\w*-])")
 NAME = re.compile(r"(?<!\\)::?([a-z-]+)", re.IGNORECASE)
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 LANGUAGE = re.compile(r":(lang|dir)\(\s*[\"']?([\w-]+)[\"']?\s*\)", re.IGNORECASE)
@@ -172,10 +174,10 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
         if slotted := SLOTTED.search(selector):
             yield Rule(slotted[1], (0, 0, 0), "slotted", block)
             continue
-        plain = UNKNOWN_STATE.sub("", LANGUAGE.sub(r'[\1|="\2" i]', selector))
+        plain = UNKNOWN_STATE.sub("", LANGUAGE.sub(r'[\1|="\2" i]', ANY_NAMESPACE.sub("", selector)))
         try:
             (compiled,) = cssselect2.compile_selector_list(_completed(plain))
-        except (cssselect2.SelectorError, ValueError):
+        except (cssselect2.SelectorError, ValueError, NotImplementedError):
             continue
         pseudo = compiled.pseudo_element or ""
         if pseudo in ("", "before", "after", "marker"):
@@ -195,7 +197,8 @@ def _is_known(selector: str) -> bool:
 
 
 def _completed(selector: str) -> str:
-    """A selector of which a part was left out."""
+    """A selector of which a part was left out, with an element before each bare `:is()`, which the parser needs."""
+    selector = BARE_FUNCTION.sub("*", selector)
     return (
         selector + "*" if not selector.strip() or selector.rstrip()[-1] in ">+~" or selector.endswith(" ") else selector
     )
@@ -204,6 +207,8 @@ def _completed(selector: str) -> str:
 def _nested(selector: str, within: str) -> str:
     if not within:
         return selector
+    if ":scope" in selector:
+        return selector.replace(":scope", within)
     return selector.replace("&", within) if "&" in selector else f"{within} {selector}"
 
 
