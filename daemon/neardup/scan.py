@@ -61,7 +61,8 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
     """Find the documents of a request; `stdin` is a file with what the path - stands for.
 
     The texts of tables are copied to `spool_file`, and then so are those of files.  Raises Misuse for a path that names
-    nothing, if nothing is to be read, and while the documents are listed as `table_documents` does.
+    nothing, for columns without a table, if nothing is to be read, and while the documents are listed as
+    `table_documents` does.
     """
     left_out, known = Counter[str](), set[str]()
     reference = find_files(request.reference, left_out, known)
@@ -71,6 +72,8 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
         if paths and not found:
             raise Misuse(_nothing_in(paths, left_out, " that is not in the reference" if reference else ""))
     if not any(_is_table(file) or file == stdin for file in (*reference, *files)):
+        if request.columns != ANY_COLUMNS:
+            raise Misuse("--text and --id name columns of a table, and no table is to be read")
         root = Path(os.path.commonpath([file.absolute().parent for file in (*reference, *files)]))
         read, url = partial(file_documents, root=root, language=request.language), f"file:{root}"
         size = len(reference) + len(files)

@@ -181,6 +181,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["a.txt", "--html", "nowhere/page.html"], ["--html: there is no folder nowhere"]),
         (["a.txt", "--keep", "nowhere/kept.db"], ["--keep: there is no folder nowhere"]),
         (["a.txt", "--keep", "held.db"], ["--keep: held.db exists already"]),
+        (["a.txt", "--text", "story"], ["--text and --id name columns of a table"]),
         (["a.txt", "--against", "a.txt"], ["a.txt: no .txt, .md", "not in the reference"]),
     ],
     ids=" ".join,
