@@ -40,6 +40,8 @@ JUNK_IN = {  # a word and junk
     "<i style='display:block'>{}</i></b>",
     "a clamped line": "<b style='display:-webkit-inline-box;-webkit-line-clamp:1;-webkit-box-orient:vertical;"
     "overflow:hidden'>{}<br>{}</b>",
+    "a box of no width under another one": "<i style='display:inline-block;width:0;white-space:nowrap'>{1}</i>"
+    "<b style='position:relative;background:#fff;padding-right:9em'>{0}</b>",
     "the end of a narrow box": "<b style='display:inline-block;max-width:5em;overflow:hidden;white-space:nowrap'>{}"
     "<i style='padding-left:99em'></i>{}</b>",
 }
@@ -57,6 +59,7 @@ STORY_IN = {
     "the label of an option": '<select size=4><option label="STORY"></option></select>',
     "an alternative text": '<img alt="STORY" src="no.png">',
     "a foreign object": "<svg><foreignObject width=900 height=300><p>STORY</p></foreignObject></svg>",
+    "the string of a list": "<ul style='list-style:\"STORY\" inside'><li></ul>",
     "a symbol that is used": '<svg><symbol id=b><text y=20>STORY</text></symbol><use href="#b"/></svg>',
     "a script that is displayed": "<p></p><script type=text/plain style='display:block'>STORY</script>",
     "generated content": '<style>p::after{content:attr(data-t type(<string>))}</style><p data-t="STORY"></p>',
@@ -70,6 +73,13 @@ STORY_IN = {
     "an annotation that is displayed in the line": "<ruby><rt style='display:inline;font:inherit'>STORY</rt></ruby>",
     "nested shadows": "<div><template shadowrootmode=open><div><template shadowrootmode=closed><p>STORY</p></template>"
     "</div></template></div>",
+}
+PICTURES = {
+    "src": '<img src="URL">',
+    "srcset": '<img srcset="URL 1x">',
+    "a source": '<picture><source srcset="URL"><img src="x"></picture>',
+    "within svg": '<svg width=900 height=900><image href="URL"/></svg>',
+    "a background": '<div style="height:9000px;background:url(URL)"></div>',
 }
 UNCLOSED = (
     "<style>",
@@ -136,6 +146,25 @@ def _beside(markup: str, word: str, junk: str) -> str:
     return markup.format(word, junk) if junk else word
 
 
+def _after_first_letter(text: str, language: Language) -> str:
+    """A page whose words have another letter in front, which is not shown."""
+    letter = junk_of(language)[0][0]
+    style = "<style>.w{display:inline-block}.w::first-letter{font-size:0}</style>"
+    return style + of_words(lambda word, _: f"<span class=w>{letter}{word}</span>")(text, language)
+
+
+def _counted(text: str, _: Language) -> str:
+    """A page whose words are the signs of a counter."""
+    words = [word for word in text.split() if not {'"', "\\"} & set(word)]
+    signs = " ".join(f'"{word}"' for word in words)
+    style = f"<style>@counter-style s{{system:fixed;symbols:{signs};suffix:' '}}li{{float:left}}</style>"
+    return f"{style}<ol style='list-style:s inside'>{'<li></li>' * len(words)}</ol>"
+
+
+def _many_tags(text: str, language: Language) -> str:
+    return "<b></b>" * 50_001 + hidden_junk("class=x", SHEET)(text, language)
+
+
 def _linked(address: str) -> Page:
     """A page whose style sheet stands in an address."""
     return lambda text, language: f'<link rel=stylesheet href="{address}">{hidden_junk("class=x")(text, language)}'
@@ -148,10 +177,17 @@ BY_ELEMENT = (
     hidden("a style sheet in an address", _linked(f"data:text/css,{SHEET}")),
     hidden("a style sheet in Base64", _linked(f"data:text/css;base64,{base64.b64encode(SHEET.encode()).decode()}")),
     hidden("what a shadow tree hides in its slot", _slotted("::slotted(i){display:none}")),
+    hidden("a letter before each word", _after_first_letter),
+    hidden("junk behind more tags than are read", _many_tags),
     *(shown(name, of_markup(markup)) for name, markup in STORY_IN.items()),
     *(shown(name, _after_junk(of_markup("<p class=s>STORY</p>", sheet))) for name, sheet in SHOWN_LATER.items()),
     *(shown(f"{one} in noscript", partial(_after_noscript, one)) for one in UNCLOSED),
     shown("a superscript in each word", _around_a_letter('<sup style="font:inherit;vertical-align:baseline">{}</sup>')),
+    shown("signs of a counter", _counted),
+    shown(
+        "words as signs of a list",
+        of_words(lambda word, _: f"<li style='list-style:\"{word}\" inside;float:left'></li>"),
+    ),
     shown("words in alternative texts", of_words(lambda word, _: f'<img alt="{word}">')),
     shown("words in fields", of_words(lambda word, _: f'<input value="{word}">')),
     shown(
@@ -161,5 +197,5 @@ BY_ELEMENT = (
     shown("a frame in Base64", _framed('<iframe src="URL"></iframe>', by_base64=True)),
     shown("an object", _framed('<object data="URL"></object>')),
     shown("an embedded page", _framed('<embed src="URL">')),
-    shown("a picture", _framed('<img src="URL">', "image/svg+xml")),
+    *(shown(f"a picture: {name}", _framed(markup, "image/svg+xml")) for name, markup in PICTURES.items()),
 )

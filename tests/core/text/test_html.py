@@ -106,6 +106,12 @@ def test_the_text_is_the_same_however_its_charset_is_declared(language: Language
     assert {case for case, (body, header) in pages.items() if tokens(text_or_reason(body, header)) != expected} == set()
 
 
+def test_escapes_of_iso_2022_jp_between_letters_show_nothing() -> None:
+    text = TEXTS[ENGLISH].encode("ascii", "ignore")
+    page = b"<meta charset=iso-2022-jp><p>" + text.replace(b"e", b"e\x1b(B")
+    assert tokens(text_or_reason(page)) == tokens(text.decode())
+
+
 @pytest.mark.parametrize("language", [language for language in LANGUAGES if language is not ENGLISH])
 def test_a_few_broken_bytes_change_no_word(language: Language) -> None:
     page = f"<p>{TEXTS[language] * 9}</p><i>".encode()

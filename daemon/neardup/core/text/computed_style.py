@@ -14,6 +14,7 @@ from neardup.core.text.layers import ANIMATED, HIDDEN, PAINTED, SEEN, Layer
 BLACK: Colour = (0, 0, 0, 1)
 WHITE: Colour = (1, 1, 1, 1)
 SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
+SIZES = ("width", "height", "max-width", "max-height")
 CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
 DOUBT = "doubtful"  # names, among the values of an element, the rules of which it is not known whether they apply
 
@@ -99,9 +100,14 @@ def _doubts(items: tuple[tuple[str, str], ...], *, on_picture: bool) -> Layer:
         for name, value in items
         if name == DOUBT
         or (not name.startswith("--") and is_doubtful(name, value))
-        or (clips and name in ("width", "height", "max-width", "max-height"))
+        or (name in SIZES and (clips or _is_tiny(value)))
         or (on_picture and name == "color")
     )
+
+
+def _is_tiny(size: str) -> bool:
+    found = pixels(size)
+    return found is not None and found < TINY
 
 
 def _font_size(value: str | None, parent: float) -> float:

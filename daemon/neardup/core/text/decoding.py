@@ -13,6 +13,7 @@ META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-z0-9_:.
 HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([a-z0-9_:.\-]+)", re.IGNORECASE)
 TAG = re.compile(rb"<(?:[a-z]{3}|[!/][a-z])", re.IGNORECASE)
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+ESCAPE = b"\x1b("
 PRESCAN_BYTES = 4096
 MAX_BROKEN_SHARE = 0.1
 NOISE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff]")
@@ -57,6 +58,10 @@ def _decoded(body: bytes, content_type: str | None) -> str:
     for mark, encoding in BOMS:
         if body.startswith(mark):
             return body.decode(encoding, "replace")
+    if ESCAPE in body:
+        for label in _labels(body, content_type):
+            if label.name == "iso-2022-jp":  # whose bytes are valid UTF-8, with signs that are not shown
+                return str(label.codec_info.decode(body, "replace")[0])
     utf16 = _utf16(body[:PRESCAN_BYTES])
     if utf16 is None:
         text = body.decode("utf-8", "replace")

@@ -12,7 +12,7 @@ from neardup.core.text.cascade import HINTS, acting, hinted
 from neardup.core.text.css import declarations
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
 from neardup.core.text.elements import BLOCKS
-from neardup.core.text.own_texts import is_marker
+from neardup.core.text.own_texts import is_marker, shows_text
 from neardup.core.text.parsing import parsed
 from neardup.core.text.rendering import rendered
 from neardup.core.text.unparsed import unparsed_text
@@ -39,7 +39,7 @@ STYLES = _tag_ids("style")
 PAGES_WITHIN = frozenset(("srcdoc", "shadowrootmode"))  # attributes
 PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
 HIDING = frozenset(("hidden", "popover"))
-ATTRIBUTED = _tag_ids("embed font frame img input link object")  # whose attributes decide
+ATTRIBUTED = _tag_ids("embed font frame img input link object source")  # whose attributes decide
 PECULIAR_ATTRIBUTES = "[style], [hidden], [popover], [bgcolor]"
 OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
 # Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
@@ -192,8 +192,8 @@ def _holds_page(node: LexborNode) -> bool:
 def _may_hide(attributes: Mapping[str, str | None]) -> bool:
     for name, value in attributes.items():
         if name == "style":
-            hides = declarations(value or "").acts
-        elif name in ("href", "src", "data"):
+            hides = declarations(value or "").acts or shows_text(value or "")
+        elif name in ("href", "src", "srcset", "data"):
             hides = (value or "").lstrip()[:15].lower().startswith("data:" if name == "data" else PAGES_IN_ADDRESSES)
         elif name in ("alt", "value", "placeholder"):
             hides = len(value or "") > LONG_ATTRIBUTE

@@ -19,7 +19,14 @@ STRING = re.compile(r"\"[^\"]{20,}\"|'[^']{20,}'")
 WITHOUT_TEXT = frozenset(
     ("hidden", "password", "checkbox", "radio", "color", "range", "file", "image")
 )  # types of input
-ADDRESSES = {"iframe": "src", "frame": "src", "embed": "src", "object": "data", "img": "src"}
+ADDRESSES = {
+    **dict.fromkeys(("iframe", "frame", "embed"), ("src",)), "object": ("data",), "img": ("src", "srcset"),
+    "source": ("srcset",), "image": ("href", "xlink:href"),
+}  # fmt: skip
+ANY_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
+LISTED = re.compile(r"(?:list-style(?:-type)?|quotes)\s*:[^;\"']*(\"[^\"]*\"|'[^']*')")
+PICTURE = re.compile(r"url\(\s*[\"']?(data:image/svg[^\"')]*)")
+SYMBOLS = re.compile(r"symbols\s*:([^;}]*)")  # of a counter style
 PAGES = ("text/", "image/svg", "application/xhtml", "application/xml")
 
 
@@ -56,13 +63,36 @@ def texts_perhaps_shown(node: LexborNode, attributes: Attributes) -> Iterator[st
         yield text_of_content(string, attributes)
 
 
+def shows_text(style: str) -> bool:
+    """Whether the value of a `style` attribute has a text that may be shown."""
+    return LISTED.search(style) is not None or "data:image/svg" in style
+
+
+def strings_shown(attributes: Attributes) -> str:
+    """The strings in a `style` attribute that mark a list or quote, which may be shown."""
+    return " ".join(text_of_content(one, attributes) for one in LISTED.findall(attributes.get("style") or ""))
+
+
+def signs_of_counters(sheet: str) -> str:
+    """The strings by which the counter styles of a style sheet count, which may be words."""
+    return " ".join(
+        text_of_content(one, {}) for symbols in SYMBOLS.findall(sheet) for one in ANY_STRING.findall(symbols)
+    )
+
+
 def page_within(node: LexborNode, attributes: Attributes) -> str:
-    """The markup of the page that stands in an attribute of the element; empty if there is none."""
+    """The markup of the page or picture that stands in an attribute of the element; empty if there is none."""
     if node.tag == "iframe" and "srcdoc" in attributes:
         return attributes["srcdoc"] or ""
-    address = attributes.get(ADDRESSES.get(node.tag or "", ""))
-    found = data_url(address) if address and node.tag in ADDRESSES else None
-    return found.text if found is not None and found.kind.startswith(PAGES) else ""
+    if picture := PICTURE.search(attributes.get("style") or ""):
+        found = data_url(picture[1])
+        return "" if found is None else found.text
+    for name in ADDRESSES.get(node.tag or "", ()):
+        address = attributes.get(name) or ""
+        found = data_url(address.split()[0] if name == "srcset" and address.strip() else address)
+        if found is not None and found.kind.startswith(PAGES):
+            return found.text
+    return ""
 
 
 def is_marker(superscript: LexborNode) -> bool:

@@ -21,12 +21,21 @@ from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, NEVER_SHOW
 from neardup.core.text.layers import HIDDEN, Layer, apart
 from neardup.core.text.layout_order import in_order_shown
 from neardup.core.text.looks import Looks
-from neardup.core.text.own_texts import is_aside, page_within, text_of_content, text_of_field, texts_perhaps_shown
+from neardup.core.text.own_texts import (
+    is_aside,
+    page_within,
+    signs_of_counters,
+    strings_shown,
+    text_of_content,
+    text_of_field,
+    texts_perhaps_shown,
+)
 from neardup.core.text.parsing import parsed
 from neardup.core.text.pieces import Piece, Text, written
 from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
 
 SPACES = re.compile(r"[ \t\n\r\f]+")
+FIRST_LETTER = re.compile(r"^(\s*)[^\w\s]*\w[^\w\s]*")  # with the marks and signs beside it
 DEEPEST = 8  # pages within pages
 PECULIAR = ("details", "iframe", "slot")  # do not always show their own text
 
@@ -48,10 +57,7 @@ class _Page(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """The text of a page, with line breaks between blocks, and the share of its characters that is hidden.
-
-    It `is_whole` unless pages that stand within more than DEEPEST others were left out.
-    """
+    """The text of a page, whether no page within more than DEEPEST others was left out, and the share that is hidden."""
 
     text: str
     is_whole: bool
@@ -69,7 +75,8 @@ def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
     page = _Page(Sheets(root), bodies, 0, [], Counter(), Looks())
-    pieces, characters = _pieces(root, page), page.characters
+    signs = " ".join(signs_of_counters(sheet.text_lexbor()) for sheet in root.css("style")).strip()
+    pieces, characters = [_shown(signs, Style().doubted("signs"), page), *_pieces(root, page)], page.characters
     texts = [written(pieces), *(written(pieces, layers) for layers in apart(characters))]
     return Rendered("\n".join(texts), not page.left_out, characters[HIDDEN] / max(1, characters.total()))
 
@@ -163,6 +170,8 @@ def _content(node: LexborNode, style: Style, display: str, page: _Page) -> Itera
 def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
     attributes, values = page.sheets.of(node, style.custom)
     children = list(node.iter(include_text=True))
+    if children and children[0].is_text_node and _hides_first_letter(node, style, page):
+        yield _shown(FIRST_LETTER.sub(r"\1", children.pop(0).text_content or ""), style, page)
     if not attributes and len(children) == 1 and children[0].is_text_node and node.tag not in PECULIAR:
         yield children[0], style, True, page
         return
@@ -186,6 +195,11 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
         style = style.doubted("covered") if any(map(covers, styles)) else style
         children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
     yield from ((child, style, True, page) for child in children)
+
+
+def _hides_first_letter(node: LexborNode, style: Style, page: _Page) -> bool:
+    _, values = page.sheets.of(node, style.custom, "first-letter")
+    return bool(values) and computed(style, values).layer == HIDDEN
 
 
 def _as_slotted(child: LexborNode, style: Style, page: _Page) -> Style:
@@ -227,5 +241,7 @@ def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> I
 
 def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
     """The texts that an element shows in some cases."""
+    if text := strings_shown(attributes):
+        yield _shown(f" {text} ", style.doubted("strings"), page)
     for text in texts_perhaps_shown(node, attributes):
         yield _shown(f"\n{text}\n", style.in_unseen_box(), page)

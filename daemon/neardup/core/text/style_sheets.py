@@ -14,13 +14,13 @@ from neardup.core.text.css_values import LONGHANDS
 from neardup.core.text.data_urls import data_url
 
 MOST_RULES = 2_000  # of a page; matching one takes as long as walking the page
-PSEUDO = re.compile(r"::?(before|after|marker)\s*$", re.IGNORECASE)
+PSEUDO = re.compile(r"::?(before|after|marker|first-letter)\s*$", re.IGNORECASE)
 SLOTTED = re.compile(r"::slotted\((.*)\)\s*$", re.IGNORECASE)
 # Pseudo-classes that the parser of selectors does not know, which may hold, and those that style a part of a text.
 STATES = (
     r":(?:lang|dir|target|defined|scope|host|host-context|autofill|-webkit-autofill|fullscreen|modal|user-valid|state|"
     r"user-invalid|popover-open|focus-visible|focus-within|placeholder-shown|in-range|out-of-range|read-only|read-write|"
-    r"optional|required|valid|invalid|default|indeterminate|open|picture-in-picture|:?first-line|:?first-letter|"
+    r"optional|required|valid|invalid|default|indeterminate|open|picture-in-picture|:?first-line|"
     r":details-content)(?![\w-])(?:\([^()]*\))?"
 )
 # Those that browsers know beside them; a list of selectors with another one does not count.
@@ -29,7 +29,7 @@ OTHER_NAMES = frozenset((
     "last-child", "first-of-type", "last-of-type", "only-child", "only-of-type", "empty", "link", "any-link", "visited",
     "hover", "active", "focus", "checked", "enabled", "disabled", "before", "after", "marker", "root",
     "placeholder", "selection", "backdrop", "slotted", "part", "cue", "file-selector-button", "target-text",
-    "highlight",
+    "highlight", "first-letter",
 ))  # fmt: skip
 BARE_FUNCTION = re.compile(r"(?<![^\s>+~,(])(?=:(?:is|where|not|has|any|matches)\()", re.IGNORECASE)
 ANY_NAMESPACE = re.compile(r"\*\|(?=[\w*-])")
@@ -48,7 +48,7 @@ DEEPEST = 3  # imports
 
 
 class Rule(NamedTuple):
-    """A selector of a style sheet and its declarations; `pseudo` is `before`, `after`, `marker`, `slotted` or empty.
+    """A selector of a style sheet and its declarations; `pseudo` is that of a part of the element, `slotted` or empty.
 
     What is `slotted` stands in the host of a shadow tree, and its selector is of this host's page.
 
@@ -180,7 +180,7 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
         except (cssselect2.SelectorError, ValueError, NotImplementedError):
             continue
         pseudo = compiled.pseudo_element or ""
-        if pseudo in ("", "before", "after", "marker"):
+        if pseudo in ("", "before", "after", "marker", "first-letter"):
             subject = PSEUDO.sub("", plain) if pseudo else plain
             layer = scope.layers[scope.layer] if scope.layer else UNLAYERED
             may_hold = is_doubtful or plain != selector
