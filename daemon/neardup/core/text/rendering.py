@@ -57,7 +57,7 @@ class _Page(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """The text of a page, whether no page within more than DEEPEST others was left out, and the share that is hidden."""
+    """The text of a page, whether no page that stands too deep was left out, and the share that is hidden."""
 
     text: str
     is_whole: bool
