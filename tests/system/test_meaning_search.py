@@ -2,16 +2,18 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
 import pytest
 from neardup.config import Config, Meaning, load
+from neardup.core.verify.tiers import TRANSLATED
 from neardup.embedding import search
 from neardup.embedding.run import EmbeddingSummary, embed
 from neardup.errors import Misuse
 from neardup.insights.evaluate.meaning import evaluate_meaning
-from neardup.ledger import connect, meaning_flags, read
+from neardup.ledger import connect, files, meaning_flags, read
 from neardup.meaning import neighbours
 
 from tests.support.command import Neardup, assert_one_line
@@ -116,3 +118,20 @@ async def test_the_thresholds_are_fitted_to_the_stories_that_were_searched_for(
     assert found(stories) == WANTED, "the copies stand out from the others"
     assert (await run(stories)).search.searched == facts["searched_again"] == len(WANTED)
     assert found(stories) == WANTED
+
+
+async def test_a_kind_that_few_stories_have_pairs_of_keeps_its_threshold(
+    stories: Neardup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await run(stories)
+    monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
+    with closing(sqlite3.connect(files.vectors_file(stories.ledger))) as db, db:
+        db.execute("UPDATE codes SET translated = NULL WHERE story_id % 2")
+    async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):
+        by_url = Meaning(kind="url", url=url, model="concepts")
+        config = load(stories.folder / "config.toml").model_copy(update={"meaning": by_url})
+        facts = await evaluate_meaning(config, stories.folder / "evaluation.html")
+    translated, retold = facts["kinds"]
+    assert (translated["kind"], translated["fitted"], retold["fitted"]) == (TRANSLATED, False, True)
+    assert translated["threshold"] == translated["threshold_before"]
+    assert retold["threshold"] != retold["threshold_before"]
