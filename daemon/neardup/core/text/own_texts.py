@@ -26,7 +26,7 @@ ADDRESSES = {
 ANY_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 LISTED = re.compile(r"(?:list-style(?:-type)?|quotes)\s*:[^;\"']*(\"[^\"]*\"|'[^']*')")
 PICTURE = re.compile(r"url\(\s*[\"']?(data:image/svg[^\"')]*)")
-SYMBOLS = re.compile(r"symbols\s*:([^;}]*)")  # of a counter style
+SYMBOLS = re.compile(r"symbols\s*:((?:\"[^\"]*\"|'[^']*'|[^;}\"'])*)")  # of a counter style
 PAGES = ("text/", "image/svg", "application/xhtml", "application/xml")
 
 
