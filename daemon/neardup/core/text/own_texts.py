@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from selectolax.lexbor import LexborNode
 
@@ -63,6 +64,7 @@ def texts_perhaps_shown(node: LexborNode, attributes: Attributes) -> Iterator[st
         yield text_of_content(string, attributes)
 
 
+@lru_cache(4096)
 def shows_text(style: str) -> bool:
     """Whether the value of a `style` attribute has a text that may be shown."""
     return LISTED.search(style) is not None or "data:image/svg" in style
