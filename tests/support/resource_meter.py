@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neardup.pages.fork_server import end_server
+
 SAMPLE_SECONDS = 0.5  # reading the memory takes a few milliseconds
 
 
@@ -40,6 +42,7 @@ async def metered(measured: Measured) -> AsyncIterator[None]:
         finally:
             stop.set()
         measured.seconds = time.perf_counter() - wall_start
+        end_server()  # until then the CPU time of the processes that it forked does not count
         measured.cpu = cpu_seconds() - cpu_start
         measured.peak_mb = peak.result()
 

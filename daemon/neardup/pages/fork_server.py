@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from neardup.errors import Transient
 
+GRACE_SECONDS = 1.0  # for the server to end by itself
 STDERR = 2  # the descriptor; sys.stderr may have been replaced by an object without one
 READER_ENVIRONMENT = {
     # no threads, which do not mix with fork; large blocks that are freed leave the memory that the watchdog measures
@@ -48,11 +49,14 @@ class ForkServer:
         socket.send_fds(self._socket, [environment], [reader_end, record, STDERR])
 
     def end(self) -> None:
-        """End the process, but not the processes that it forked."""
+        """End the process, but not the processes that it forked; those that have ended count in its CPU time."""
         self._socket.close()
         if self.owner == os.getpid():
-            self._process.kill()
-            self._process.wait()
+            try:
+                self._process.wait(GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
 
 
 _running: list[ForkServer] = []  # at most one

@@ -202,6 +202,7 @@ def main(control: int) -> None:
         while True:
             environment, descriptors, _, _ = socket.recv_fds(requests, LONGEST_ENVIRONMENT, DESCRIPTORS)
             if not environment:
+                _reap(signal.SIGCHLD, None)
                 os._exit(0)
             if not (pid := os.fork()):
                 requests.close()
@@ -212,7 +213,7 @@ def main(control: int) -> None:
 
 
 def _reap(_: int, __: object) -> None:
-    """Forget the processes that have ended."""
+    """Take note of the processes that have ended."""
     with suppress(ChildProcessError):  # none is left
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
