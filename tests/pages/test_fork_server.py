@@ -1,5 +1,6 @@
 """Laws: a fork server that is killed is replaced, and neither it nor a reader process outlives its owner."""
 
+import errno
 import json
 import os
 import select
@@ -14,6 +15,7 @@ import pytest
 from neardup.config import Content
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
+from neardup.errors import Transient
 from neardup.pages import fork_server
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Story
@@ -30,6 +32,7 @@ OWNER = """
 import asyncio, json, signal
 from neardup.config import Content
 from neardup.core.text.html import Extraction
+from neardup.errors import Transient
 from neardup.pages import fork_server
 from neardup.pages.reader_pool import ReaderPool
 
@@ -90,3 +93,16 @@ def test_nothing_outlives_an_owner_that_is_killed() -> None:
     for pid, end in zip(pids, ends, strict=True):
         assert select.select([end], [], [], GIVE_UP_SECONDS)[0], f"{pid} of {pids} still runs"
         os.close(end)
+
+
+def test_a_system_that_refuses_a_process_is_a_passing_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    fork_server.end_server()
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refuse)
+        fork_server.start_server()
+        with pytest.raises(Transient, match="cannot start a reader process: Resource temporarily unavailable"):
+            fork_server.running_server()
+    assert fork_server.running_server().pid, "no server starts once the system allows one"

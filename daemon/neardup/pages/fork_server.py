@@ -30,10 +30,15 @@ class ForkServer:
         """Start the process.  Raises Transient if the system refuses."""
         self.owner = os.getpid()
         self.environment = dict(READER_ENVIRONMENT)
+        self._has_forked = False
         # its messages keep their boundaries
         self._socket, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_end:
-            self._process = _spawn(server_end.fileno())
+            try:
+                self._process = _spawn(server_end.fileno())
+            except Transient:
+                self._socket.close()
+                raise
 
     @property
     def pid(self) -> int:
@@ -45,6 +50,7 @@ class ForkServer:
 
         Its environment and its stderr are those of this process now.  Raises OSError if the server has ended.
         """
+        self._has_forked = True
         environment = pickle.dumps(dict(os.environ))
         socket.send_fds(self._socket, [environment], [reader_end, record, STDERR])
 
@@ -52,6 +58,8 @@ class ForkServer:
         """End the process, but not the processes that it forked; those that have ended count in its CPU time."""
         self._socket.close()
         if self.owner == os.getpid():
+            if not self._has_forked:  # it may still be loading
+                self._process.kill()
             try:
                 self._process.wait(GRACE_SECONDS)
             except subprocess.TimeoutExpired:
