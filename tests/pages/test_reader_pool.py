@@ -7,7 +7,7 @@ import os
 import select
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -33,8 +33,13 @@ GIVE_UP_SECONDS = 10.0
 
 
 def reader_pids(pool: ReaderPool) -> set[int]:
-    """The ids of the running reader processes of a pool."""
-    return {pid for pid in pool.pids if "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]}
+    """The ids of the running reader processes of a pool, without those that have ended since it last looked."""
+    found = set()
+    for pid in pool.pids:
+        with suppress(OSError):
+            if "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]:
+                found.add(pid)
+    return found
 
 
 def story_text(language: Language, n: int) -> str:

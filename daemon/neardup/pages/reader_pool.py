@@ -107,7 +107,8 @@ class ReaderPool:
 
     def location_of(self, story: Story) -> str:
         """Where a story's page is looked for: the path of a file, or the s3:// URL of an object."""
-        return location_of(self._content, story, *self._settings[2:])
+        _, _, submitted, works = self._settings
+        return location_of(self._content, story, submitted, works)
 
     async def start(self) -> None:
         """Start the processes now, not with the first page.  Raises Fatal."""

@@ -33,6 +33,7 @@ from neardup.core.page import (
 from neardup.core.text.html import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.garbage_collection import collect_seldom
+from neardup.pages.fork_server import STDERR
 from neardup.pages.local import File, Given
 from neardup.pages.results import NotModified, crash_of
 from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from neardup.pages.s3 import Get  # its libraries are optional
 
 LONGEST_ENVIRONMENT, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how many
-STDOUT, STDERR = 1, 2
+STDOUT = 1  # the descriptor
 ANSWERS_PER_MESSAGE = 8  # while more are about to follow: a message costs more than an answer
 
 Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page

@@ -141,9 +141,9 @@ class Sheets:
 def acting(sheets: Iterable[LexborNode]) -> bool:
     """Whether a style sheet among these elements may hide a text, or change where its words end."""
     sheets = list(sheets)
-    found = _rules_of(sheets)
     if any("@counter-style" in sheet.text_lexbor() for sheet in sheets):
         return True
+    found = _rules_of(sheets)
     return len(found) == MOST_RULES or any(rule.declarations.acts for rule in found)
 
 
