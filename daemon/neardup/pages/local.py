@@ -44,7 +44,7 @@ class _Root:
 
     def contains(self, descriptor: int) -> bool:
         """Whether an open file is below the folder, whatever links led to it."""
-        real = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        real = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - pathlib takes twice the time
         if not real.startswith(f"{self._real}/"):
             self._real = os.path.realpath(self.path)
         return real.startswith(f"{self._real.rstrip('/')}/")
@@ -71,7 +71,7 @@ class File:
         Of a file that is too large only one byte more than is allowed.  Raises Gone, Forbidden, Transient.
         """
         try:
-            with open(self.url, "rb", opener=_open_nonblocking) as file:
+            with open(self.url, "rb", buffering=0, opener=_open_nonblocking) as file:
                 if not self._root.contains(file.fileno()):
                     raise Gone(f"{file.name}: a symbolic link leads out of {self._root.path}")
                 status = os.fstat(file.fileno())
@@ -80,7 +80,7 @@ class File:
                 etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
                 if etag == self._etag:
                     return None
-                body = file.read(self.max_bytes + 1)
+                body = file.read(min(status.st_size, self.max_bytes) + 1)  # allocates so many bytes
                 if len(body) != min(status.st_size, self.max_bytes + 1):
                     raise Transient(f"{file.name}: changed while it was read", "store_error")
                 return body, {"etag": etag}

@@ -72,7 +72,7 @@ def normalise(  # noqa: C901, PLR0912 - calls in this loop would take longer tha
             elif not (entry & LONE_MARK and _is_alone(codes, table, place)):
                 return UNSUPPORTED
         code = entry & CODE
-        if entry & SECOND and before & FIRST:
+        if entry & before << 1 & SECOND:  # one test, seldom true: SECOND is FIRST << 1
             first = before & CODE
             composed = _composition(compositions, first, code)
             if composed:
