@@ -34,7 +34,7 @@ from tests.support.synthetic_stories import (
     random_stories,
 )
 
-BATCH = 256  # the default of run.batch
+BATCH = 512  # the default of run.batch
 BATCHES = 40
 NEW_STORIES = BATCH * BATCHES
 CANDIDATES = 300  # earlier stories that the lookups of a batch nominate

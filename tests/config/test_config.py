@@ -172,7 +172,7 @@ def test_the_file_of_the_samples_spells_out_the_defaults(tmp_path: Path) -> None
     assert (config.source.manifest, config.content.url) == (SAMPLES / "manifest.csv", f"file:{SAMPLES / 'stories'}")
     assert (config.index.url, config.index.layout) == ("sqlite:", "documented")
     assert (config.detection.hamming, config.detection.max_matches) == (3, 50)
-    assert (config.run.workers, config.run.queue, config.run.batch) == (64, 256, 256)
+    assert (config.run.workers, config.run.queue, config.run.batch) == (64, 512, 512)
     assert (config.run.schedule, config.run.overlap) == (Daily(time(2)), timedelta(hours=1))
     assert config.metrics.listen == "127.0.0.1:9108"
     minimal = read(tmp_path, MINIMAL)

@@ -104,14 +104,18 @@ def test_a_verdict_does_not_keep_copies_by_words_from_being_flagged(db: sqlite3.
     assert [(row["matched_id"], row["story_id"]) for row in flags.select(db)] == [(1, 3)]
 
 
-def test_precision_counts_by_bands_of_the_margin(db: sqlite3.Connection) -> None:
-    given = {(1, 2): 0.41, (1, 3): 0.44, (2, 3): 0.32, (3, 4): 0.31}
+def test_precision_counts_by_kind_and_bands_of_the_margin(db: sqlite3.Connection) -> None:
+    given = {(1, 2): 0.41, (1, 4): 0.44, (1, 3): 0.44, (2, 3): 0.32, (3, 4): 0.31}
     meaning_flags.put(db, [found(db, *pair, margin) for pair, margin in given.items()], "m")
-    for pair in ((1, 2), (1, 3)):
+    for pair in ((1, 2), (1, 4), (1, 3)):
         meaning_flags.decide(db, *pair, Verdict.PLAGIARISM, "", "asha", 0)
     meaning_flags.decide(db, 2, 3, Verdict.NOT_SIMILAR, "", "asha", 0)
     rows = [tuple(row) for row in meaning_flags.precision(db, 0.1)]
-    assert rows == [(pytest.approx(0.4), 2, 2), (pytest.approx(0.3), 1, 0)]
+    assert rows == [
+        (TRANSLATED, pytest.approx(0.4), 2, 2),
+        (TRANSLATED, pytest.approx(0.3), 1, 0),
+        (RETOLD, pytest.approx(0.4), 1, 1),
+    ]
 
 
 def test_filters_match_either_story(db: sqlite3.Connection) -> None:

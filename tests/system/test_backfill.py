@@ -15,6 +15,9 @@ from tests.support.ledger_state import state
 from tests.support.paths import ROOT
 
 STORIES = 2_000
+QUEUE, BATCH, WORKERS = 128, 128, 64
+IN_FLIGHT = 2 * QUEUE + WORKERS + 4 * BATCH  # stories that are listed and not on record, at most
+RUN = f"\n[run]\nqueue = {QUEUE}\nbatch = {BATCH}\nworkers = {WORKERS}\n"
 MANY, MEMORY_FROM = 7_000, 3_000  # where memory is measured
 MEMORY_GROWTH_KIB = 30 * 1024
 Make = Callable[..., Neardup]
@@ -31,7 +34,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     """An undisturbed backfill."""
     neardup = Neardup(tmp_path_factory.mktemp("undisturbed"), {})
-    neardup.configure(configuration(corpus))
+    neardup.configure(configuration(corpus) + RUN)
     done = drive(neardup, "NONE", 0, "backfill", "--json")
     assert done.code == 0, done.err
     assert done.facts["flagged"]["exact"], "no planted copy was found"
@@ -67,14 +70,12 @@ def test_memory_is_flat(tmp_path: Path, make_neardup: Make) -> None:
 
 @pytest.mark.parametrize("at", [500, 1_500])
 def test_killed_and_run_again_ends_equal(at: int, corpus: Path, undisturbed: Neardup, make_neardup: Make) -> None:
-    neardup = make_neardup(configuration(corpus))
+    neardup = make_neardup(configuration(corpus) + RUN)
     killed = drive(neardup, "SIGKILL", at, "backfill", "--json")
     assert killed.code == -signal.SIGKILL, killed.err
     again = drive(neardup, "NONE", 0, "backfill", "--json")
     assert again.code == 0, again.err
-    assert again.facts["listed"] <= STORIES - at + 2 * 256 + 32 + 256, (
-        "the backfill did not continue from its checkpoint"
-    )
+    assert again.facts["listed"] <= STORIES - at + IN_FLIGHT, "the backfill did not continue from its checkpoint"
     assert state(neardup) == state(undisturbed)
     assert state(neardup)["index"], "the index is empty"
 
@@ -84,15 +85,13 @@ def test_a_fresh_backfill_killed_and_run_again_ends_equal(
     options: list[str], corpus: Path, undisturbed: Neardup, make_neardup: Make
 ) -> None:
     """Stories written without lookups need a sweep, whichever command finishes the backfill."""
-    neardup = make_neardup(configuration(corpus))
+    neardup = make_neardup(configuration(corpus) + RUN)
     assert drive(neardup, "SIGKILL", 1_000, "backfill", "--fresh").code == -signal.SIGKILL
     assert neardup("status", "--json").facts["sweep_owed"] is True
     again = drive(neardup, "NONE", 0, "backfill", *options, "--json")
     assert again.code == 0, again.err
     assert neardup("status", "--json").facts["sweep_owed"] is False
-    assert again.facts["listed"] <= STORIES - 1_000 + 2 * 256 + 32 + 256, (
-        "the backfill did not continue from its checkpoint"
-    )
+    assert again.facts["listed"] <= STORIES - 1_000 + IN_FLIGHT, "the backfill did not continue from its checkpoint"
     actual, expected = state(neardup), state(undisturbed)
     assert len(actual["index"]) > 0, "the index was not built"
     del (
@@ -119,7 +118,7 @@ def test_killed_with_redis_ends_equal(
 def test_a_signal_drains_and_a_second_run_continues(
     signal_name: str, corpus: Path, undisturbed: Neardup, make_neardup: Make
 ) -> None:
-    neardup = make_neardup(configuration(corpus))
+    neardup = make_neardup(configuration(corpus) + RUN)
     stopped = drive(neardup, signal_name, 600, "backfill", "--json")
     assert stopped.code == 0, stopped.err
     facts = stopped.facts

@@ -22,9 +22,9 @@ class Run(Section):
         "its `503 SlowDown` answers.",
     )
     queue: int = Field(
-        default=256, gt=0, le=100_000, description="Capacity of each queue between two stages of the pipeline."
+        default=512, gt=0, le=100_000, description="Capacity of each queue between two stages of the pipeline."
     )
-    batch: int = Field(default=256, gt=0, le=2000, description="Largest number of stories in one ledger transaction.")
+    batch: int = Field(default=512, gt=0, le=2000, description="Largest number of stories in one ledger transaction.")
     schedule: Annotated[Schedule, BeforeValidator(parse_schedule)] = Field(
         default=Daily(at=time(2)),
         description='When `neardup run` starts a daily run: `"02:00"` (local time of the machine), '

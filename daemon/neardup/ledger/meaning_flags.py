@@ -193,15 +193,16 @@ def state(db: sqlite3.Connection, a: int, b: int) -> int:
 
 
 def precision(db: sqlite3.Connection, band: float) -> list[sqlite3.Row]:
-    """The active verdicts by band of the margin, the widest first.
+    """The active verdicts by kind and band of the margin, of each kind the widest first.
 
-    Columns: margin (the lower end of the band, a multiple of `band`), judged, confirmed (those with another verdict
-    than not_similar).
+    Columns: kind, margin (the lower end of the band, a multiple of `band`), judged, confirmed (those with another
+    verdict than not_similar).
     """
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(
-        "SELECT CAST(margin / ?1 AS INTEGER) * ?1 AS margin, count(*) AS judged, sum(verdict <> ?2) AS confirmed"
-        " FROM meaning_flags JOIN active_verdicts USING (a, b) GROUP BY 1 ORDER BY 1 DESC",
+        "SELECT meaning_flags.kind, CAST(margin / ?1 AS INTEGER) * ?1 AS margin, count(*) AS judged,"
+        " sum(verdict <> ?2) AS confirmed FROM meaning_flags JOIN active_verdicts USING (a, b)"
+        " GROUP BY 1, 2 ORDER BY 1 DESC, 2 DESC",
         (band, Verdict.NOT_SIMILAR),
     ).fetchall()

@@ -16,7 +16,6 @@ from neardup.core.text.codepoints import (
     CODE,
     COMBINING,
     DROPPED,
-    FIRST,
     LONE_MARK,
     LOOK_ALIKE,
     SECOND,
