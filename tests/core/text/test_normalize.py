@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.text import normalize
-from neardup.core.text.codepoints import FIRST, SECOND, TWO_SIGNS, flagged_table
+from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS, flagged_table
 from neardup.core.text.html import Extraction, visible_text
 from neardup.core.text.look_alikes import ACCENTS, forms, undisguised
 from neardup.core.text.normalize import tokens
@@ -83,6 +83,7 @@ HOSTILE = [
     *CHILLU,
     *CHILLU.values(),
     *NUKTAS,
+    *LIKE_LETTERS,
     *"\u0d4d\u094d\u200d\u200c\u0301\u0345 \u1100\u1161\u11a8가ßﬁİKÅ",
     *"aоОнднеηὀ0１12@$x\u0336",
 ]
@@ -108,6 +109,7 @@ def slow_tokens(text: str) -> list[bytes]:
     bare = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", bare).casefold())
     text = unicodedata.normalize("NFC", "".join(c for c in text if not any(a <= ord(c) < b for a, b in ACCENTS)))
+    text = text.translate(str.maketrans(LIKE_LETTERS))
     for _ in range(2):  # two signs may make the first of two others
         for signs, vowel in TWO_SIGNS.items():
             text = text.replace(signs, vowel)

@@ -3,6 +3,7 @@
 import unicodedata
 
 import pytest
+from neardup.core.text.codepoints import LIKE_LETTERS
 from neardup.core.text.normalize import tokens
 from neardup.records import Language
 
@@ -24,9 +25,9 @@ GOLDEN = {
     "MALAYALAM": "അവൻ പറഞ്ഞു അവൻ വന്നു കാൽ കാൽ വാർത്തകൾ ൧൨ എണ്ണം മഴ പെയ്തു",
     "BENGALI": "বাডির পডা শেষ ঢাকায ১২টা বাজে র্যাব আষাঢের মেঘ",
     "MARATHI": "दुसर्या दिवशी सुर्या म्हणाला चला ३ वाजले वार्यावर पान हलले",
-    "TAMIL": "கொக்கு கோவிலுக்குப் போனது ௧௨ நாட்கள் கழித்து ஸ்ரீ வந்தான்",
+    "TAMIL": "கொக்கு கோவிலுக்குப் போனது கஉ நாட்கள் கழித்து ஸ்ரீ வந்தான்",
     "TELUGU": "రాజు కథ చెప్పాడు క్ష మరియు క్ష ౧౨ రోజులు గడిచాయి",
-    "GUJARATI": "વાર્તા પૂરી થઈ ફોન વાગ્યો ૧૨ વાગ્યે ક્ષણ આવી",
+    "GUJARATI": "વાર્તા પૂરી થઈ ફોન વાગ્યો ૧ર વાગ્યે ક્ષણ આવી",
     "ENGLISH": "the strasse s café isn t fair ms o neil walked 25km in the rain to school",
     "ODIA": "ବଡ ଘରେ ପଢା ସରିଲା ୧୨ଟା ବାଜିଛି ମୟୂର ନାଚିଲା",
     "PUNJABI": "ਸਹਿਰ ਦੀ ਜਮੀਨ ਖਬਰ ਤੇ ਫਸਲ ੧੨ ਵਜੇ ਪੱਗ ਬੰਨ੍ਹੀ",
@@ -55,8 +56,21 @@ def test_a_mark_never_ends_a_word(language: Language) -> None:
 def test_a_number_is_a_token(language: Language) -> None:
     digits = [c for c in letters[language] if unicodedata.category(c) == "Nd"]
     assert len(digits) == (20 if language == URDU else 10), "Arabic has two sets of digits"
-    assert [tokens(f"({digit})") for digit in digits] == [[digit.encode()] for digit in digits]
+    read_as = [LIKE_LETTERS.get(digit, digit) for digit in digits]
+    assert [tokens(f"({digit})") for digit in digits] == [[reading.encode()] for reading in read_as]
     assert len(tokens("".join(digits))) == 1
+
+
+def test_a_digit_is_read_as_the_letter_that_it_looks_like() -> None:
+    words = {
+        "\u0be7": "அ\u0be7ம்",
+        "\u0ae8": "ઘ\u0ae8માં",
+        "\u0b66": "କା\u0b66",
+        "\u0c66": "వ\u0c66శ",
+        "\u0ce6": "ಹ\u0ce6ಸ",
+    }
+    for digit, word in words.items():
+        assert tokens(word) == tokens(word.replace(digit, LIKE_LETTERS[digit])), word
 
 
 @every_language

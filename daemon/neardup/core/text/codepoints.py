@@ -78,6 +78,13 @@ TWO_SIGNS = {
     "\u0d12\u0d57": "\u0d14",
 }  # fmt: skip
 
+# Digits that look like a letter or a sign of their script; numbers are read as these too.
+LIKE_LETTERS = {
+    "\u0be7": "\u0b95", "\u0be8": "\u0b89", "\u0bea": "\u0b9a", "\u0bed": "\u0b8e", "\u0bee": "\u0b85",
+    "\u0bf0": "\u0baf", "\u0ae8": "\u0ab0", "\u0b66": "\u0b20", "\u0d66": "\u0d20", "\u0c66": "\u0c02",
+    "\u0ce6": "\u0c82",
+}  # fmt: skip
+
 INDIC = range(0x0900, 0x0B80)
 JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))  # Hangul vowels and finals, which compose by arithmetic
 VIRAMA_CLASS = 9
@@ -103,6 +110,8 @@ def table() -> Codes:
         out[code] = ord(_without_nukta(chr(code)))
     for code, plain in forms().items():
         out[code] = out[ord(plain)] if len(plain) == 1 else EXPANDS
+    for digit, letter in LIKE_LETTERS.items():
+        out[ord(digit)] = out[ord(letter)]
     for nukta in NUKTAS:
         out[ord(nukta)] = DROPPED
     for entry in IGNORABLE:
