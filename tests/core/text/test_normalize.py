@@ -109,7 +109,7 @@ def slow_tokens(text: str) -> list[bytes]:
     bare = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", bare).casefold())
     text = unicodedata.normalize("NFC", "".join(c for c in text if not any(a <= ord(c) < b for a, b in ACCENTS)))
-    text = text.translate(str.maketrans(LIKE_LETTERS))
+    text = text.translate({ord(digit): letter for digit, letter in LIKE_LETTERS.items()})
     for _ in range(2):  # two signs may make the first of two others
         for signs, vowel in TWO_SIGNS.items():
             text = text.replace(signs, vowel)
