@@ -3,7 +3,6 @@
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,33 @@ from tests.support.servers import free_port
 
 NODE_TIMEOUT_MS = 1000  # after which a node counts as dead
 MASTERS = 3
+STARTS = 3
 
 
-@dataclass
 class Node:
     """A node of a cluster, in its own folder."""
 
-    folder: Path
-    port: int
+    def __init__(self, folder: Path) -> None:
+        """Start it on free ports, on others if another process takes one of them first."""
+        self.folder = folder
+        folder.mkdir()
+        for _ in range(STARTS):
+            self.port, self.bus_port = free_port(), free_port()
+            if self.start():
+                return
+        raise AssertionError("a node did not start")
 
-    def start(self) -> None:
-        self.folder.mkdir(exist_ok=True)
-        self.bus_port = free_port()
+    def start(self) -> bool:
+        """Start it on its ports; False if another process has one of them."""
         command = ["redis-server", "--port", str(self.port), "--cluster-enabled", "yes", "--save", ""]
         command += ["--cluster-port", str(self.bus_port), "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
         command += ["--repl-diskless-sync-delay", "0", "--cluster-allow-replica-migration", "no"]
         self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        assert any("eady to accept connections" in line for line in self.process.stdout), "a node did not start"
+        if any("eady to accept connections" in line for line in self.process.stdout):
+            return True
+        self.kill()
+        return False
 
     def kill(self) -> None:
         with self.process:
@@ -56,9 +64,7 @@ class Cluster:
     """Three masters that share the slots, each with a replica if `replicas`."""
 
     def __init__(self, folder: Path, *, replicas: bool) -> None:
-        self.nodes = [Node(folder / f"node-{n}", free_port()) for n in range(MASTERS * (1 + replicas))]
-        for node in self.nodes:
-            node.start()
+        self.nodes = [Node(folder / f"node-{n}") for n in range(MASTERS * (1 + replicas))]
         addresses = [f"127.0.0.1:{node.port}" for node in self.nodes]
         self.cli("create", *addresses, "--cluster-replicas", str(int(replicas)), "--cluster-yes")
         for node in self.nodes:
@@ -114,8 +120,7 @@ class Cluster:
         first, last, (*_, dead_id, _) = next(
             slots for slots in alive[0].execute("CLUSTER", "SLOTS") if slots[2][1] == dead.port
         )
-        new = Node(dead.folder.with_name("new"), free_port())
-        new.start()
+        new = Node(dead.folder.with_name("new"))
         self.nodes = [*alive, new]
         for node in alive:
             node.execute("CLUSTER", "FORGET", dead_id)
