@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import click
 import numpy as np
+from neardup.config.run import Run
 from neardup.index.redis.commands import batches
 from neardup.ledger import changes, connect, fingerprint_arrays, read, stories
 from neardup.records import Skip, Skipped
@@ -34,7 +35,7 @@ from tests.support.synthetic_stories import (
     random_stories,
 )
 
-BATCH = 512  # the default of run.batch
+BATCH = Run().batch
 BATCHES = 40
 NEW_STORIES = BATCH * BATCHES
 CANDIDATES = 300  # earlier stories that the lookups of a batch nominate

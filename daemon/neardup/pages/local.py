@@ -71,7 +71,7 @@ class File:
         Of a file that is too large only one byte more than is allowed.  Raises Gone, Forbidden, Transient.
         """
         try:
-            with open(self.url, "rb", buffering=0, opener=_open_nonblocking) as file:
+            with open(self.url, "rb", opener=_open_nonblocking) as file:
                 if not self._root.contains(file.fileno()):
                     raise Gone(f"{file.name}: a symbolic link leads out of {self._root.path}")
                 status = os.fstat(file.fileno())

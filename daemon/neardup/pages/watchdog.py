@@ -26,7 +26,6 @@ NO_PAGE = -1
 WORD = struct.Struct("q")
 NUMBER_AT, BODY_BYTES_AT, PID_AT, RECORD_BYTES = 0, 8, 16, 24
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
-LONGEST_STATM = 200  # bytes
 
 
 class Record:
@@ -146,8 +145,7 @@ def watch(pid: int, record: Record) -> WatchedProcess:
 
 def resident_bytes(pid: int) -> int:
     """The resident memory of a process.  Raises OSError if it has ended."""
-    with Path(f"/proc/{pid}/statm").open("rb", buffering=0) as file:
-        return int(file.read(LONGEST_STATM).split()[1]) * PAGE_SIZE
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_SIZE
 
 
 def cpu_seconds(pid: int) -> float:

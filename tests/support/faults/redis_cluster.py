@@ -25,12 +25,15 @@ class Node:
         folder.mkdir()
         for _ in range(STARTS):
             self.port, self.bus_port = free_port(), free_port()
-            if self.start():
+            if self._starts():
                 return
         raise AssertionError("a node did not start")
 
-    def start(self) -> bool:
-        """Start it on its ports; False if another process has one of them."""
+    def start(self) -> None:
+        """Start it again, on the same ports."""
+        assert self._starts(), "a node did not start again"
+
+    def _starts(self) -> bool:
         command = ["redis-server", "--port", str(self.port), "--cluster-enabled", "yes", "--save", ""]
         command += ["--cluster-port", str(self.bus_port), "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
         command += ["--repl-diskless-sync-delay", "0", "--cluster-allow-replica-migration", "no"]
