@@ -100,10 +100,19 @@ def of_table(
     return selected.mapInArrow(_parser(config, language), LISTED)
 
 
+def _exists(spark: "SparkSession", name: str) -> bool:
+    """Whether a path, or one that matches a pattern, exists in its file system."""
+    context: Any = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(name)  # noqa: SLF001 - the only way to it
+    return bool(path.getFileSystem(context._jsc.hadoopConfiguration()).globStatus(path))  # noqa: SLF001 - likewise
+
+
 def _read(spark: "SparkSession", name: str) -> "DataFrame":
     ending = name.rstrip("/").rpartition(".")[2].lower()
     if ending not in FORMATS and "/" not in name:
         return spark.table(name)
+    if not _exists(spark, name):  # Spark would log a stack trace
+        raise Misuse(f"--input: cannot read {name}: no such file or folder")
     reader = spark.read.option("header", True).option("multiLine", ending == "csv").option("escape", '"')
     return reader.format(FORMATS.get(ending, "parquet")).load(name)
 
