@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 
-from neardup.app import App, run_once
+from neardup.app import App
 from neardup.errors import Misuse, Transient
 from neardup.ledger import works
 from neardup.ledger.lock import only_one
@@ -13,6 +13,7 @@ from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.progress import Watch, ignore_progress
 from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.works_listing import WorksListing, remove
+from neardup.running import run_once
 from neardup.source.configured import open_reference
 
 COMMAND = "reference"

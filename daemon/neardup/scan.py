@@ -14,12 +14,13 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from neardup.app import open_app, run_once, sweep
+from neardup.app import open_app
 from neardup.config import Config, Content, Ledger, Run, Source
 from neardup.errors import Fatal, Misuse
 from neardup.pipeline.progress import Watch
 from neardup.pipeline.summary import Counts
 from neardup.records import Language
+from neardup.running import run_once, sweep
 from neardup.source.documents import BadDocument, Document, Documents, file_documents
 from neardup.source.page_files import ENDINGS, find_files
 from neardup.source.spool import Spool, spooled_file

@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 import uvloop
-from neardup.app import App, open_app, run_once
+from neardup.app import App, open_app
 from neardup.cli.console import set_up_logging
 from neardup.config import Config, load
 from neardup.core.candidates.select import worth_comparing
@@ -35,6 +35,7 @@ from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
 from neardup.records import BandedFingerprint, Fingerprinted, Story
+from neardup.running import run_once
 
 from tests.bench.corpus import Document, Pair, ordered, read_documents
 from tests.bench.detected import Detected

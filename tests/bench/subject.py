@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from neardup.app import open_app, run_once
+from neardup.app import open_app
 from neardup.cli.console import set_up_logging
 from neardup.cli.event_loop import run_async
 from neardup.config import Config, load
+from neardup.running import run_once
 from neardup.telemetry.metrics import STAGE_SECONDS
 
 from tests.support.resource_meter import Measured, metered

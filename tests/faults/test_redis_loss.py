@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,18 @@ from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import CHAOS, Row
 from tests.support.languages import CODES, HINDI, TAMIL
 from tests.support.passages import passages_of
+from tests.support.servers import PROGRAMS
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 VERSION = "v"
 STRIDE = 1 if CHAOS > 1 else 11  # between the messages tested, of about 100 that a build sends
 LAST = 8  # messages at the end of a build, each of which is tested
 MESSAGES = 16  # more than a replay sends
+EVERYTHING, RECENT = "everything", "the latest changes"
+# What is lost, and of which server: all combinations in `make chaos`, else each loss of one server.
+LOSSES = (
+    [*product([EVERYTHING, RECENT], PROGRAMS)] if CHAOS > 1 else [*zip([EVERYTHING, RECENT], PROGRAMS, strict=True)]
+)
 Work = Callable[[Ledger, Index], Awaitable[None]]
 
 
@@ -73,9 +80,12 @@ class Loss:
         self._client.close()
 
 
-@pytest.fixture(params=[True, False], ids=["everything", "back to an older state"])
-def loss(request: pytest.FixtureRequest, redis_or_valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loss]:
-    loss = Loss(redis_or_valkey_url, everything=request.param)
+@pytest.fixture(params=LOSSES, ids=" of ".join)
+def loss(
+    request: pytest.FixtureRequest, empty_server: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Loss]:
+    lost, program = request.param
+    loss = Loss(empty_server(program), everything=lost == EVERYTHING)
     send, clear = AbstractConnection.send_packed_command, RedisIndex.clear
 
     async def cleared(self: RedisIndex, *about: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from neardup.app import open_app, run_once
+from neardup.app import open_app
 from neardup.config import load
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
@@ -16,6 +16,7 @@ from neardup.insights.self_checks import canaries
 from neardup.ledger import recalls
 from neardup.ledger.recalls import ALL, Measure
 from neardup.records import Language
+from neardup.running import run_once
 from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger

@@ -11,16 +11,17 @@ from click.shell_completion import CompletionItem
 
 from neardup import __version__
 from neardup.garbage_collection import collect_seldom
+from neardup.pages.fork_server import start_server
 
 # Name of a command: its module in this package, and its line in `neardup --help`, the first sentence of its help.
 COMMANDS = {
     "init": ("setup", "Write a configuration for your own pages, by a few questions or options"),
     "demo": ("setup", "Find the copies among the bundled sample stories, in a folder of their own"),
-    "run": ("runs", "Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz"),
+    "run": ("daemon", "Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz"),
     "daily": ("runs", "Run over the stories updated since the watermark"),
     "backfill": ("runs", "Run over every story; an interrupted backfill resumes"),
     "sweep": ("runs", "Flag the pairs among fingerprinted stories; an interrupted sweep resumes"),
-    "check": ("moderation", "Show what FILE (a page or plain text; - is stdin) would be flagged against"),
+    "check": ("checking", "Show what FILE (a page or plain text; - is stdin) would be flagged against"),
     "compare": ("moderation", "Show the passages that A and B share"),
     "serve": ("serving", "Serve the check before publication over HTTP, until SIGTERM"),
     "replay": ("insights", "Show what other thresholds would flag among the candidates on record"),
@@ -47,6 +48,8 @@ COMMANDS = {
     "spark": ("spark", "Find the copies of a corpus on a Spark cluster, and write folders of Parquet"),
     "forget": ("maintenance", "Remove a story from ledger, index, flags and dead letters"),
 }
+# They read pages soon: the fork server of their reader processes loads while they load.
+READING = {"backfill", "check", "daily", "scan"}
 
 
 class LazyGroup(click.Group):
@@ -74,6 +77,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in READING:
+            start_server()
         module = import_module(f"neardup.cli.{COMMANDS[cmd_name][0]}")
         commands = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(command for command in commands if command.name == cmd_name)

@@ -1,29 +1,26 @@
-"""The commands about copies: `check`, `compare`, `show`, `export`."""
+"""The commands about copies: `compare`, `show`, `export`."""
 
-import asyncio
 import json
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 import click
 from click.core import ParameterSource
 
-from neardup.app import comparer, extraction, open_readers
-from neardup.checking import open_checker
+from neardup.app import comparer, open_readers
 from neardup.cli import printing
 from neardup.cli.base import command, json_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
 from neardup.cli.flag_options import output_target, story_id, takes_flag_selection
 from neardup.config import Config
 from neardup.config.export import FORMATS, Format, format_of, unknown_ending
-from neardup.core.page import Unreadable, prepare_file
 from neardup.core.verify.keep import POLICIES, Policy
-from neardup.errors import Fatal, Misuse
+from neardup.errors import Misuse
 from neardup.languages import SHIPPED
-from neardup.ledger import connect, flags, meaning_flags, read, translate_errors
+from neardup.ledger import connect, flags, meaning_flags, translate_errors
 from neardup.ledger.selection import Selection
 from neardup.moderation.evidence.page import write_evidence
 from neardup.moderation.evidence.side_by_side import side_by_side
@@ -32,36 +29,8 @@ from neardup.moderation.export.meaning import is_of_meaning
 from neardup.moderation.export.write import ExportOptions
 from neardup.moderation.export.write import export as write_export
 from neardup.ops.fingerprint_export import export_fingerprints
-from neardup.pages.results import explain
-from neardup.query.check_result import CheckResult, Submission
 from neardup.query.compare import compare as compare_texts
 from neardup.query.similarity import similarity_of
-
-
-@command
-@click.argument("file", type=click.File("rb"))
-@click.option("--language", required=True, metavar="L", help="A name or an ISO code, such as HINDI or hi.")
-@json_option
-def check(config: Config, file: IO[bytes], language: str, as_json: bool) -> None:
-    """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
-    try:
-        text_language = config.registry.find(language)
-    except ValueError as error:
-        raise Misuse(f"--language: {error}") from None
-    read(config.ledger.path).close()
-    page = prepare_file(file.read(), extraction(config))
-    if isinstance(page, Unreadable):
-        raise Fatal(f"{file.name}: {explain(page)}")
-
-    async def check_page(_: asyncio.Event) -> CheckResult:
-        async with open_checker(config) as checker:
-            return await checker.check(Submission(text_language, page))
-
-    result = run_async(check_page)
-    if as_json:
-        click.echo(json.dumps(result.as_dict(), ensure_ascii=False))
-    else:
-        printing.show_check(result)
 
 
 @partial(command, needs_config=False)

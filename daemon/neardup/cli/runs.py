@@ -1,16 +1,13 @@
-"""The commands that list, fingerprint and flag: `run`, `daily`, `backfill`, `sweep`."""
+"""The commands that list, fingerprint and flag: `daily`, `backfill`, `sweep`."""
 
 import asyncio
 import json
 import sqlite3
-from contextlib import AsyncExitStack
-from functools import partial
 from typing import Any
 
 import click
 
-from neardup.app import App, open_app, open_ledger, run_once
-from neardup.app import sweep as sweep_ledger
+from neardup.app import App, open_app, open_ledger
 from neardup.cli import console, printing
 from neardup.cli.base import command, json_option, parse_time_option
 from neardup.cli.event_loop import run_async
@@ -19,31 +16,11 @@ from neardup.insights.self_checks import canaries
 from neardup.ledger import clusters, flags, runs, snapshot
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.pairs import export_row
-from neardup.ops.service import Service
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
-from neardup.telemetry.http import serve_if_free
-
-
-@command
-def run(config: Config) -> None:
-    """Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz.
-
-    If serve.listen is set, it serves the check before publication as well.
-    """
-
-    async def keep_running(stop: asyncio.Event) -> None:
-        async with AsyncExitStack() as stack:
-            if config.serve.listen is not None:
-                from neardup.serve.app import serving  # noqa: PLC0415 - only some daemons serve
-
-                await stack.enter_async_context(serving(config, config.serve.listen, stop))
-            opened = partial(open_app, config)
-            await Service(
-                config.ledger.path, config.metrics.listen, config.run.schedule, opened, stop, hooks=self_checks
-            ).run()
-
-    run_async(keep_running, finishes_queued_work=True)
+from neardup.running import run_once
+from neardup.running import sweep as sweep_ledger
+from neardup.telemetry.run_metrics import serve_metrics
 
 
 @command
@@ -69,9 +46,8 @@ def run_and_print(config: Config, name: str, as_json: bool, **options: Any) -> N
     """Do one run, with the options of `run_once`, and print its summary and its new flags."""
 
     async def do_run(stop: asyncio.Event) -> tuple[RunSummary, list[dict[str, Any]]]:
-        async with AsyncExitStack() as stack:
-            app = await stack.enter_async_context(open_app(config))
-            await serve_if_free(stack, config.metrics.listen, name)
+        async with open_app(config) as app:
+            serve_metrics(config.metrics.listen, name)
             with console.show_progress(name) as watch:
                 hooks = self_checks(app) if name == "daily" else []
                 summary = await run_once(app, name, stop, watch, hooks=hooks, **options)
@@ -100,9 +76,8 @@ def sweep(config: Config, as_json: bool) -> None:
     """Flag the pairs among fingerprinted stories; an interrupted sweep resumes."""
 
     async def do_sweep(stop: asyncio.Event) -> tuple[SweepSummary, list[dict[str, Any]]]:
-        async with AsyncExitStack() as stack:
-            ledger = stack.enter_context(open_ledger(config))
-            await serve_if_free(stack, config.metrics.listen, "sweep")
+        with open_ledger(config) as ledger:
+            serve_metrics(config.metrics.listen, "sweep")
             with console.show_progress("sweep") as watch:
                 swept = await sweep_ledger(config, ledger, stop, watch)
             return swept, await ledger.do(

@@ -11,6 +11,6 @@ class Metrics(Section):
 
     listen: Address = Field(
         default="127.0.0.1:9108",
-        description="`HOST:PORT` that serves `/metrics` and `/healthz`. `backfill`, `daily`, `retry` and `sweep` "
-        "serve them too, if the port is free.",
+        description="`HOST:PORT` where the daemon serves `/metrics` and `/healthz`. `backfill`, `daily`, `retry` and "
+        "`sweep` serve `/metrics` there, if the port is free.",
     )

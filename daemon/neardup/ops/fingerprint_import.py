@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from neardup import __version__
-from neardup.app import App, after_run
+from neardup.app import App
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.warm_up import load_for_sweep
 from neardup.errors import Misuse
@@ -28,6 +28,7 @@ from neardup.pipeline.prepare import load_compiled, unless_stopped
 from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import scratch_folder
+from neardup.running import after_run
 
 REBUILT_FROM = 0.1  # of the stories, that the index lacks: a rebuild takes a tenth of the time of a replay, or less
 

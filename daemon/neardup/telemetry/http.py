@@ -1,10 +1,9 @@
 """HTTP servers, what their log lines say, and the application with /metrics and /healthz."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
-import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -14,7 +13,6 @@ from neardup.telemetry.metrics import STARTED
 LONGEST_LINE = 65_536  # bytes of a request's first line; the path of a story with a long name takes 12,000
 SHUTDOWN_SECONDS = 5.0  # for running requests to finish
 
-log = structlog.get_logger()
 Health = Callable[[], dict[str, Any]]
 
 
@@ -63,14 +61,6 @@ async def listening(
         yield f"{host}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
-
-
-async def serve_if_free(stack: AsyncExitStack, listen: str, command: str) -> None:
-    """Serve /metrics during a single run until `stack` closes; an address that is taken is only a warning."""
-    try:
-        await stack.enter_async_context(served(listen, command, lambda: {"healthy": True}))
-    except Fatal as error:
-        log.warning("no /metrics for this run", why=str(error))
 
 
 def route_of(request: web.Request) -> str:

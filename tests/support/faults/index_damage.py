@@ -41,6 +41,14 @@ class DamagedIndex:
         with redis.Redis.from_url(self.url) as client:
             return client.execute_command(*command)
 
+    def redis_each(self, keys: list[Any], *commands: tuple[Any, ...]) -> None:
+        """Send commands about each key: a command's name, and what follows the key."""
+        with redis.Redis.from_url(self.url) as client, client.pipeline(transaction=False) as pipeline:
+            for key in keys:
+                for name, *arguments in commands:
+                    pipeline.execute_command(name, key, *arguments)
+            pipeline.execute()
+
     def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(self.ledger, timeout=30)) as db, db:
             return db.execute(text, values).fetchall()
@@ -113,17 +121,14 @@ def odd_buckets(index: DamagedIndex) -> None:
     if index.kind == "sqlite":
         index.query("UPDATE index_buckets SET numbers = CAST(numbers || x'61' AS BLOB)")
         return
-    for key in index.keys("sketch:*" if index.kind == "documented" else "hi:*:????"):
-        index.redis("APPEND", key, "a")
+    index.redis_each(index.keys("sketch:*" if index.kind == "documented" else "hi:*:????"), ("APPEND", "a"))
 
 
 def buckets_of_another_type(index: DamagedIndex) -> None:
     if index.kind == "sqlite":
         index.query("UPDATE index_buckets SET numbers = 'text' WHERE bucket % 2")
         return
-    for key in index.keys("*:????")[::2]:
-        index.redis("DEL", key)
-        index.redis("HSET", key, "a", "b")
+    index.redis_each(index.keys("*:????")[::2], ("DEL",), ("HSET", "a", "b"))
 
 
 def shifted_buckets(index: DamagedIndex) -> None:
@@ -131,8 +136,7 @@ def shifted_buckets(index: DamagedIndex) -> None:
     if index.kind == "sqlite":
         index.query("UPDATE index_buckets SET numbers = zeroblob(length(numbers))")
         return
-    for key in index.keys("sketch:*" if index.kind == "documented" else "hi:*:????"):
-        index.redis("SET", key, bytes(4 * 3))
+    index.redis_each(index.keys("sketch:*" if index.kind == "documented" else "hi:*:????"), ("SET", bytes(4 * 3)))
 
 
 def lost_hashes(index: DamagedIndex) -> None:
@@ -151,7 +155,5 @@ def foreign_members(index: DamagedIndex) -> None:
     if index.kind == "sqlite":
         index.query("UPDATE index_buckets SET numbers = CAST(numbers || x'ffffffff' AS BLOB)")
         return
-    for key in index.keys("sketch:*" if index.kind == "documented" else "hi:*:????"):
-        index.redis("APPEND", key, b"\xff" * 4)
-    for key in index.keys("HINDI:?:????"):
-        index.redis("SADD", key, "x", 10**30, -(10**30), "", 77_777_777)
+    index.redis_each(index.keys("sketch:*" if index.kind == "documented" else "hi:*:????"), ("APPEND", b"\xff" * 4))
+    index.redis_each(index.keys("HINDI:?:????"), ("SADD", "x", 10**30, -(10**30), "", 77_777_777))

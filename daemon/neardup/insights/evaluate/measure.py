@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.app import App, open_app, run_once
+from neardup.app import App, open_app
 from neardup.config import Config, Content, Detection, Export, Extract, Index, Ledger, Source
 from neardup.core.candidates.select import merge_found, nominate
 from neardup.core.fingerprint.compute import fingerprint_text
@@ -32,6 +32,7 @@ from neardup.pipeline.passage_nomination import PassageNomination
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.progress import Watch
 from neardup.records import BandedFingerprint, Language
+from neardup.running import run_once
 
 # At least, so that the copies of one story do not displace each other, and their text is not taken to be common.
 MAX_MATCHES, COMMON_PASSAGE = 200, 1000

@@ -1,0 +1,21 @@
+"""/metrics of a single run.  The server of prometheus-client starts 0.2 s faster than the application of the daemon."""
+
+import structlog
+from prometheus_client import start_http_server
+
+from neardup.telemetry.metrics import STARTED
+
+log = structlog.get_logger()
+
+
+def serve_metrics(listen: str, command: str) -> None:
+    """Serve /metrics on HOST:PORT, in a thread, until the process ends; an address that is taken is only a warning.
+
+    Commands share the port with the daemon, and the alerts tell them apart by `command`.
+    """
+    STARTED.labels(command).set_to_current_time()
+    host, _, port = listen.rpartition(":")
+    try:
+        start_http_server(int(port), host.strip("[]"))
+    except OSError as error:
+        log.warning("no /metrics for this run", why=f"metrics.listen: cannot listen on {listen}: {error.strerror}")
