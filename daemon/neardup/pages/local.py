@@ -9,8 +9,8 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neardup.config import Content
 from neardup.errors import Fatal, Forbidden, Gone, NeardupError, Transient
+from neardup.pages.plain_content import AnyContent
 
 if TYPE_CHECKING:
     from neardup.pages.s3 import Get  # its libraries are optional
@@ -24,7 +24,7 @@ class Folder:
     Raises Fatal where the folder does not exist.
     """
 
-    def __init__(self, root: Path, content: Content) -> None:
+    def __init__(self, root: Path, content: AnyContent) -> None:
         if not root.is_dir():
             raise Fatal(f"{content.section}.url: no folder {root}")
         self._root = _Root(root)

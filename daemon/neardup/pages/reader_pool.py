@@ -9,12 +9,12 @@ from typing import cast
 
 import structlog
 
-from neardup.config import Content
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.fork_server import start_server
+from neardup.pages.plain_content import AnyContent, PlainContent
 from neardup.pages.reader_process import FINGERPRINT, PREPARE, READ, SHINGLE, SPLIT, Answer, Request, Seconds
 from neardup.pages.reader_rpc import ReaderConnection
 from neardup.pages.reader_start import end_readers, start_readers
@@ -47,7 +47,7 @@ class ReaderPool:
 
     def __init__(
         self,
-        content: Content,
+        content: AnyContent,
         extraction: Extraction,
         most: int,
         submitted: Path | None = None,
@@ -59,7 +59,8 @@ class ReaderPool:
         self.concurrency = AdaptiveLimit(most)
         self.computing_seconds = 0.0  # spent on extracting and fingerprinting, for all pages together
         self._content = content
-        self._settings = content, extraction, submitted, works
+        plain_works = None if works is None else works._replace(content=PlainContent.of(works.content))
+        self._settings = PlainContent.of(content), extraction, submitted, plain_works
         self._processes = min(processes, most)
         self._started: list[ReaderConnection] = []
         self._starting: asyncio.Task[None] | None = None

@@ -19,7 +19,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.page import (
     Page,
@@ -35,6 +34,7 @@ from neardup.errors import Gone, NeardupError
 from neardup.garbage_collection import collect_seldom
 from neardup.pages.fork_server import STDERR
 from neardup.pages.local import File, Given
+from neardup.pages.plain_content import PlainContent
 from neardup.pages.results import NotModified, crash_of
 from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
 from neardup.pages.watchdog import Record, record_pid
@@ -50,7 +50,7 @@ Seconds = tuple[float, float, float]  # spent on fetching, extracting and finger
 Answer = tuple[object, Seconds | None]
 Greeting = tuple[str, bool]  # the version of this process's fingerprints, and whether compiled code makes them
 # The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works.
-Settings = tuple[Content, Extraction, Path | None, WorkPages | None]
+Settings = tuple[PlainContent, Extraction, Path | None, WorkPages | None]
 
 
 class Request(NamedTuple):
@@ -93,7 +93,7 @@ class _ReaderProcess:
         self,
         owner: Connection,
         record: Record,
-        content: Content,
+        content: PlainContent,
         extraction: Extraction,
         submitted: Path | None,
         works: WorkPages | None,

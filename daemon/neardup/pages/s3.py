@@ -16,8 +16,8 @@ from urllib.parse import quote, urlsplit
 import certifi
 import pycurl
 
-from neardup.config import Content
 from neardup.errors import Fatal, Gone, NeardupError, Transient
+from neardup.pages.plain_content import AnyContent
 from neardup.s3_errors import NO_CREDENTIALS, code_in, document_error, s3_error
 
 REQUEST_SECONDS = 30.0
@@ -40,7 +40,7 @@ class Bucket:
     Raises Fatal if there are no AWS credentials.
     """
 
-    def __init__(self, url: str, content: Content) -> None:
+    def __init__(self, url: str, content: AnyContent) -> None:
         import botocore.session  # noqa: PLC0415 - 0.3 s, for pages in S3 only
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - likewise
 
@@ -108,7 +108,7 @@ class Bucket:
         return curl
 
 
-def _base_url(url: str, content: Content, region: str) -> str:
+def _base_url(url: str, content: AnyContent, region: str) -> str:
     """The URL to which paths are appended."""
     parts = urlsplit(url)
     scheme, _, host = (content.endpoint or f"https://s3.{region}.amazonaws.com").rstrip("/").partition("://")

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from neardup.config import Content
 from neardup.core.page import Page
 from neardup.core.text.html import Extraction
 from neardup.errors import Gone
 from neardup.extras import needs
 from neardup.pages.local import File, Files, Folder, Given
+from neardup.pages.plain_content import AnyContent
 from neardup.pages.text_file import TextFile
 from neardup.records import Story, is_work
 from neardup.s3_errors import document_error
@@ -34,11 +34,11 @@ GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its 
 class WorkPages(NamedTuple):
     """Where the pages of works are, and which part of them is the text."""
 
-    content: Content
+    content: AnyContent
     extraction: Extraction
 
 
-def open_store(content: Content) -> "Bucket | Folder | TextFile":
+def open_store(content: AnyContent) -> "Bucket | Folder | TextFile":
     """Open the store of `content`.
 
     Raises Fatal for a missing folder or file and for missing AWS credentials, Misuse if the libraries of S3 are not
@@ -55,7 +55,7 @@ def open_store(content: Content) -> "Bucket | Folder | TextFile":
     return Bucket(url, content)
 
 
-def open_transfers(contents: Iterable[Content], control_socket: int) -> "Transfers | Files":
+def open_transfers(contents: Iterable[AnyContent], control_socket: int) -> "Transfers | Files":
     """What carries out the GETs of these stores; see `neardup.pages.curl_multi.Transfers`."""
     if not any(content.url.startswith("s3:") for content in contents):
         return Files(control_socket)
@@ -64,12 +64,14 @@ def open_transfers(contents: Iterable[Content], control_socket: int) -> "Transfe
     return Transfers(control_socket)
 
 
-def path_of(content: Content, story: Story) -> str:
+def path_of(content: AnyContent, story: Story) -> str:
     """A story's page, as a path below content.url."""
     return story.path or content.key.format(language=story.language, id=story.id)
 
 
-def location_of(content: Content, story: Story, submitted: Path | None = None, works: WorkPages | None = None) -> str:
+def location_of(
+    content: AnyContent, story: Story, submitted: Path | None = None, works: WorkPages | None = None
+) -> str:
     """Where a story's page is: the path of a file, or the s3:// URL of an object.
 
     `submitted` and `works` are as for `Pages`.
@@ -87,7 +89,7 @@ class Pages:
     `submitted` is the folder of the submitted pages, which need not exist yet; `works` is None without a reference.
     """
 
-    def __init__(self, content: Content, submitted: Path | None = None, works: WorkPages | None = None) -> None:
+    def __init__(self, content: AnyContent, submitted: Path | None = None, works: WorkPages | None = None) -> None:
         self._store = open_store(content)
         self._submitted = submitted
         self._works = None if works is None else open_store(works.content)

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from neardup.config import Content
 from neardup.errors import Fatal, Gone, Transient
 from neardup.pages.local import File
+from neardup.pages.plain_content import AnyContent
 
 RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
@@ -16,7 +16,7 @@ class TextFile:
     Raises Fatal where the file does not exist.
     """
 
-    def __init__(self, path: Path, content: Content) -> None:
+    def __init__(self, path: Path, content: AnyContent) -> None:
         if not path.is_file():
             raise Fatal(f"{content.section}.url: no file {path}")
         self._path, self._max_bytes = path, content.max_bytes
