@@ -78,7 +78,7 @@ def main(folder: Path, stories: int, layout: str | None) -> None:
         write_stories(source, stories)
     with ExitStack() as stack:
         url = stack.enter_context(redis_server(folder)) if layout else "sqlite:"
-        neardup = Neardup(folder, {"PATH": "/usr/bin:/bin"})
+        neardup = Neardup(folder, {"PATH": "/usr/bin:/bin"}, is_forked=False)
         for old in folder.glob("neardup.db*"):
             if old.is_dir():
                 shutil.rmtree(old)

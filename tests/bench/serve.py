@@ -156,7 +156,7 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory() as name, redis_server(Path(name)) as redis_url:
         folder = Path(name)
-        neardup = Neardup(folder, dict(os.environ))
+        neardup = Neardup(folder, dict(os.environ), is_forked=False)
         made = fill(neardup.ledger, folder / "pages", options.stories)
         write_bodies(folder / "bodies.jsonl", made, round(options.rate * options.seconds))
         with object_server(folder / "pages", "stories", STORE_SECONDS) as endpoint:

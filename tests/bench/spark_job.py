@@ -96,7 +96,7 @@ def write_pages(folder: Path, rows: Iterator[Text]) -> None:
 def compare(folder: Path, output: Path, stories: int) -> None:
     """Run `backfill --fresh` on the same stories, and say what differs."""
     write_pages(folder, texts(stories))
-    neardup = Neardup(folder, dict(os.environ))
+    neardup = Neardup(folder, dict(os.environ), is_forked=False)
     for old in folder.glob("neardup.db*"):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     text = embedded(folder / "manifest.csv", folder / "html").replace('body = "article .story, div.post-body"', "")

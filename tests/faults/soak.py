@@ -195,7 +195,7 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
         with object_server(folder / "stories", BUCKET) as endpoint, proxied(endpoint) as proxy:
             env = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
             env |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-            neardup, manifest = Neardup(folder, env), folder / "manifest.csv"
+            neardup, manifest = Neardup(folder, env, is_forked=False), folder / "manifest.csv"
             neardup.configure(configuration(proxy.endpoint, manifest, server.url))
             work, began = _Soak(neardup, soaked), time.monotonic()
             _inject_store_faults(proxy)

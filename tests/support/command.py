@@ -1,13 +1,19 @@
 """Runs the command as a process, and builds configurations for it."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.forked_command import Command, run_forked
 from tests.support.paths import SAMPLES
+
+PROGRAM = (sys.executable, "-W", "error", "-m", "neardup")
+READ_AT_START = ("NUMBA_CACHE_DIR", "PYTHONPATH")  # by Python and libraries, so that only a new interpreter obeys them
+TIMEOUT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -31,21 +37,28 @@ class Ended:
 
 @dataclass(frozen=True)
 class Neardup:
-    """The command, run as a process in its own folder with the configuration config.toml of that folder."""
+    """The command, run as a process in its own folder with the configuration config.toml of that folder.
+
+    With `is_forked` it is forked from a process that has loaded the program, otherwise it is a new interpreter.
+    """
 
     folder: Path
     env: dict[str, str]
+    is_forked: bool = True
 
     def __call__(self, *arguments: str, config: Path | None = None, **env: str) -> Ended:
-        command = self.command(*arguments, config=config)
+        command, env = self.command(*arguments, config=config), self.env | env
+        is_forked = self.is_forked and all(env.get(k, os.environ.get(k)) == os.environ.get(k) for k in READ_AT_START)
+        if is_forked:
+            return Ended(*run_forked(Command(command[len(PROGRAM) :], str(self.folder), env), TIMEOUT_SECONDS))
         done = subprocess.run(
-            command, capture_output=True, text=True, cwd=self.folder, env=self.env | env, timeout=300, check=False
+            command, capture_output=True, text=True, cwd=self.folder, env=env, timeout=TIMEOUT_SECONDS, check=False
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def command(self, *arguments: str, config: Path | None = None) -> list[str]:
         path = config or self.folder / "config.toml"
-        return [sys.executable, "-W", "error", "-m", "neardup", "--config", str(path), *arguments]
+        return [*PROGRAM, "--config", str(path), *arguments]
 
     @property
     def ledger(self) -> Path:

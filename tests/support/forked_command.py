@@ -1,0 +1,126 @@
+"""Commands that are forked from a process which has loaded the program: to start Python takes a second each time.
+
+A forked command is a process like any other, with its own folder, environment, output and exit code.
+"""
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import BinaryIO, NamedTuple
+
+LONGEST_REQUEST, LONGEST_REPORT = 1_000_000, 20  # bytes
+PROGRAM = [sys.executable, "-W", "error", "-m", "tests.support.forked_command"]
+
+
+class Command(NamedTuple):
+    """The arguments of a command, the folder that it runs in, and its environment."""
+
+    arguments: list[str]
+    folder: str
+    environment: dict[str, str]
+
+
+def run_forked(command: Command, timeout_seconds: float) -> tuple[int, str, str]:
+    """Returns the exit code, or less the signal that ended the command; its output; and what it wrote to stderr.
+
+    Raises TimeoutError, after the command has been killed.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        with theirs:
+            descriptors = [output.fileno(), errors.fileno(), theirs.fileno()]
+            socket.send_fds(_program(os.getpid()), [json.dumps(command).encode()], descriptors)
+        pid = int(ours.recv(LONGEST_REPORT))
+        ours.settimeout(timeout_seconds)
+        try:
+            code = int(ours.recv(LONGEST_REPORT))
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise
+        return code, _text_of(output), _text_of(errors)
+
+
+def _text_of(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode()
+
+
+@cache
+def _program(_owner: int) -> socket.socket:
+    """The socket of this process's own program, which ends with it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        command = [*PROGRAM, str(theirs.fileno())]
+        program = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+    atexit.register(_end, program, ours)
+    return ours
+
+
+def _end(program: subprocess.Popen[bytes], requests: socket.socket) -> None:
+    requests.close()
+    program.wait()
+
+
+def _load() -> None:
+    """Load every command and the compiled code, which a command loads only if it needs them."""
+    commands = import_module("neardup.cli.group").COMMANDS
+    for module, _ in commands.values():
+        import_module(f"neardup.cli.{module}")
+    compiled = import_module("neardup.core.warm_up")
+    compiled.load_for_run()
+    compiled.load_for_sweep()
+
+
+def _become_command(requests: socket.socket) -> None:
+    """Serve requests until the owner ends; returns in the process forked for each of them."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for those that report
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 3)
+        if not request:
+            os._exit(0)
+        if not os.fork():
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if not (pid := os.fork()):
+                return _set_up(Command(*json.loads(request)), descriptors)
+            _report(pid, descriptors[-1])
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _report(pid: int, report: int) -> None:
+    """Send the id of the command, and then its exit code."""
+    with socket.socket(fileno=report) as owner:
+        owner.send(str(pid).encode())
+        _, status = os.waitpid(pid, 0)
+        owner.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _set_up(command: Command, descriptors: Sequence[int]) -> None:
+    """Make this process what the start of a new one would be."""
+    output, errors, _ = descriptors
+    os.dup2(output, sys.stdout.fileno())
+    os.dup2(errors, sys.stderr.fileno())
+    for descriptor in descriptors:
+        os.close(descriptor)
+    os.chdir(command.folder)
+    os.environ.clear()
+    os.environ.update(command.environment)
+    time.tzset()
+    sys.argv = ["neardup", *command.arguments]
+
+
+if __name__ == "__main__":
+    _load()
+    _become_command(socket.socket(fileno=int(sys.argv[1])))
+    import_module("neardup.cli").main()
