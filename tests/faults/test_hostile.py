@@ -93,10 +93,9 @@ async def test_each_page_has_an_outcome_within_its_budget(tmp_path: Path) -> Non
                 before = dict(peaks.seconds)
                 name_of_outcome = outcome_name(await outcome(readers, "page.html"))
                 took = max((seconds - before.get(pid, 0.0) for pid, seconds in peaks.seconds.items()), default=0.0)
-                over = (
-                    {Skip.OVER_BUDGET} if took > SHORT_CPU_SECONDS / 2 else set()
-                )  # a slow machine ends a page earlier
-                assert name_of_outcome in case.outcomes | over, name
+                # A slow machine does less with a page before it ends.
+                may_be_over = name_of_outcome == Skip.OVER_BUDGET and took > SHORT_CPU_SECONDS / 2
+                assert may_be_over or name_of_outcome in case.outcomes, name
                 assert took < START_SECONDS + SHORT_CPU_SECONDS, f"{name}: {took:.1f} s of CPU"
                 assert peaks.memory < PEAK_BYTES, f"{name}: {peaks.memory:,} bytes"
 

@@ -1,4 +1,4 @@
-"""Commands that are forked from a process which has loaded the program: to start Python takes a second each time.
+"""Commands that are forked from a process which has loaded the program: a new interpreter takes a second to start.
 
 A forked command is a process like any other, with its own folder, environment, output and exit code.
 """
@@ -30,7 +30,7 @@ class Command(NamedTuple):
 
 
 def run_forked(command: Command, timeout_seconds: float) -> tuple[int, str, str]:
-    """Returns the exit code, or less the signal that ended the command; its output; and what it wrote to stderr.
+    """Run a command; returns its exit code, negative for a signal, its stdout and its stderr.
 
     Raises TimeoutError, after the command has been killed.
     """
