@@ -8,7 +8,6 @@ run of 40 words, with one word in 20 changed; a third one of 10,000 words copies
 
 import argparse
 import asyncio
-import os
 import random
 import sqlite3
 import statistics
@@ -37,7 +36,7 @@ from neardup.records import Fingerprint, Fingerprinted, Story
 from tests.bench.report import out, table_of
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.languages import HINDI
-from tests.support.resource_meter import cpu_seconds_of_all
+from tests.support.resource_meter import CpuTimes
 
 REPEATS = 20
 BATCH = 500
@@ -164,6 +163,7 @@ async def measure(folder: Path, urls: Mapping[str, str]) -> dict[str, Millisecon
         source=Source(manifest=Path("none")), content=Content(url=f"file:{folder}"), ledger=Ledger(path=folder / "l.db")
     )
     milliseconds: dict[str, Milliseconds] = {}
+    cpu = CpuTimes()
     async with open_desk(config, lambda: open_readers(config), "127.0.0.1:0") as desk:
         await desk.titles.catch_up()  # once after a backfill, it takes turns with the pages
         server = TestServer(application(desk))
@@ -177,9 +177,9 @@ async def measure(folder: Path, urls: Mapping[str, str]) -> dict[str, Millisecon
                         size = len(await answer.read())
                     assert answer.status == 200, f"{url}: status {answer.status}"
                     elapsed.append(1000 * (time.perf_counter() - start))
-                    cpu_start = cpu_start or cpu_seconds_of_all(os.getpid())
-                cpu = 1000 * (cpu_seconds_of_all(os.getpid()) - cpu_start) / REPEATS
-                milliseconds[f"{name}, {size // 1000:,} KB"] = Milliseconds(elapsed[0], elapsed[1:], cpu)
+                    cpu_start = cpu_start or cpu.seconds()
+                used = 1000 * (cpu.seconds() - cpu_start) / REPEATS
+                milliseconds[f"{name}, {size // 1000:,} KB"] = Milliseconds(elapsed[0], elapsed[1:], used)
     return milliseconds
 
 

@@ -27,7 +27,7 @@ from pyarrow import dataset, parquet
 from tests.bench.prose import Text, texts
 from tests.support.command import Neardup, embedded
 from tests.support.languages import CODES
-from tests.support.resource_meter import cpu_seconds_of_all, peak_until
+from tests.support.resource_meter import SAMPLE_SECONDS, CpuTimes, pss_mb_of_all
 
 CHUNK = 5_000
 FLAG = ("story_id", "matched_id")
@@ -40,6 +40,8 @@ class Meter:
     def __init__(self, stories: int) -> None:
         self._stories = stories
         self._thread = ThreadPoolExecutor(1)
+        self._cpu = CpuTimes()
+        self._used = self._cpu.seconds()
         self._begin()
 
     def __enter__(self) -> Self:
@@ -50,15 +52,25 @@ class Meter:
         self._thread.shutdown()
 
     def _begin(self) -> None:
-        self._began, self._used, self._end = time.monotonic(), cpu_seconds_of_all(os.getpid()), threading.Event()
-        self._peak = self._thread.submit(peak_until, self._end)
+        self._began, self._end = time.monotonic(), threading.Event()
+        self._sampled = self._thread.submit(self._sample, self._end)
+
+    def _sample(self, end: threading.Event) -> tuple[float, float]:
+        """The peak memory until `end` is set, and the CPU seconds so far: Spark ends its idle Python workers."""
+        peak = 0.0
+        while not end.wait(SAMPLE_SECONDS):
+            peak = max(peak, pss_mb_of_all(os.getpid()))
+            self._cpu.seconds()
+        return peak, self._cpu.seconds()
 
     def show(self, line: str) -> None:
         self._end.set()
-        seconds, cores = time.monotonic() - self._began, cpu_seconds_of_all(os.getpid()) - self._used
+        seconds, before = time.monotonic() - self._began, self._used
+        peak, self._used = self._sampled.result()
+        cores = self._used - before
         click.echo(
             f"{line:45} {seconds:8.1f} s {cores:8.1f} core-s {1e6 * cores / self._stories:8.0f} a million"
-            f" {self._peak.result():6.0f} MiB"
+            f" {peak:6.0f} MiB"
         )
         self._begin()
 

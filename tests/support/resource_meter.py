@@ -84,14 +84,22 @@ def cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def cpu_seconds_of_all(pid: int) -> float:
-    """User and system time so far of a process and its children, with those that have ended, to a tick."""
-    ticks = 0
-    for one in (str(pid), *descendants(pid)):
-        with suppress(FileNotFoundError):
-            fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+class CpuTimes:
+    """User and system time of this process and its descendants, with those that ended after a call of `seconds`.
+
+    What such a process used between the last call and its end is missed.
+    """
+
+    def __init__(self) -> None:
+        self._ticks: dict[tuple[str, str], int] = {}  # by the id of a process and the time of its start
+
+    def seconds(self) -> float:
+        """The time so far, to a tick."""
+        for one in (str(os.getpid()), *descendants(os.getpid())):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+                self._ticks[one, fields[19]] = sum(map(int, fields[11:13]))
+        return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def peak_rss_mb() -> float:
