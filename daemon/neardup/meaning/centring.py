@@ -81,6 +81,6 @@ def widest_directions(vectors: Vectors) -> Vectors:
 
 def unit(vectors: Vectors) -> Vectors:
     """The vectors (n, dimensions) at unit length; a vector of zeros stays one."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors, np.float32), where=lengths > 0)
-    return scaled
+    lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+    lengths[lengths == 0] = 1
+    return np.asarray(vectors / lengths[:, None], np.float32)

@@ -6,6 +6,8 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -17,16 +19,17 @@ from neardup.ledger import transaction
 from neardup.meaning import alignment
 from neardup.meaning.centring import Vectors, unit
 from neardup.meaning.codes import Codes, Nearest, Places, restored
-from neardup.meaning.margins import UNFITTED, ExtremeValues, background
+from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, background
 from neardup.meaning.vectors import centring
-from neardup.meaning.vectors_file import dimensions
+from neardup.meaning.vectors_file import BUSY_SECONDS, dimensions
 from neardup.pairs import Kind
 from neardup.records import Language
 
 NOMINATED = 8  # candidates of a story in each language
 SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
 CODES_AT_ONCE = 20_000  # about 1 MB
-STORIES_AT_ONCE = 20  # whose candidates' vectors are in memory together, about 8 MB: more leave the nearest caches
+STORIES_AT_ONCE = 10  # whose candidates' vectors are in the memory of a thread together, about 4 MB
+READERS = 8  # threads that read and compare: side by side, reads from a disk take a third of the time
 OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
 
 
@@ -138,15 +141,23 @@ def centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Held]:
 
 
 def compared(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]]) -> dict[int, Compared]:
-    """Each of these stories beside its candidates."""
-    found = dict[int, Compared]()
-    asked = list(candidates)
-    for at in range(0, len(asked), STORIES_AT_ONCE):
-        some = asked[at : at + STORIES_AT_ONCE]
-        held = centred(db, {*some, *chain.from_iterable(candidates[story_id] for story_id in some)})
-        for story_id in some:
-            found[story_id] = compare(held[story_id], {other: held[other] for other in candidates[story_id]})
-    return found
+    """Each of these stories beside its candidates.
+
+    Several parts are read side by side: the vectors are anywhere in a file that is larger than the memory.
+    """
+    (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
+    asked = list(candidates.items())
+    parts = [dict(asked[at : at + STORIES_AT_ONCE]) for at in range(0, len(asked), STORIES_AT_ONCE)]
+    with ThreadPoolExecutor(READERS) as pool:
+        return {story: one for part in pool.map(partial(_compared, path), parts) for story, one in part.items()}
+
+
+def _compared(path: str, candidates: Mapping[int, Sequence[int]]) -> dict[int, Compared]:
+    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as db:
+        held = centred(db, {*candidates, *chain.from_iterable(candidates.values())})
+    return {
+        story: compare(held[story], {other: held[other] for other in others}) for story, others in candidates.items()
+    }
 
 
 def compare(story: Held, others: Mapping[int, Held]) -> Compared:
@@ -156,7 +167,7 @@ def compare(story: Held, others: Mapping[int, Held]) -> Compared:
     for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
         by_language[others[other].language][other] = similarities[other]
     backgrounds = {
-        language: background([some[other] for other in _without_copies(list(some), others)])
+        language: background([some[other] for other in _nearest_texts(list(some), others)])
         for language, some in by_language.items()
     }
     return Compared(story.language, dict(by_language), backgrounds)
@@ -171,6 +182,12 @@ def _similarities(story: Vectors, others: Mapping[int, Held]) -> dict[int, float
         alike = alignment.similarities(story, np.stack([others[other].chunks for other in some]))
         found.update(zip(some, alike.tolist(), strict=True))
     return found
+
+
+def _nearest_texts(some: Sequence[int], others: Mapping[int, Held]) -> list[int]:
+    """The stories that the background is made of: the first few without copies, or all if there are fewer."""
+    first = _without_copies(some[: 1 + NEIGHBOURS], others)
+    return first if len(first) > NEIGHBOURS else _without_copies(some, others)
 
 
 def _without_copies(some: Sequence[int], others: Mapping[int, Held]) -> list[int]:
