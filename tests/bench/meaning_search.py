@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import numpy as np
 from neardup.ledger import transaction
-from neardup.meaning import neighbours
+from neardup.meaning import comparison, neighbours
 from neardup.meaning.centring import unit
 from neardup.meaning.vectors_file import claim, connect
 
@@ -83,7 +83,7 @@ def main(folder: Path, stories: int, cached: bool) -> None:
         candidates = neighbours.nominated(db, neighbours.unsearched(db, SEARCHED_FOR))
         _show("nominate by codes", began, used)
         between, used = time.perf_counter(), cpu_seconds()
-        neighbours.compared(db, candidates)
+        comparison.compared(db, candidates)
         _show("compare by chunks", between, used)
     click.echo(f"{len(candidates):,} stories: {time.perf_counter() - began:.1f} s, at most {peak_rss_mb():.0f} MiB")
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
-from neardup.meaning import neighbours, vectors
+from neardup.meaning import comparison, neighbours, vectors
 from neardup.meaning.alignment import similarities
 from neardup.meaning.centring import unit
+from neardup.meaning.comparison import Held, compare
 from neardup.meaning.margins import UNFITTED, ExtremeValues, background
-from neardup.meaning.neighbours import NOMINATED, Held, Searched, compare
+from neardup.meaning.neighbours import NOMINATED, Searched
 from neardup.meaning.vectors import Embedded
 from neardup.meaning.vectors_file import claim, connect
 from neardup.pairs import Kind
@@ -58,10 +59,11 @@ def test_the_nearest_codes_of_each_language_are_nominated(
 
 
 def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "STORIES_AT_ONCE", 2)
-    candidates = neighbours.nominated(db, [1, 2, 3])
-    held = neighbours.centred(db, range(-10, STORIES))
-    for story, (language, by_language, backgrounds) in neighbours.compared(db, candidates).items():
+    monkeypatch.setattr(comparison, "STORIES_AT_ONCE", 2)
+    monkeypatch.setattr(comparison, "PARTS_AHEAD", 3)
+    candidates = neighbours.nominated(db, range(1, 12))
+    held = comparison.centred(db, range(-10, STORIES))
+    for story, (language, by_language, backgrounds) in comparison.compared(db, candidates).items():
         assert language == held[story].language
         assert {other for some in by_language.values() for other in some} == set(candidates[story])
         for of_language, alike in by_language.items():

@@ -1,4 +1,4 @@
-"""The neighbours of stories among all that have vectors: nominated by their codes, ranked by their chunks."""
+"""The neighbours of stories among all that have vectors, nominated by their codes, and the record of a search."""
 
 import json
 import os
@@ -6,9 +6,6 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,36 +13,14 @@ import numpy.typing as npt
 
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
-from neardup.meaning import alignment
-from neardup.meaning.centring import Vectors, unit
-from neardup.meaning.codes import Codes, Nearest, Places, restored
-from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, background
-from neardup.meaning.vectors import centring
-from neardup.meaning.vectors_file import BUSY_SECONDS, dimensions
+from neardup.meaning.codes import Codes, Nearest, Places
+from neardup.meaning.margins import UNFITTED, ExtremeValues
+from neardup.meaning.vectors_file import OF_IDS
 from neardup.pairs import Kind
 from neardup.records import Language
 
 NOMINATED = 8  # candidates of a story in each language
-SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
 CODES_AT_ONCE = 20_000  # about 1 MB
-STORIES_AT_ONCE = 10  # whose candidates' vectors are in the memory of a thread together, about 4 MB
-READERS = 8  # threads that read and compare: side by side, reads from a disk take a third of the time
-OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
-
-
-class Held(NamedTuple):
-    """A story that has vectors: its language and its centred chunks, (chunks, dimensions)."""
-
-    language: Language
-    chunks: Vectors
-
-
-class Compared(NamedTuple):
-    """A story beside its candidates: how alike they are, by language, and its background in each language."""
-
-    language: Language
-    similarities: dict[Language, dict[int, float]]
-    backgrounds: dict[Language, float]
 
 
 class Searched(NamedTuple):
@@ -118,85 +93,6 @@ def _codes(db: sqlite3.Connection) -> Iterator[tuple[npt.NDArray[np.str_], Place
 def _array(codes: Sequence[bytes]) -> Codes:
     """Stored codes as an array: (n, words)."""
     return np.frombuffer(b"".join(codes), np.uint64).reshape(len(codes), -1)
-
-
-def centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Held]:
-    """These stories with their vectors, by id."""
-    size, by = dimensions(db), centring(db)
-    rows = db.execute(
-        f"SELECT language, story_id, chunks FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
-        (json.dumps(list(ids)),),
-    )
-    by_language = defaultdict[Language, list[tuple[int, bytes]]](list)
-    for language, story_id, chunks in rows:
-        by_language[language].append((story_id, chunks))
-    found = dict[int, Held]()
-    for language, some in by_language.items():
-        stories, stored = zip(*some, strict=True)
-        vectors = by.apply(restored(np.frombuffer(b"".join(stored), np.int8).reshape(-1, size)), language)
-        ends = np.cumsum([len(chunks) // size for chunks in stored])
-        parts = np.split(vectors, ends[:-1])
-        found.update((story, Held(language, chunks)) for story, chunks in zip(stories, parts, strict=True))
-    return found
-
-
-def compared(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]]) -> dict[int, Compared]:
-    """Each of these stories beside its candidates.
-
-    Several parts are read side by side: the vectors are anywhere in a file that is larger than the memory.
-    """
-    (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
-    asked = list(candidates.items())
-    parts = [dict(asked[at : at + STORIES_AT_ONCE]) for at in range(0, len(asked), STORIES_AT_ONCE)]
-    with ThreadPoolExecutor(READERS) as pool:
-        return {story: one for part in pool.map(partial(_compared, path), parts) for story, one in part.items()}
-
-
-def _compared(path: str, candidates: Mapping[int, Sequence[int]]) -> dict[int, Compared]:
-    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as db:
-        held = centred(db, {*candidates, *chain.from_iterable(candidates.values())})
-    return {
-        story: compare(held[story], {other: held[other] for other in others}) for story, others in candidates.items()
-    }
-
-
-def compare(story: Held, others: Mapping[int, Held]) -> Compared:
-    """A story beside others, which are the more alike first."""
-    similarities = _similarities(story.chunks, others)
-    by_language = defaultdict[Language, dict[int, float]](dict)
-    for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
-        by_language[others[other].language][other] = similarities[other]
-    backgrounds = {
-        language: background([some[other] for other in _nearest_texts(list(some), others)])
-        for language, some in by_language.items()
-    }
-    return Compared(story.language, dict(by_language), backgrounds)
-
-
-def _similarities(story: Vectors, others: Mapping[int, Held]) -> dict[int, float]:
-    by_length = defaultdict[int, list[int]](list)
-    for other, held in others.items():
-        by_length[len(held.chunks)].append(other)
-    found = dict[int, float]()
-    for some in by_length.values():
-        alike = alignment.similarities(story, np.stack([others[other].chunks for other in some]))
-        found.update(zip(some, alike.tolist(), strict=True))
-    return found
-
-
-def _nearest_texts(some: Sequence[int], others: Mapping[int, Held]) -> list[int]:
-    """The stories that the background is made of: the first few without copies, or all if there are fewer."""
-    first = _without_copies(some[: 1 + NEIGHBOURS], others)
-    return first if len(first) > NEIGHBOURS else _without_copies(some, others)
-
-
-def _without_copies(some: Sequence[int], others: Mapping[int, Held]) -> list[int]:
-    """Of several stories with the same text, as reposts have, the first: they are one neighbour."""
-    chunks = [others[other].chunks for other in some]
-    firsts = np.cumsum([0, *map(len, chunks[:-1])])
-    whole = unit(np.add.reduceat(np.concatenate(chunks), firsts))
-    copies = np.triu(whole @ whole.T >= SAME_TEXT, 1).sum(axis=0).tolist()
-    return [other for other, earlier in zip(some, copies, strict=True) if not earlier]
 
 
 def backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, dict[Language, float]]:

@@ -42,6 +42,7 @@ CREATE TABLE spent (day TEXT PRIMARY KEY, core_seconds REAL NOT NULL, texts INTE
 """
 LAYOUT = 3  # of these tables
 BUSY_SECONDS = 30
+OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
 BEGIN_AGAIN = "move the file away, and the stories are embedded again"
 
 

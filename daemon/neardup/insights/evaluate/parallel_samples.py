@@ -10,13 +10,13 @@ import numpy as np
 
 from neardup.core.text.html import Extraction, visible_text
 from neardup.embedding.parts import Parts
-from neardup.meaning import neighbours, vectors
+from neardup.meaning import comparison, neighbours, vectors
 from neardup.meaning.alignment import similarities
 from neardup.meaning.centring import unit
 from neardup.meaning.chunks import chunks
 from neardup.meaning.codes import codes_of
+from neardup.meaning.comparison import SAME_TEXT, Held, compare
 from neardup.meaning.margins import margin
-from neardup.meaning.neighbours import SAME_TEXT, Held, compare
 from neardup.pairs import Kind
 from neardup.records import Language
 
@@ -54,7 +54,7 @@ async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
     code = codes_of(vectors.story_vector(embedded, language, centring)[None])
     [nearest] = await parts.vectors.do(neighbours.nearest, code)
     story = Held(language, centring.apply(embedded, language))
-    return _Sample(story, await parts.vectors.do(neighbours.centred, nearest))
+    return _Sample(story, await parts.vectors.do(comparison.centred, nearest))
 
 
 def _margin(one: _Sample, other: _Sample) -> float:
