@@ -42,7 +42,7 @@ def write(path: Path, stories: int) -> None:
         for first in range(-WORKS, stories, AT_ONCE):
             rows = list(_rows(rng, range(first, min(first + AT_ONCE, stories)), stories - SEARCHED_FOR))
             with transaction(db):
-                db.executemany("INSERT INTO vectors VALUES (?1, ?2, ?3)", [row[:3] for row in rows])
+                db.executemany("INSERT INTO vectors VALUES (?, ?, ?)", [row[:3] for row in rows])
                 codes = [(row[0], *row[3:]) for row in rows]
                 db.executemany("INSERT INTO codes (story_id, language, code, backgrounds) VALUES (?, ?, ?, ?)", codes)
 
