@@ -16,6 +16,15 @@ SHUFFLED = {  # a style for the line, and one for word number {n}, in row {row} 
     "order in a grid": (f"display:grid;grid-template-columns:repeat(9,auto);{ROW}", "order:{n}"),
     "rows and columns": (f"display:grid;{ROW}", "grid-row:{row};grid-column:{column}"),
     "areas": (f"display:grid;{ROW}", "grid-area:{row} / {column}"),
+    "negative areas": (
+        f"display:grid;grid-template:repeat(60,auto) / repeat(9,auto);{ROW}",
+        "grid-area:calc({row} - 61) / calc({column} - 10)",
+    ),
+    "lines with a name": (
+        f"display:grid;grid-template:repeat(60,[a] auto) / repeat(9,[b] auto);{ROW}",
+        "grid-row:a {row};grid-column:{column} b",
+    ),
+    "ends of areas": (f"display:grid;{ROW}", "grid-row-end:calc({row} + 1);grid-column-end:calc({column} + 1)"),
     "calculated order": (f"display:flex;flex-wrap:wrap;{ROW}", "order:calc({n} + 0)"),
     "positions": ("position:relative;height:20em", "position:absolute;left:{column}00px;top:{row}em"),
     "positions from the right": (
@@ -56,6 +65,33 @@ def _arranged(line_style: str, word_style: str, *, is_shuffled: bool) -> Callabl
 
 def _placed(style: str, n: int) -> str:
     return style.format(n=n, row=n // COLUMNS + 1, column=n % COLUMNS + 1)
+
+
+def _named_areas(text: str, _: Language) -> str:
+    """Words in any order, each in the area of its name."""
+    chance, out = Random(1), []
+    for line in lines_of(text):
+        words = list(enumerate(line.split()))
+        rows = [" ".join(f"w{n}" for n, _ in words[at : at + COLUMNS]) for at in range(0, len(words), COLUMNS)]
+        rows[-1] += " ." * (-len(words) % COLUMNS)
+        chance.shuffle(words)
+        spans = "".join(f"<span style='grid-area:w{n}'>{html.escape(word)}</span>" for n, word in words)
+        areas = " ".join(f'"{row}"' for row in rows)
+        out.append(f"<div style='display:grid;grid-template-areas:{areas};{ROW}'>{spans}</div>")
+    return "".join(out)
+
+
+def _filled_by_columns(text: str, _: Language) -> str:
+    """The words of each column of a grid, one column after the other."""
+    out = []
+    for line in lines_of(text):
+        words = line.split()
+        rows = -(-len(words) // COLUMNS)
+        words += [""] * (rows * COLUMNS - len(words))
+        spans = "".join(f"<span>{html.escape(word)}</span>" for n in range(COLUMNS) for word in words[n::COLUMNS])
+        style = f"display:grid;grid-auto-flow:column;grid-template-rows:repeat({rows},auto);{ROW}"
+        out.append(f"<div style='{style}'>{spans}</div>")
+    return "".join(out)
 
 
 def _reversed_letters(text: str, _: Language) -> str:
@@ -101,6 +137,8 @@ order = partial(Disguise, "order")
 BY_ORDER = (
     *(order(name, _arranged(*styles, is_shuffled=True)) for name, styles in SHUFFLED.items()),
     *(order(name, _arranged(*styles, is_shuffled=False)) for name, styles in REVERSED.items()),
+    order("areas with a name", _named_areas),
+    order("cells filled by columns", _filled_by_columns),
     order("letters in flex boxes", _reversed_letters),
     order("letters that float", _floating_letters),
     order(

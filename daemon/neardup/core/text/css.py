@@ -12,7 +12,7 @@ from typing import Any
 import tinycss2
 
 from neardup.core.text.css_doubts import is_doubtful
-from neardup.core.text.css_values import LONGHANDS, colour, expanded, is_light, pixels
+from neardup.core.text.css_values import colour, expanded, is_known, is_light, pixels
 
 Longhands = tuple[tuple[str, str], ...]  # names and values
 NODES = {"skip_comments": True, "skip_whitespace": True}
@@ -92,7 +92,7 @@ def declarations_of(nodes: list[Any]) -> Declarations:
         value = tinycss2.serialize([one for one in node.value if one.type != "comment"]).strip()
         if node.name.startswith("--"):
             items.append(Declaration(node.name, value, node.important, ()))
-        elif "var(" in value.lower() and node.lower_name in LONGHANDS:
+        elif "var(" in value.lower() and is_known(node.lower_name):
             items.append(Declaration(node.lower_name, value, node.important, ()))
         elif longhands := expanded(node.lower_name, value):
             items.append(Declaration(node.lower_name, value, node.important, longhands))
@@ -129,6 +129,6 @@ def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line 
             return abs(pixels(value) or 0) >= FAR
         case "float":
             return value in ("right", "inline-end")
-        case "contain" | "order" | "flex-direction" | "grid-row" | "grid-column":
+        case "contain" | "order" | "flex-direction" | "grid-auto-flow" | "grid-row-start" | "grid-column-start":
             return value not in ("none", "row", "column", "auto")
     return False

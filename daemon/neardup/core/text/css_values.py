@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from tinycss2.color4 import parse_color
 
+from neardup.core.text import css_grid
 from neardup.core.text.css_calc import STARTS, calculated
 
 Colour = tuple[float, float, float, float]  # red, green, blue and opacity, from 0 to 1
@@ -31,7 +32,8 @@ UNCOMPUTED = (
 )  # fmt: skip
 # They only make a text visible that has no colour of its own.
 PAINTING = ("text-shadow", "-webkit-text-stroke", "background-clip")
-ARRANGING = ("order", "flex-direction", "grid-row", "grid-column")
+ARRANGING = ("order", "flex-direction", "grid-auto-flow", *css_grid.TRACKS, *css_grid.LINES)
+CASED = frozenset(("content", *css_grid.SHORTHANDS, *css_grid.TRACKS, *css_grid.LINES))
 # The functions whose value is known; that of others, such as color-mix(), env() and if(), is not.
 COMPUTED = re.compile(
     r"(?:-webkit-)?(calc|min|max|clamp|url|attr|counter|counters|rgba?|hsla?|hwb|lab|lch|oklab|oklch|color|rect|inset|"
@@ -79,7 +81,7 @@ LOGICAL = {
     "margin-inline-start": "margin-left", "margin-block-start": "margin-top", "inline-size": "width",
     "block-size": "height", "max-inline-size": "max-width", "max-block-size": "max-height",
     "mask-image": "mask", "animation-name": "animation", "flex-flow": "flex-direction", "offset": "offset-path",
-    "grid-row-start": "grid-row", "grid-column-start": "grid-column", "-webkit-text-security": "text-security",
+    "-webkit-text-security": "text-security",
     "-webkit-text-stroke-width": "-webkit-text-stroke", "-webkit-mask-image": "mask",
     "line-clamp": "-webkit-line-clamp",
     "overflow-x": "overflow", "overflow-y": "overflow", "overflow-inline": "overflow", "overflow-block": "overflow",
@@ -183,7 +185,12 @@ AXES = {
     "inset-inline": ("left", "right"), "inset-block": ("top", "bottom"),
     "margin-inline": ("margin-left", "margin-right"), "margin-block": ("margin-top", "margin-bottom"),
 }  # fmt: skip
-SHORTHANDS = ("font", "background", "inset", "inset-inline", "inset-block", "margin", "margin-inline", "margin-block")
+SHORTHANDS = frozenset(("font", "background", "inset", "margin", *AXES, *css_grid.SHORTHANDS))
+
+
+def is_known(name: str) -> bool:
+    """Whether a property, or a shorthand, has longhands that matter here."""
+    return any(one in LONGHANDS or one in SHORTHANDS or one in LOGICAL for one in (name, name.removeprefix("-webkit-")))
 
 
 def expanded(name: str, value: str) -> tuple[tuple[str, str], ...]:
@@ -191,7 +198,7 @@ def expanded(name: str, value: str) -> tuple[tuple[str, str], ...]:
     name = LOGICAL.get(name, name)
     if name not in LONGHANDS and name.startswith("-webkit-"):
         name = name.removeprefix("-webkit-")
-    if name != "content":
+    if name not in CASED:
         value = value.lower()
     if name == "all":
         return tuple((one, value) for one in LONGHANDS) if value in GLOBAL else ()
@@ -212,9 +219,8 @@ def _longhands(name: str, value: str) -> list[tuple[str, str]]:
         return [("font-size", next((one for one in sizes if one in GLOBAL or _is_size_of_font(one)), ""))]
     if name == "background":
         return _background(value)
-    if name == "grid-area":
-        row, _, column = value.partition("/")
-        return [("grid-row", row.strip()), ("grid-column", column.split("/")[0].strip() or "auto")]
+    if name in css_grid.SHORTHANDS:
+        return css_grid.longhands(name, value)
     if name in ("inset", "margin") and words:
         prefix = "margin-" if name == "margin" else ""
         each = (words * 4)[:4] if len(words) != 3 else [*words, words[1]]

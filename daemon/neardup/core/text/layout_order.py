@@ -8,6 +8,7 @@ from selectolax.lexbor import LexborNode
 from neardup.core.text.boxes import Values, shifts
 from neardup.core.text.css_media import HEIGHT, WIDTH
 from neardup.core.text.css_values import pixels
+from neardup.core.text.grid_cells import cells
 
 LEAST_PLACED = 3  # children; fewer are notes beside a text, which need no order
 LINE = 10  # pixels; boxes that are closer in height stand in one line
@@ -27,9 +28,9 @@ def in_order_shown(
     """
     pairs = list(zip(children, styles, strict=True))
     if display.endswith("grid"):
-        pairs.sort(key=lambda pair: (*_cell(pair[1]), _number(pair[1].get("order"))))
-    elif display.endswith("flex"):
-        pairs.sort(key=lambda pair: _number(pair[1].get("order")))
+        return _by_cells(pairs, values, is_backwards=_is_backwards(children, to_the_left))
+    if display.endswith("flex"):
+        pairs.sort(key=lambda pair: _order(pair[1]))
         direction = values.get("flex-direction", "row")
         if ("reverse" in direction) != ("column" not in direction and _is_backwards(children, to_the_left)):
             pairs.reverse()
@@ -48,13 +49,22 @@ def _is_backwards(children: Sequence[LexborNode], to_the_left: bool) -> bool:
     return "L" in map(unicodedata.bidirectional, text)
 
 
-def _number(value: str | None) -> int:
-    words = (value or "").split("/")[0].split()
-    return int(pixels(words[0] if len(words) == 1 else "".join(words)) or 0) if words else 0
+def _by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool) -> list[LexborNode]:
+    """The children of a grid by row and column; white space stays behind the child before it."""
+    groups: list[list[Pair]] = []
+    for child, own in pairs:
+        if groups and child.is_text_node and not (child.text_content or "").strip():
+            groups[-1].append((child, own))
+        else:
+            groups.append([(child, own)])
+    groups.sort(key=lambda group: _order(group[0][1]))
+    placed = zip(cells(values, [group[0][1] for group in groups]), groups, strict=True)
+    in_order = sorted(placed, key=lambda one: (one[0][0], -one[0][1] if is_backwards else one[0][1]))
+    return [child for _, group in in_order for child, _ in group]
 
 
-def _cell(values: Values) -> tuple[int, int]:
-    return _number(values.get("grid-row")), _number(values.get("grid-column"))
+def _order(values: Values) -> int:
+    return int(pixels(values.get("order", "")) or 0)
 
 
 def _is_placed(pair: Pair) -> bool:

@@ -1,0 +1,159 @@
+"""The cells in which a browser shows the children of a grid (CSS Grid Layout 8.3 and 8.5)."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, product
+from typing import NamedTuple
+
+from neardup.core.text.css_grid import NAME, STRING
+from neardup.core.text.css_values import pixels
+
+REPEATED = re.compile(r"repeat\(\s*(\d+)\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
+TRACK = re.compile(r"\[([^\]]*)\]|[^\s()\[\]]*\((?:[^()]|\([^()]*\))*\)|[^\s()\[\]]+")
+MOST_REPEATS = 1_000
+MOST_SPANNED = 20  # tracks that a child spans; more would cost too much
+
+Cell = tuple[int, int]
+Values = Mapping[str, str]
+
+
+class Span(NamedTuple):
+    """The tracks of a child in one direction, counted from 0; `start` is None where the browser chooses it."""
+
+    start: int | None
+    size: int
+
+
+class Tracks(NamedTuple):
+    """The tracks of a grid in one direction that its style names: how many, and the lines of each name."""
+
+    number: int
+    lines: Mapping[str, list[int]]
+
+
+def cells(values: Values, children: Sequence[Values]) -> list[Cell]:
+    """Row and column of each child of a grid with these values, by the values of the children in their order."""
+    flow = values.get("grid-auto-flow", "row").split()
+    directions = ("column", "row") if "column" in flow else ("row", "column")
+    lines, places = (_tracks(values, direction) for direction in directions)
+    of_lines, _ = _shifted([_span(child, directions[0], lines) for child in children])
+    of_places, before = _shifted([_span(child, directions[1], places) for child in children])
+    spans = list(zip(of_lines, of_places, strict=True))
+    found = _placed(spans, places.number + before, is_dense="dense" in flow)
+    return [(row, column) for column, row in found] if "column" in flow else found
+
+
+def _shifted(spans: Sequence[Span]) -> tuple[list[Span], int]:
+    """The spans counted from the first track that any has, and how many tracks lie before those of the style."""
+    before = -min(0, *(span.start or 0 for span in spans), 0)
+    return [span if span.start is None else Span(span.start + before, span.size) for span in spans], before
+
+
+def _placed(spans: Sequence[tuple[Span, Span]], length: int, *, is_dense: bool) -> list[Cell]:
+    """The cell of each child, in a grid whose lines have `length` places and are filled one after the other."""
+    grid = _Grid(spans)
+    for child, (line, place) in enumerate(spans):
+        if line.start is not None and place.start is not None:
+            grid.put(child, (line.start, place.start))
+    next_of_line = defaultdict[int, int](int)
+    for child, (line, place) in enumerate(spans):
+        if line.start is not None and place.start is None:
+            free = grid.first_free(child, ((line.start, at) for at in count(next_of_line[line.start])))
+            grid.put(child, free)
+            next_of_line[line.start] = free[1] if not is_dense else 0
+    length = max(
+        [length, 1, *(at + 1 for _, at in grid.taken), *((place.start or 0) + place.size for _, place in spans)]
+    )
+    last = 0, 0
+    for child, (line, place) in enumerate(spans):
+        if line.start is None:
+            is_small = line.size == place.size == 1 and place.start is None
+            begin = (0, 0) if is_dense and not is_small else last
+            cell = grid.first_free(child, _choices(place, begin, length))
+            grid.put(child, cell)
+            last = cell if is_small or not is_dense else last
+    return [grid.cells[child] for child in range(len(spans))]
+
+
+class _Grid:
+    """The cells of children, and what they cover."""
+
+    def __init__(self, spans: Sequence[tuple[Span, Span]]) -> None:
+        self._spans = spans
+        self.cells = dict[int, Cell]()
+        self.taken = set[Cell]()
+
+    def put(self, child: int, cell: Cell) -> None:
+        self.cells[child] = cell
+        self.taken.update(self._covered(child, cell))
+
+    def first_free(self, child: int, choices: Iterable[Cell]) -> Cell:
+        return next(cell for cell in choices if self.taken.isdisjoint(self._covered(child, cell)))
+
+    def _covered(self, child: int, cell: Cell) -> set[Cell]:
+        line, place = self._spans[child]
+        return {(cell[0] + x, cell[1] + y) for x, y in product(range(line.size), range(place.size))}
+
+
+def _choices(place: Span, begin: Cell, length: int) -> Iterator[Cell]:
+    """The cells that a child may have, in turn, from `begin` on."""
+    line, at = begin
+    if place.start is not None:
+        yield from ((one, place.start) for one in count(line + (place.start < at)))
+    for one in count(line):
+        yield from ((one, here) for here in range(at if one == line else 0, length - place.size + 1))
+
+
+def _tracks(values: Values, direction: str) -> Tracks:
+    lines = defaultdict[str, list[int]](list)
+    number = 0
+    template = REPEATED.sub(
+        lambda match: f" {match[2]} " * min(int(match[1]), MOST_REPEATS), values.get(f"grid-template-{direction}s", "")
+    )
+    for match in TRACK.finditer(template if template.lower() != "none" else ""):
+        if match[1] is None:
+            number += 1
+        else:
+            for name in match[1].split():
+                lines[name].append(number)
+    areas = [(match[1] or match[2] or "").split() for match in STRING.finditer(values.get("grid-template-areas", ""))]
+    for row, names in enumerate(areas):
+        for column, name in enumerate(names):
+            at = row if direction == "row" else column
+            lines[f"{name}-start"].append(at)
+            lines[f"{name}-end"].insert(0, at + 1)
+    of_areas = len(areas) if direction == "row" else max(map(len, areas), default=0)
+    return Tracks(max(number, of_areas), lines)
+
+
+def _span(child: Values, direction: str, tracks: Tracks) -> Span:
+    (start, size), (end, size_to_end) = (
+        _line(child.get(f"grid-{direction}-{side}", "auto"), side, tracks) for side in ("start", "end")
+    )
+    if start is not None and end is not None:
+        start, size = min(start, end), abs(end - start)
+    elif end is not None:
+        start = end - size
+    elif start is not None:
+        size = size_to_end
+    else:
+        size = max(size, size_to_end)
+    return Span(start, max(1, min(size, MOST_SPANNED)))
+
+
+def _line(value: str, side: str, tracks: Tracks) -> tuple[int | None, int]:
+    """The line that a value names, counted from 0, and how many tracks it spans."""
+    words = value.split()
+    number = next((int(found) for one in (value, *words) if (found := pixels(one)) is not None), 0)
+    if "span" in map(str.lower, words):
+        return None, number
+    if name := next(filter(NAME.fullmatch, words), ""):
+        lines = tracks.lines.get(f"{name}-{side}") or tracks.lines.get(name) or []
+        at = number - 1 if number > 0 else number
+        if -len(lines) <= at < len(lines):
+            return lines[at], 1
+        return tracks.number + max(number, 1) - len(lines), 1  # every line beyond has every name
+    if number < 0:
+        return tracks.number + 1 + number, 1
+    return (number - 1 if number else None), 1
