@@ -224,6 +224,7 @@ DISGUISES = (
     letters("digits of the script", _native_digits, (HINDI, MARATHI, BENGALI, GUJARATI)),
     letters("signs of another script", translated(str.maketrans("ंःँ्", "ંઃઁ્")), (HINDI, MARATHI)),
     letters("Assamese ra", translated(str.maketrans("র", "ৰ")), (BENGALI,)),
+    letters("ba with a nukta", translated({ord("র"): "ব\u09bc"}), (BENGALI,)),
     spaces("none", of_text(lambda text: re.sub(r"[^\S\n]", "", text))),
     spaces("none, nor a line", of_text(lambda text: "".join(text.split()))),
     spaces("none, nor a sign", of_text(lambda text: "".join(c for c in text if unicodedata.category(c)[0] in "LMC").replace("\n", ""))),

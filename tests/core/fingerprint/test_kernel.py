@@ -21,7 +21,7 @@ from neardup.core.fingerprint.passage_hashes import WINDOW
 from neardup.core.fingerprint.word_hashes import hashed
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
-from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, COMBINING, LONE_MARK, TABLE_END
+from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, COMBINING, LONE_MARK, NUKTA, TABLE_END
 from neardup.core.text.html import Extraction, visible_text
 from neardup.core.text.look_alikes import disguises, foreign
 from neardup.core.text.normalize import codes_of
@@ -128,7 +128,8 @@ def test_the_kernel_normalises_every_supported_code_point() -> None:
 
 @pytest.mark.parametrize("between", ["", "\u200d", "\u093c", "\u094d", "\u0d4d", " ", "क"])
 def test_the_kernel_normalises_every_pair_that_might_compose(between: str) -> None:
-    pairs = [first + between + second for first, second in product(COMPOSING, COMPOSING)]
+    seconds = [second for second in COMPOSING if ord(second) != NUKTA or between not in ("\u094d", "\u0d4d")]
+    pairs = [first + between + second for first, second in product(COMPOSING, seconds)]
     text = " ".join(pairs) + "".join(pairs)
     assert normal_form(text) == b" ".join(normalised_in_full(text))
 

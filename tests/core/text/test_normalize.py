@@ -2,13 +2,14 @@
 joiners, other ignorables, nukta signs or case have the same tokens; and tokenising tokens changes nothing.
 """
 
+import re
 import sys
 import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from neardup.core.text import normalize
 from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS, flagged_table
@@ -78,12 +79,16 @@ IGNORABLE = {0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF,
 IGNORABLE |= {*range(9), *range(0x0E, 0x20), *range(0x7F, 0x85), *range(0x86, 0xA0), *range(0xFDD0, 0xFDF0)}
 IGNORABLE |= {plane + end for plane in range(0, 0x40000, 0x10000) for end in (0xFFFE, 0xFFFF)}
 
+BA, NUKTA, RA = "\u09ac", "\u09bc", "\u09b0"  # of Bengali: ba with a nukta looks the same as ra
+SHOWN_AS_RA = re.compile(f"{BA}[{re.escape(''.join(map(chr, IGNORABLE)))}{''.join(NUKTAS)}]*{NUKTA}")
+
 HOSTILE = [
     *FLAGGED,
     *CHILLU,
     *CHILLU.values(),
     *NUKTAS,
     *LIKE_LETTERS,
+    *(BA + NUKTA),
     *"\u0d4d\u094d\u200d\u200c\u0301\u0345 \u1100\u1161\u11a8가ßﬁİKÅ",
     *"aоОнднеηὀ0１12@$x\u0336",
 ]
@@ -102,7 +107,8 @@ hostile = st.text(st.one_of(st.sampled_from(HOSTILE), any_code_point))
 
 def slow_tokens(text: str) -> list[bytes]:
     """The definition of tokens, step by step."""
-    text = undisguised(slow_signs(unicodedata.normalize("NFC", text)))
+    text = SHOWN_AS_RA.sub(RA, unicodedata.normalize("NFC", text))
+    text = undisguised(slow_signs(text))
     for letter, chillu in CHILLU.items():
         text = text.replace(letter + VIRAMA + ZWJ, chillu)
     text = "".join(c for c in text if ord(c) not in IGNORABLE)
@@ -203,7 +209,10 @@ def test_an_ignorable_changes_no_token_anywhere(text: str, data: st.DataObject) 
 @unhurried
 @given(in_one_script)
 def test_nukta_signs_change_no_token(text: str) -> None:
-    bare = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
+    """Except behind the Bengali ba, which looks like a ra with it."""
+    text = unicodedata.normalize("NFD", text)
+    assume(not SHOWN_AS_RA.search(text))
+    bare = "".join(c for c in text if c not in NUKTAS)
     assert tokens(bare) == tokens(text)
 
 

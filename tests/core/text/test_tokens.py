@@ -23,7 +23,7 @@ from tests.support.languages import ENGLISH, TEXTS, URDU
 GOLDEN = {
     "HINDI": "जमीन पर कलम गिरी हिन्दी की २५ किताबें पढीं क्ष और क्षमा बडी सडक",
     "MALAYALAM": "അവൻ പറഞ്ഞു അവൻ വന്നു കാൽ കാൽ വാർത്തകൾ ൧൨ എണ്ണം മഴ പെയ്തു",
-    "BENGALI": "বাডির পডা শেষ ঢাকায ১২টা বাজে র্যাব আষাঢের মেঘ",
+    "BENGALI": "বাডির পডা শেষ ঢাকায ১২টা বাজে র্যাব আষাঢের মেঘ আমার ঘর",
     "MARATHI": "दुसर्या दिवशी सुर्या म्हणाला चला ३ वाजले वार्यावर पान हलले",
     "TAMIL": "கொக்கு கோவிலுக்குப் போனது கஉ நாட்கள் கழித்து ஸ்ரீ வந்தான்",
     "TELUGU": "రాజు కథ చెప్పాడు క్ష మరియు క్ష ౧౨ రోజులు గడిచాయి",
@@ -109,3 +109,9 @@ def test_a_precomposed_nukta_letter_equals_its_bare_letter(composed: str) -> Non
 def test_a_text_without_letters_has_no_tokens(nothing: str) -> None:
     assert tokens(nothing) == []
     assert tokens(f"क{nothing} ख") == ["क".encode(), "ख".encode()]
+
+
+@pytest.mark.parametrize("between", ["", "\u200c", "\u093c"])
+def test_a_bengali_ba_with_a_nukta_is_the_ra_that_it_looks_like(between: str) -> None:
+    assert tokens(f"আমাব{between}\u09bc ব\u09cd\u09bcম ঘব") == tokens("আমার র্ম ঘব")
+    assert tokens(f"আমাব ক{between}\u09bc") == tokens("আমাব ক"), "the nukta of another letter"

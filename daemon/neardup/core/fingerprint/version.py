@@ -23,7 +23,7 @@ PINNED_ALGORITHM = "cacb7f9b52fe2f74"
 PINNED = {
     "HINDI": "a86647fe4cdeb1fa",
     "MALAYALAM": "49220985b1a38b4f",
-    "BENGALI": "9a00ccf43325113b",
+    "BENGALI": "20a72eac8988eb3e",
     "MARATHI": "8512e346b5fcaa5b",
     "TAMIL": "2f3d4a925e3f5453",
     "TELUGU": "29d7969f2a33e615",

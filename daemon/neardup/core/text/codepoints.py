@@ -42,6 +42,8 @@ VIRAMA = 0x0D4D
 ZWJ = 0x200D
 CHILLU = {"ണ": "ൺ", "ന": "ൻ", "ര": "ർ", "ല": "ൽ", "ള": "ൾ", "ക": "ൿ"}
 
+BA, NUKTA, RA = 0x09AC, 0x09BC, 0x09B0  # of Bengali: ba with a nukta looks the same as ra
+
 NUKTAS = "\u093c\u09bc\u0a3c\u0abc\u0b3c\u0c3c\u0cbc"
 
 # Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 14.
@@ -152,6 +154,7 @@ def flagged_table() -> Codes:
     flags[np.isin(normal_forms, [*map(ord, DIGITS)])] |= LOOK_ALIKE
     flags[[*map(ord, SIGNS)]] |= LOOK_ALIKE
     flags[[*map(ord, NUKTAS), *_composed_with_nukta()]] = 0
+    flags[[BA, NUKTA]] = FIRST, SECOND
     return normal_forms | flags
 
 
@@ -159,13 +162,17 @@ def flagged_table() -> Codes:
 def compositions() -> Codes:
     """(n, 3) uint32: two code points, and the one they compose to.
 
-    Either a FIRST and a SECOND that NFC composes; or a letter and the ZWJ of a chillu sequence, which has
-    a virama between the two.
+    Either a FIRST and a SECOND that NFC composes, or that look the same as one; or a letter and the ZWJ of a chillu
+    sequence, which has a virama between the two.
     """
     chillus = [(ord(letter), ZWJ, ord(chillu)) for letter, chillu in CHILLU.items()]
-    signs = [(*parts, code) for parts, code in _decompositions() if flagged_table()[parts[-1]] & SECOND]
+    signs = [(*parts, code) for parts, code in _decompositions() if _is_second(parts[-1])]
     vowels = [(*map(ord, signs), ord(vowel)) for signs, vowel in TWO_SIGNS.items()]
-    return np.array(chillus + signs + vowels, np.uint32)
+    return np.array([*chillus, *signs, *vowels, (BA, DROPPED, RA)], np.uint32)
+
+
+def _is_second(code: int) -> bool:
+    return bool(flagged_table()[code] & SECOND) and code != NUKTA
 
 
 @cache

@@ -1,10 +1,10 @@
 """Normalisation and tokenisation that are safe for Indic scripts.
 
 Two pages hold the same story whatever their Unicode form, joiners, nukta signs or case, so fingerprints are
-computed from the normalised text: NFC; signs between letters, and letters that look like others, read as those;
-Malayalam chillu sequences to their atomic letters; default-ignorable code points (ZWJ, ZWNJ, BOM, soft hyphen,
-...) removed; nukta signs dropped; casefolded; NFC again; digits that stand for letters read as those. A token is
-a maximal run of letters, marks and numbers (Unicode L*, M*, N*). The `\\w` of `re` does not
+computed from the normalised text: NFC; Bengali ra for ba with a nukta; signs between letters, and letters that look
+like others, read as those; Malayalam chillu sequences to their atomic letters; default-ignorable code points (ZWJ,
+ZWNJ, BOM, soft hyphen, ...) removed; nukta signs dropped; casefolded; NFC again; digits that stand for letters read as
+those. A token is a maximal run of letters, marks and numbers (Unicode L*, M*, N*). The `\\w` of `re` does not
 match combining marks, so it would split nearly every Indic word.
 
 The normal form of each code point is in `codepoints`.
@@ -19,12 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.text.codepoints import (
+    BA,
     BEYOND_TABLE,
     CHILLU,
     CODE,
+    COMBINING,
     DROPPED,
     EXPANDS,
     LOOK_ALIKE,
+    NUKTA,
+    RA,
     SECOND,
     SEPARATOR,
     TABLE_END,
@@ -104,7 +108,7 @@ def tokens(text: str) -> list[bytes]:
 
 def _normalised(text: str) -> str:
     """Text -> its normal form by all steps, with its separators."""
-    text = _chillus_composed(undisguised(_letter_signs_read(nfc(text))))
+    text = _chillus_composed(undisguised(_letter_signs_read(_with_ra(nfc(text)))))
     if (_looked_up(text) == EXPANDS).any():
         text = text.casefold()
     normal_forms = _looked_up(text)
@@ -139,6 +143,17 @@ def _without_accents(codes: Codes) -> Codes:
 
 def _chillus_composed(text: str) -> str:
     return CHILLU_SEQUENCE.sub(lambda match: CHILLU[match[1]], text) if chr(ZWJ) in text else text
+
+
+def _with_ra(text: str) -> str:
+    """A text in NFC -> the text with the Bengali ra for each ba with a nukta, whatever is dropped between the two."""
+    return _ba_with_nukta().sub(chr(RA), text) if chr(NUKTA) in text else text
+
+
+@cache
+def _ba_with_nukta() -> re.Pattern[str]:
+    dropped = "".join(map(chr, np.flatnonzero(table() == DROPPED).tolist()))
+    return re.compile(f"{chr(BA)}[{re.escape(dropped)}]*{chr(NUKTA)}")
 
 
 def located(text: str) -> Located:
@@ -204,11 +219,21 @@ def _beyond_table(codes: Codes) -> Offsets:
     kept = np.flatnonzero(looked_up & CODE != DROPPED)
     composing = looked_up[kept[:-1]] << 1 & looked_up[kept[1:]] & SECOND  # FIRST << 1 is SECOND
     beyond[kept[1:][composing != 0]] = True
+    nuktas = np.flatnonzero(codes == NUKTA)
+    beyond[nuktas] = _follow_ba_or_mark(looked_up, kept, nuktas)
     may_be_letter = looked_up[kept] & LOOK_ALIKE != 0
     if may_be_letter.any():
         is_letter = (looked_up[kept] & CODE) - np.uint32(ord("a")) < 26
         beyond[kept[:-1]] |= may_be_letter[:-1] & is_letter[1:]
     return np.flatnonzero(beyond)
+
+
+def _follow_ba_or_mark(looked_up: Codes, kept: Offsets, nuktas: Offsets) -> npt.NDArray[np.bool_]:
+    """Whether the code point before each nukta that is not dropped is BA, or a mark that NFC puts behind the nukta."""
+    before = np.searchsorted(kept, nuktas)
+    entries = np.insert(looked_up[kept], 0, SEPARATOR)[before]
+    found: npt.NDArray[np.bool_] = (entries & CODE == BA) | (entries & COMBINING != 0)
+    return found
 
 
 def _looked_up(text: str) -> Codes:
