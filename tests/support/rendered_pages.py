@@ -81,7 +81,8 @@ READ = """
       const hasBox = style.display !== "contents";
       if (hasBox && isUnseen(element, style)) {
         const isPlaced = style.position === "absolute" || style.position === "fixed";
-        const leavesNoRoom = isPlaced || style.visibility !== "visible";
+        const hasRules = element.tagName === "STYLE" || element.querySelector("style");  // which must stay
+        const leavesNoRoom = isPlaced || style.visibility !== "visible" || hasRules;
         changes.push(() => leavesNoRoom ? hide(element) : element.replaceChildren());
         return false;
       }
