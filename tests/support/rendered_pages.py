@@ -87,13 +87,14 @@ READ = """
         return false;
       }
       const isFaint = isFaintAbove || (hasBox && (style.opacity < 0.05 || style.filter === "opacity(0)"));
+      const isDim = isFaint || isTransparent(style.webkitTextFillColor);
       const isTiny = parseFloat(style.fontSize) < 2;
       let isVisible = style.visibility === "visible";
       for (const child of element.childNodes) {
         if (child.nodeType === 1) isVisible = visit(child, isFaint) || isVisible;
-        else if ((isTiny || isFaint) && element.tagName === "STYLE") changes.push(() => hide(element));
+        else if ((isTiny || isDim) && element.tagName === "STYLE") changes.push(() => hide(element));
         else if (isTiny) changes.push(() => { child.data = ""; });
-        else if (isFaint || isTransparent(style.webkitTextFillColor))
+        else if (isDim)
           changes.push(() => { child.data = child.data.replace(/\\S+/g, ""); });
       }
       if (!isVisible) changes.push(() => hide(element));
