@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from neardup.core.text import tables
+from neardup.core.text import look_alikes, tables
 from neardup.core.text.codepoints import UNCASED
 
 
@@ -23,6 +23,7 @@ def test_the_file_has_the_tables_that_are_computed() -> None:
     arrays: Iterable[tuple[Any, Any]] = zip(tables.tables(), tables.computed(), strict=True)
     for kept, computed in arrays:
         np.testing.assert_array_equal(kept, computed, "run `python -m neardup.core.text.tables`", strict=True)
+    assert tables.forms() == look_alikes.forms(), "run `python -m neardup.core.text.tables`"
 
 
 def test_under_another_version_of_unicode_the_tables_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ hostile = st.text(st.one_of(st.sampled_from(HOSTILE), any_code_point))
 def slow_tokens(text: str) -> list[bytes]:
     """The definition of tokens, step by step."""
     text = SHOWN_AS_RA.sub(RA, unicodedata.normalize("NFC", text))
-    text = undisguised(slow_signs(text))
+    text = undisguised(slow_signs(text), forms())
     for letter, chillu in CHILLU.items():
         text = text.replace(letter + VIRAMA + ZWJ, chillu)
     text = "".join(c for c in text if ord(c) not in IGNORABLE)

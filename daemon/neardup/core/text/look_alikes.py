@@ -6,7 +6,7 @@ script stays what it is. Only the letters that look alike change.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 import numpy as np
@@ -74,9 +74,9 @@ def _accents() -> dict[int, None]:
     return dict.fromkeys(code for first, end in ACCENTS for code in range(first, end))
 
 
-def undisguised(text: str) -> str:
-    """A text in NFC -> the text that it looks like, in NFC; with the accents that it has."""
-    text = unicodedata.normalize("NFC", text.translate(forms()))
+def undisguised(text: str, plain: Mapping[int, str]) -> str:
+    """A text in NFC -> the text that it looks like, in NFC; with the accents that it has.  `plain` is `forms()`."""
+    text = unicodedata.normalize("NFC", text.translate(plain))
     return _foreign_words().sub(lambda word: _in_latin(word[0]), text)
 
 

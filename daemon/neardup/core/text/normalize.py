@@ -38,7 +38,7 @@ from neardup.core.text.codepoints import (
 )
 from neardup.core.text.leetspeak import SIGN_CODES, SIGNS, letter_digits_read, letter_signs
 from neardup.core.text.look_alikes import ACCENTS, undisguised, without_accents
-from neardup.core.text.tables import flagged_table, table
+from neardup.core.text.tables import flagged_table, forms, table
 
 LOOKS_LIKE_ONE = re.compile("|".join(TWO_SIGNS))
 CHILLU_SEQUENCE = re.compile("([ണനരലളക])\u0d4d\u200d")  # letter, virama, ZWJ
@@ -108,7 +108,7 @@ def tokens(text: str) -> list[bytes]:
 
 def _normalised(text: str) -> str:
     """Text -> its normal form by all steps, with its separators."""
-    text = _chillus_composed(undisguised(_letter_signs_read(_with_ra(nfc(text)))))
+    text = _chillus_composed(undisguised(_letter_signs_read(_with_ra(nfc(text))), forms()))
     if (_looked_up(text) == EXPANDS).any():
         text = text.casefold()
     normal_forms = _looked_up(text)
@@ -152,8 +152,9 @@ def _with_ra(text: str) -> str:
 
 @cache
 def _ba_with_nukta() -> re.Pattern[str]:
-    dropped = "".join(map(chr, np.flatnonzero(table() == DROPPED).tolist()))
-    return re.compile(f"{chr(BA)}[{re.escape(dropped)}]*{chr(NUKTA)}")
+    first, end = np.flatnonzero(np.diff(table() == DROPPED, prepend=False, append=False)).reshape(-1, 2).T
+    dropped = "".join(f"{re.escape(chr(a))}-{re.escape(chr(b - 1))}" for a, b in zip(first, end, strict=True))
+    return re.compile(f"{chr(BA)}[{dropped}]*{chr(NUKTA)}")
 
 
 def located(text: str) -> Located:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.core.text import codepoints
+from neardup.core.text import codepoints, look_alikes
 from neardup.core.text.codepoints import CODE, LETTERS_END, Codes, Tables
 from neardup.core.text.look_alikes import readings
 
 FILE = Path(__file__).with_name("tables.npz")
+BETWEEN = " "  # forms, which have no spaces
 
 
 @cache
@@ -44,6 +45,15 @@ def flagged_table() -> Codes:
     return tables()[0]
 
 
+@cache
+def forms() -> dict[int, str]:
+    """As `look_alikes.forms`."""
+    with np.load(FILE) as file:
+        if str(file["unicode"]) == unicodedata.unidata_version:
+            return dict(zip(file["formed"].tolist(), str(file["forms"]).split(BETWEEN), strict=True))
+    return look_alikes.forms()
+
+
 def computed() -> Tables:
     """The tables for a text, by Python's Unicode data."""
     return codepoints.flagged_table(), codepoints.compositions(), readings()
@@ -51,6 +61,13 @@ def computed() -> Tables:
 
 if __name__ == "__main__":
     flagged, composed, read_as = computed()
+    formed = look_alikes.forms()
     np.savez_compressed(
-        FILE, unicode=unicodedata.unidata_version, table=flagged, compositions=composed, readings=read_as
+        FILE,
+        unicode=unicodedata.unidata_version,
+        table=flagged,
+        compositions=composed,
+        readings=read_as,
+        formed=np.array(list(formed), np.uint32),
+        forms=BETWEEN.join(formed.values()),
     )
