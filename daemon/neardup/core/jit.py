@@ -7,6 +7,7 @@ import raises OSError if memory cannot be made executable, as under systemd's Me
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
+from platform import machine
 from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -96,7 +97,13 @@ class LibraryFunction:
 def _numba() -> Any:
     """The module numba, which takes what stands for a function in compiled functions for that function."""
     import numba  # noqa: PLC0415 - see above
+    from llvmlite.binding import get_host_cpu_features  # noqa: PLC0415 - likewise
     from numba.extending import typeof_impl  # noqa: PLC0415 - likewise
+
+    config = cast("Any", numba.config)
+    if config.CPU_FEATURES is None and machine() == "x86_64":
+        # Where the compiler may use vectors of 512 bits, codes are compared in nine tenths of the time.
+        config.CPU_FEATURES = f"{get_host_cpu_features().flatten()},-prefer-256-bit"
 
     @typeof_impl.register(_Compiled)
     @typeof_impl.register(LibraryFunction)
