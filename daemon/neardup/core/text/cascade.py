@@ -63,7 +63,7 @@ class Sheets:
                 break
             try:
                 nodes = root.css(rule.selector)
-            except SelectolaxError:
+            except (SelectolaxError, UnicodeEncodeError):  # an escape may stand for half a character
                 continue
             if rule.pseudo == "slotted":
                 if rule.declarations.acts:

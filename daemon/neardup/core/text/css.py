@@ -17,6 +17,7 @@ from neardup.core.text.css_values import colour, expanded, is_known, is_light, p
 Longhands = tuple[tuple[str, str], ...]  # names and values
 NODES = {"skip_comments": True, "skip_whitespace": True}
 BRACKETS = re.compile(r"[][(){}]")
+LONG_NUMBER = re.compile(r"(\d{4000})\d+")
 MOST_NESTED = 32
 FAR = 1_000  # pixels; what lies further to the left of a page or above it is never seen
 LOW = 40  # pixels; a box may be clipped to a line
@@ -49,16 +50,19 @@ class Declarations:
 @lru_cache(4096)
 def declarations(style: str) -> Declarations:
     """The value of a `style` attribute -> its valid declarations of properties that matter here."""
-    return declarations_of([] if is_deep(style) else tinycss2.parse_blocks_contents(style, **NODES))
+    return declarations_of(tinycss2.parse_blocks_contents(parsable(style), **NODES))
 
 
-def is_deep(text: str) -> bool:
-    """Whether brackets are nested deeper than the parser can follow, which no honest style does."""
+def parsable(style: str) -> str:
+    """A style as the parser can follow it: numbers have at most 4,000 digits.
+
+    It is empty if brackets are nested deeper than MOST_NESTED, as in no honest style.
+    """
     deepest = depth = 0
-    for bracket in BRACKETS.findall(text):
+    for bracket in BRACKETS.findall(style):
         depth += 1 if bracket in "([{" else -1
         deepest = max(deepest, depth)
-    return deepest > MOST_NESTED
+    return LONG_NUMBER.sub(r"\1", style) if deepest <= MOST_NESTED else ""
 
 
 def substituted(value: str, custom: Mapping[str, str], depth: int = 0) -> str | None:

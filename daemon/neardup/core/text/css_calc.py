@@ -4,10 +4,12 @@ import ast
 import operator
 import re
 from collections.abc import Callable
+from math import isnan
 
 FUNCTIONS = re.compile(r"(?:-webkit-)?calc(?=\()")
 STARTS = ("calc(", "-webkit-calc(", "min(", "max(", "clamp(")
 TERM = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
+MOST_PIXELS = 33_554_428.0
 LONGEST = 100  # characters; a browser reads longer ones, which pages do not have
 OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -24,9 +26,14 @@ def calculated(value: str, length: Callable[[str], float | None]) -> float | Non
         return None
     terms = TERM.sub(lambda term: str(length(term[0])), FUNCTIONS.sub("", value))
     try:
-        return _number(ast.parse(terms, mode="eval").body)
+        return bounded(_number(ast.parse(terms, mode="eval").body))
     except (SyntaxError, ValueError, ArithmeticError):
         return None
+
+
+def bounded(number: float) -> float:
+    """A number within what a browser can lay out; 0 for one that is none, as in a browser."""
+    return 0.0 if isnan(number) else max(-MOST_PIXELS, min(number, MOST_PIXELS))
 
 
 def _number(node: ast.expr) -> float:

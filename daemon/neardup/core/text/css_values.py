@@ -7,7 +7,7 @@ from functools import lru_cache
 from tinycss2.color4 import parse_color
 
 from neardup.core.text import css_grid
-from neardup.core.text.css_calc import STARTS, calculated
+from neardup.core.text.css_calc import STARTS, bounded, calculated
 
 Colour = tuple[float, float, float, float]  # red, green, blue and opacity, from 0 to 1
 
@@ -94,7 +94,7 @@ def pixels(value: str, em: float = 16, whole: float = 1280) -> float | None:
     match = LENGTH.fullmatch(value)
     if not match:
         return calculated(value, lambda length: pixels(length, em, whole))
-    number, unit = float(match[1]), match[2]
+    number, unit = bounded(float(match[1])), match[2]
     if unit in ("", "%"):
         return number * (whole / 100 if unit else 1)
     if unit in OF_FONT:

@@ -3,16 +3,18 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import count, product
 from typing import NamedTuple
 
 from neardup.core.text.css_grid import NAME, STRING
 from neardup.core.text.css_values import pixels
 
-REPEATED = re.compile(r"repeat\(\s*(\d+)\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
+REPEATED = re.compile(r"repeat\(\s*(\d{1,6})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
 TRACK = re.compile(r"\[([^\]]*)\]|[^\s()\[\]]*\((?:[^()]|\([^()]*\))*\)|[^\s()\[\]]+")
-MOST_REPEATS = 1_000
-MOST_SPANNED = 20  # tracks that a child spans; more would cost too much
+LONGEST = 10_000  # characters of a template, and of what is repeated in it
+MOST_SPANNED = 20  # tracks that a child spans, ...
+MANY_CHILDREN = 2_000  # ... and one in a grid of so many, which is not filled densely either: more would cost too much
 
 Cell = tuple[int, int]
 Values = Mapping[str, str]
@@ -36,11 +38,16 @@ def cells(values: Values, children: Sequence[Values]) -> list[Cell]:
     """Row and column of each child of a grid with these values, by the values of the children in their order."""
     flow = values.get("grid-auto-flow", "row").split()
     directions = ("column", "row") if "column" in flow else ("row", "column")
-    lines, places = (_tracks(values, direction) for direction in directions)
+    lines, places = (
+        _tracks(values.get(f"grid-template-{one}s", ""), values.get("grid-template-areas", ""), one)
+        for one in directions
+    )
     of_lines, _ = _shifted([_span(child, directions[0], lines) for child in children])
     of_places, before = _shifted([_span(child, directions[1], places) for child in children])
-    spans = list(zip(of_lines, of_places, strict=True))
-    found = _placed(spans, places.number + before, is_dense="dense" in flow)
+    spans, is_dense = list(zip(of_lines, of_places, strict=True)), "dense" in flow
+    if len(spans) > MANY_CHILDREN:
+        spans, is_dense = [(line._replace(size=1), place._replace(size=1)) for line, place in spans], False
+    found = _placed(spans, places.number + before, is_dense=is_dense)
     return [(row, column) for column, row in found] if "column" in flow else found
 
 
@@ -105,26 +112,29 @@ def _choices(place: Span, begin: Cell, length: int) -> Iterator[Cell]:
         yield from ((one, here) for here in range(at if one == line else 0, length - place.size + 1))
 
 
-def _tracks(values: Values, direction: str) -> Tracks:
+@lru_cache(256)
+def _tracks(template: str, of_areas: str, direction: str) -> Tracks:
     lines = defaultdict[str, list[int]](list)
     number = 0
-    template = REPEATED.sub(
-        lambda match: f" {match[2]} " * min(int(match[1]), MOST_REPEATS), values.get(f"grid-template-{direction}s", "")
-    )
+    template = REPEATED.sub(lambda match: f" {match[2]} " * _times(int(match[1]), match[2]), template[:LONGEST])
     for match in TRACK.finditer(template if template.lower() != "none" else ""):
         if match[1] is None:
             number += 1
         else:
             for name in match[1].split():
                 lines[name].append(number)
-    areas = [(match[1] or match[2] or "").split() for match in STRING.finditer(values.get("grid-template-areas", ""))]
+    areas = [(match[1] or match[2] or "").split() for match in STRING.finditer(of_areas[:LONGEST])]
     for row, names in enumerate(areas):
         for column, name in enumerate(names):
             at = row if direction == "row" else column
             lines[f"{name}-start"].append(at)
-            lines[f"{name}-end"].insert(0, at + 1)
-    of_areas = len(areas) if direction == "row" else max(map(len, areas), default=0)
-    return Tracks(max(number, of_areas), lines)
+            lines[f"{name}-end"] = [max(at + 1, *lines[f"{name}-end"], 0)]
+    named = len(areas) if direction == "row" else max(map(len, areas), default=0)
+    return Tracks(max(number, named), lines)
+
+
+def _times(wanted: int, repeated: str) -> int:
+    return min(wanted, LONGEST // (len(repeated) + 1))
 
 
 def _span(child: Values, direction: str, tracks: Tracks) -> Span:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import cssselect2
 import tinycss2
 
-from neardup.core.text.css import NODES, Declaration, Declarations, declarations_of, is_deep
+from neardup.core.text.css import NODES, Declaration, Declarations, declarations_of, parsable
 from neardup.core.text.css_media import applies
 from neardup.core.text.css_values import LONGHANDS
 from neardup.core.text.data_urls import data_url
 
+# What the parser raises for what is no selector; the last two are its own mistakes.
+NO_SELECTOR = (cssselect2.SelectorError, ValueError, NotImplementedError, AttributeError, SyntaxError)
 MOST_RULES = 2_000  # of a page; matching one takes as long as walking the page
 PSEUDO = re.compile(r"::?(before|after|marker|first-letter)\s*$", re.IGNORECASE)
 SLOTTED = re.compile(r"::slotted\((.*)\)\s*$", re.IGNORECASE)
@@ -85,8 +87,7 @@ def rules(sheet: str) -> tuple[Rule, ...]:
 
 
 def _of_sheet(sheet: str, scope: _Scope) -> Iterator[Rule]:
-    if not is_deep(sheet):
-        yield from _rules(tinycss2.parse_stylesheet(sheet, **NODES), scope)
+    yield from _rules(tinycss2.parse_stylesheet(parsable(sheet), **NODES), scope)
 
 
 def _rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
@@ -177,7 +178,7 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
         plain = UNKNOWN_STATE.sub("", LANGUAGE.sub(r'[\1|="\2" i]', ANY_NAMESPACE.sub("", selector)))
         try:
             (compiled,) = cssselect2.compile_selector_list(_completed(plain))
-        except (cssselect2.SelectorError, ValueError, NotImplementedError):
+        except NO_SELECTOR:
             continue
         pseudo = compiled.pseudo_element or ""
         if pseudo in ("", "before", "after", "marker", "first-letter"):
