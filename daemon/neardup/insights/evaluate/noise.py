@@ -4,7 +4,7 @@ import random
 import re
 import unicodedata
 
-from neardup.core.text.codepoints import CHILLU, NUKTAS
+from neardup.core.text.codepoints import BA, CHILLU, NUKTAS
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate.other_stories import OtherStories
 from neardup.records import Language
@@ -45,6 +45,7 @@ COMPOSED = {  # a letter and a nukta, as two code points -> the same as one code
     for code in range(0x0900, 0x0B80)
     if unicodedata.decomposition(chr(code)).endswith(tuple(f"{ord(sign):04X}" for sign in NUKTAS))
 }
+NUKTA_SIGNS = re.compile(f"(?<!{chr(BA)})[{NUKTAS}]")
 LOOK_ALIKES = str.maketrans("aceijopsxyABEHIJKMOPSTX", "асеіјорѕхуАВЕНІЈКМОРЅТХ")
 
 
@@ -89,8 +90,9 @@ def nukta_decomposed(text: str, others: OtherStories, rng: random.Random) -> str
 
 
 def nukta_dropped(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Drop each nukta, but not that of a Bengali ba, which looks like a ra with it."""
     plain_letters = {composed: decomposed[0] for decomposed, composed in COMPOSED.items()}
-    return _changed(text, _replace_each(text, plain_letters | dict.fromkeys(NUKTAS, "")))
+    return _changed(text, NUKTA_SIGNS.sub("", _replace_each(text, plain_letters)))
 
 
 def chillu_sequences(text: str, others: OtherStories, rng: random.Random) -> str | None:
