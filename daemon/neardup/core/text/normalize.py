@@ -220,8 +220,8 @@ def _beyond_table(codes: Codes) -> Offsets:
     kept = np.flatnonzero(looked_up & CODE != DROPPED)
     composing = looked_up[kept[:-1]] << 1 & looked_up[kept[1:]] & SECOND  # FIRST << 1 is SECOND
     beyond[kept[1:][composing != 0]] = True
-    nuktas = np.flatnonzero(codes == NUKTA)
-    beyond[nuktas] = _follow_ba_or_mark(looked_up, kept, nuktas)
+    if len(nuktas := np.flatnonzero(codes == NUKTA)):
+        beyond[nuktas] = _follow_ba_or_mark(looked_up, kept, nuktas)
     may_be_letter = looked_up[kept] & LOOK_ALIKE != 0
     if may_be_letter.any():
         is_letter = (looked_up[kept] & CODE) - np.uint32(ord("a")) < 26
