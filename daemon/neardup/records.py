@@ -32,7 +32,7 @@ class Dead(StrEnum):
     STORE_ERROR = "store_error"
     FORBIDDEN = "forbidden"
     CRASHED = "crashed"  # processing the story raised an error twice
-    QUARANTINED = "quarantined"  # two processes died while they read it; only an edit or a retry reads it again
+    QUARANTINED = "quarantined"  # processes died over it; only an edit or a retry reads it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class MarkReason(StrEnum):
     """Why a story is marked.  The value is a metric label."""
 
     MISLABELLED = "mislabelled"  # most letters of its text are of a script in which its language is not written
-    TRUNCATED = "truncated"  # its page exceeds a limit, and was read up to it
+    TRUNCATED = "truncated"  # its page exceeds a limit or causes an error, and was read in part
     HIDDEN = "hidden"  # most of its page's text is not shown
     LOOK_ALIKES = "look_alikes"  # many letters look like others, or are unseen
     CONTROLS = "controls"  # many characters of its text are control characters
@@ -118,12 +118,13 @@ class MarkReason(StrEnum):
 
 
 class Limit(StrEnum):
-    """What a page exceeds that is truncated."""
+    """Why a page is truncated: the limit that it exceeds, or an error."""
 
     SIZE = "size"  # read up to content.max_bytes
     TAGS = "tags"  # read without its markup, since it has too many tags
-    BUDGET = "budget"  # read without its markup, since parsing exceeds the limits of time or memory
+    BUDGET = "budget"  # read without its markup, since parsing exceeds the limits or ended processes
     NESTING = "nesting"  # read without the pages that stand within too many others
+    ERROR = "error"  # read without its markup, since parsing raises an error
 
 
 @dataclass(frozen=True, slots=True)

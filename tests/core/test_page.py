@@ -30,7 +30,7 @@ from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.title import opening
 from neardup.core.verify.shingled import fingerprinted
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.records import Language, Skip
+from neardup.records import Language, Limit, Mark, MarkReason, Skip
 
 from tests.support.languages import TEXTS
 
@@ -79,6 +79,30 @@ def test_a_page_without_text_gives_its_reason(body: bytes, reason: Skip) -> None
 
 def test_a_page_without_the_body_gives_its_reason() -> None:
     assert text_of(Page(b"<p>some words</p>"), Extraction(".story")) == Unreadable(Skip.NO_BODY)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_that_the_parser_fails_on_is_compared_by_its_text(
+    language: Language, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Page(f"<p style='color: red'>{2 * TEXTS[language]}</p>".encode(), "text/html; charset=utf-8")
+    read = fingerprint_page(page, WHOLE)
+    monkeypatch.setattr("neardup.core.text.html.parsed", lambda _: 1 // 0)
+    made, checked = fingerprint_page(page, WHOLE), prepare_file(page.body, WHOLE)
+    assert isinstance(read, PageFingerprinted) and isinstance(made, PageFingerprinted), "the copy is hidden"
+    assert isinstance(checked, PreparedStory), "the copy is hidden from a check"
+    assert made.fingerprint == read.fingerprint == checked.fingerprint
+    assert made.marks == checked.marks == (Mark(MarkReason.TRUNCATED, Limit.ERROR), *read.marks)
+    assert capsys.readouterr().err.count("ZeroDivisionError") == 2, "the error is not in the log"
+
+
+def test_a_page_is_not_blamed_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parsed(_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("neardup.core.text.html.parsed", parsed)
+    with pytest.raises(MemoryError):
+        fingerprint_page(Page(b"<p>some words</p>"), WHOLE)
 
 
 @pytest.mark.parametrize("words", [1, MIN_WORDS - 1, MIN_WORDS])

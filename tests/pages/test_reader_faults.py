@@ -19,9 +19,9 @@ from neardup.core.page import PageFingerprinted
 from neardup.core.text.html import Extraction
 from neardup.errors import Fatal
 from neardup.pages import fork_server, watchdog
-from neardup.pages.reader_pool import STARTS, ReaderPool
+from neardup.pages.reader_pool import STARTS, STRIKES, ReaderPool
 from neardup.pages.results import ReadFailed
-from neardup.records import Dead, Story
+from neardup.records import Dead, Limit, Mark, MarkReason, Story
 
 from tests.support.languages import TAMIL, TEXTS
 
@@ -117,11 +117,20 @@ async def test_three_failed_starts_in_a_row_end_the_run(harm: Harm, pool: Reader
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGSTOP"])
 async def test_a_page_is_tried_again_after_its_process_was_harmed(harm: Harm, pool: ReaderPool, name: str) -> None:
-    harm(PAGE, name, 3)
+    harm(PAGE, name, 4)
     assert await pool.read(STORY, None) == ReadFailed(
-        Dead.QUARANTINED, "2 reader processes died computing this page"
+        Dead.QUARANTINED, "3 reader processes died computing this page"
     ), "a page may not stop processes for ever"
-    assert isinstance(await pool.read(STORY, None), PageFingerprinted), "one process was harmed, and the page given up"
+    whole = await pool.read(STORY, None)
+    assert isinstance(whole, PageFingerprinted), "one process was harmed, and the page given up"
+    assert whole.marks == (), "one process was harmed, and the page not read as a whole"
+
+
+async def test_a_page_whose_markup_ends_processes_is_read_without_it(harm: Harm, pool: ReaderPool) -> None:
+    harm(PAGE, "SIGKILL", STRIKES)
+    read = await pool.read(STORY, None)
+    assert isinstance(read, PageFingerprinted), "a copy hides behind markup that ends processes"
+    assert read.marks == (Mark(MarkReason.TRUNCATED, Limit.BUDGET),)
 
 
 async def test_processes_stopped_between_pages_are_replaced(pool: ReaderPool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 Pure functions of bytes, called by reader processes, `check`, `compare` and the workers of a Spark cluster.
 """
 
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -128,12 +130,26 @@ def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> Story
 def _extracted(page: Page, extraction: Extraction) -> Extracted:
     if page.is_text:
         return Extracted(decode(page.body, None))
-    return extracted(page.body, page.content_type, extraction)
+    return _or_unparsed(lambda: extracted(page.body, page.content_type, extraction), lambda: _unparsed(page))
 
 
 def _unparsed(page: Page) -> str:
     text = decode(page.body, None if page.is_text else page.content_type)
     return text[:MOST_CHARACTERS] if page.is_text else unparsed_text(text)
+
+
+def _or_unparsed(extract: Callable[[], Extracted], unparsed: Callable[[], str]) -> Extracted:
+    """What `extract` returns, or where it raises an unexpected error, what `unparsed` does: a copy must not hide by it.
+
+    Raises NoStoryText, and MemoryError, which is not the page's own.
+    """
+    try:
+        return extract()
+    except (NoStoryText, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        traceback.print_exception(error)
+        return Extracted(unparsed(), Limit.ERROR)
 
 
 def fingerprint_story(page: Page, story: StoryText, *, named: bool = True) -> PageFingerprinted | Unreadable:
@@ -199,7 +215,7 @@ def prepare_file(body: bytes, extraction: Extraction) -> PreparedStory | Unreada
 
 def _story_of_file(body: bytes, extraction: Extraction) -> StoryText | Unreadable:
     try:
-        found = extracted_from_file(body, extraction)
+        found = _or_unparsed(lambda: extracted_from_file(body, extraction), lambda: unparsed_text(decode(body, None)))
     except NoStoryText as error:
         return Unreadable(error.reason)
     return StoryText(in_reading_order(found.text), page_marks(found))

@@ -27,7 +27,7 @@ from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
-STRIKES = 2  # a page is given up when so many processes died while they computed it: one may die of something else
+STRIKES = 2  # a page is read without its markup when so many processes died over it: one may die of something else
 STARTS = 3  # that fail in a row end the run; fewer may have been killed by something else
 
 OpenReaderPool = Callable[[], "ReaderPool"]  # raises Fatal for a store that does not exist
@@ -178,7 +178,9 @@ class ReaderPool:
     ) -> Answer:
         """Send a request until it is answered; the death of a process counts against the page that it was computing.
 
-        A page that exceeds its budget is read once more without its markup, and then raises OverBudget.
+        A page that exceeds its budget, or over which STRIKES processes died, is read once more without its markup.
+
+        Raises OverBudget.
         """
         strikes, story_id = 0, None if story is None else story.id
         subject = story_id if request.operation == FINGERPRINT else None
@@ -193,8 +195,10 @@ class ReaderPool:
                 return await retried("fetch", attempt, story=story_id)
             except ReaderDied as death:
                 strikes += death.computing
-                if strikes == STRIKES:
+                if strikes > STRIKES:
                     return ReadFailed(Dead.QUARANTINED, f"{strikes} reader processes died computing this page"), None
+                if strikes == STRIKES:
+                    request = request._replace(parsed=False)
                 RETRIES.labels("fetch", "crashed").inc()
             except OverBudget as error:
                 log.warning("a page exceeds its budget", story=story_id, budget=error.resource, parsed=request.parsed)
