@@ -6,20 +6,22 @@ What loads a large library imports it where it is used: `status` starts without 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from neardup.config import Config, Detection
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.index import backends
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, connect, files, languages, read
-from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.store import WorkPages, open_store
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import open_passages
-from neardup.query.compare import Comparer
 from neardup.telemetry.metrics import create_series
+
+if TYPE_CHECKING:  # they parse pages, as few commands do
+    from neardup.pages.reader_pool import ReaderPool
+    from neardup.query.compare import Comparer
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,11 @@ async def open_index(config: Config) -> Index:
     return await backends.open_index(config.index, config.ledger.path, bandings, config.registry.codes)
 
 
-def open_readers(config: Config) -> ReaderPool:
+def open_readers(config: Config) -> "ReaderPool":
     """A pool of reader processes, which start when first needed.  Raises Fatal for a store that does not exist."""
+    from neardup.pages.reader_pool import ReaderPool  # noqa: PLC0415 - see above
+    from neardup.pages.store import WorkPages, open_store  # noqa: PLC0415 - likewise
+
     open_store(config.content)
     submitted, works = files.submitted_folder(config.ledger.path), None
     if (reference := config.reference) is not None:
@@ -79,8 +84,10 @@ def extraction(config: Config) -> Extraction:
     return Extraction(config.extract.body, config.extract.strip)
 
 
-def comparer(config: Config | None) -> Comparer:
+def comparer(config: Config | None) -> "Comparer":
     """The parts of `compare`; without a configuration it compares files only, each with its whole text."""
+    from neardup.query.compare import Comparer  # noqa: PLC0415 - see above
+
     if config is None:
         return Comparer(None, None, Extraction(), Detection())
     return Comparer(config.ledger.path, lambda: open_readers(config), extraction(config), config.detection)

@@ -6,6 +6,9 @@ from typing import NewType, Self
 
 Language = NewType("Language", str)  # a registered language's name: see neardup.languages
 
+SUBMITTED = "submitted://"  # before the file name of a submitted page; no listed path has an empty segment
+TEXT_ENDING = ".txt"  # of a submitted page that is a plain text, not markup
+
 
 class Skip(StrEnum):
     """Why a story has no new fingerprint.  The value is a metric label, and the reason in log lines."""

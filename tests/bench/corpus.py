@@ -13,7 +13,8 @@ from pathlib import Path
 
 import click
 from neardup.core.text.decoding import NoStoryText
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED
 from neardup.records import Language

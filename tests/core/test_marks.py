@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.page import Page, PageFingerprinted, PageText, StoryText, fingerprint_page, split_file, text_of
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 from neardup.core.text.normalize import tokens
 from neardup.records import Language, Mark, MarkReason, Marks
 

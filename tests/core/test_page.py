@@ -25,7 +25,7 @@ from neardup.core.page import (
     text_of,
 )
 from neardup.core.text.characters import characters
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.title import opening
 from neardup.core.verify.shingled import fingerprinted

@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
 from neardup.core.text.decoding import NoStoryText
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.records import Language
 

@@ -3,7 +3,8 @@
 import random
 from collections import Counter
 
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 
 from tests.support.desk_browser import chromium
 from tests.support.faults.fault_table import CHAOS

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from neardup.config import Content
 from neardup.core.page import PageFingerprinted, Unreadable
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.languages import LANGUAGES
 from neardup.pages import watchdog
 from neardup.pages.reader_pool import ReaderPool

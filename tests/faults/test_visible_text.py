@@ -6,7 +6,8 @@ breaks no line at a block that is invisible, so the words at the edges of its vi
 
 import random
 
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 from neardup.core.text.normalize import tokens
 
 from tests.support.desk_browser import chromium

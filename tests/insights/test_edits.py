@@ -9,7 +9,8 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate import edits, pages
 from neardup.insights.evaluate.edits import EDITS, RATES, Edit

@@ -3,7 +3,8 @@
 import csv
 import json
 
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.meaning.chunks import chunks
 

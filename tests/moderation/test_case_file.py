@@ -17,7 +17,7 @@ from neardup.config import Config, Content, Ledger, Reference, Source
 from neardup.config.reference import WorksContent
 from neardup.core.fingerprint.version import version
 from neardup.core.page import PageText, split_file
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Misuse
 from neardup.languages import SHIPPED
 from neardup.ledger import connect, marks, runs, verdicts

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from neardup.config import Content
 from neardup.core.page import PageFingerprinted
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Transient
 from neardup.pages import fork_server
 from neardup.pages.reader_pool import ReaderPool
@@ -31,7 +31,7 @@ STORY = Story(1, TAMIL, "page.html")
 OWNER = """
 import asyncio, json, signal
 from neardup.config import Content
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Transient
 from neardup.pages import fork_server
 from neardup.pages.reader_pool import ReaderPool

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from neardup.config import Content
 from neardup.core.page import Page, PageText, StoryText, Unreadable, split_story, text_of
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.pages import watchdog

@@ -16,7 +16,7 @@ import pytest
 import stamina
 from neardup.config import Content
 from neardup.core.page import PageFingerprinted
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal
 from neardup.pages import fork_server, watchdog
 from neardup.pages.reader_pool import STARTS, STRIKES, ReaderPool

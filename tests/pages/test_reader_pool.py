@@ -15,7 +15,7 @@ import stamina
 from neardup.config import Content
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import PageFingerprinted, PageShingled, Unreadable
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.pages import fork_server

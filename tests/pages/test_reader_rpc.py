@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 import pytest
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.pages.reader_process import FINGERPRINT, Request
 from neardup.pages.reader_rpc import connect_reader

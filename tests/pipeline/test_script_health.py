@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.page import Page, fingerprint_page
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.languages import SHIPPED
 from neardup.ledger import runs, script_health
 from neardup.ledger.script_health import MIN_STORIES, RUNS, Measure

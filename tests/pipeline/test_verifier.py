@@ -15,7 +15,7 @@ import pytest
 from neardup.config import Content, Detection
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import StoryText, shingle_story, text_of
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import assess
 from neardup.errors import NeardupError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Transient
 from neardup.languages import SHIPPED
 from neardup.pages.results import PageResult

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from neardup.core.page import Page, StoryText, text_of
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.query.copies import _nominated
 from neardup.query.prepared_texts import NotComparable, PairVerifier, prepare
 from neardup.records import Language

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.page import Page
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.records import Language
 from neardup.setup.story_elements import propose_body
 

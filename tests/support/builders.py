@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from neardup.config import Content, Thresholds
 from neardup.core.page import Page, fingerprint_page
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.core.verify.scores import assess
 from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError

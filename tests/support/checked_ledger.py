@@ -10,7 +10,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import PreparedStory, StoryText, prepare_story, shingle_story
 from neardup.core.page import text_of as page_text_of
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.index.passages.index import PassageIndex
 from neardup.index.sqlite import SqliteIndex

@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.query.compared_story import LoadedStory
 

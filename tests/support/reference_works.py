@@ -7,7 +7,8 @@ import csv
 import random
 from pathlib import Path
 
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 
 from tests.support.command import embedded
 from tests.support.languages import BENGALI, HINDI, SAMPLED

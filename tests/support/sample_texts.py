@@ -2,7 +2,8 @@
 
 import random
 
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 from neardup.insights.evaluate.other_stories import OtherStories, strip_signs
 from neardup.records import Language
 

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 from neardup import find_copies
 from neardup.cli import console, main
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.ledger import read
 
 from tests.support.command import Ended, Neardup, assert_one_line, embedded

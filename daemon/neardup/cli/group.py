@@ -38,7 +38,7 @@ COMMANDS = {
     "suspects": ("suspects", "List the marked stories, those marked last first, or count them by author"),
     "dead-letters": ("dead_letters", "List the stories and rows that could not be processed"),
     "retry": ("dead_letters", "Process the stories of dead letters again"),
-    "status": ("maintenance", "Show stories, flags, runs, dead letters and the index"),
+    "status": ("status", "Show stories, flags, runs, dead letters and the index"),
     "doctor": ("maintenance", "Test config, ledger, index, source, object store, clock and fingerprints"),
     "backup": ("maintenance", "Write a checked copy of the ledger to PATH"),
     "reindex": ("maintenance", "Rebuild the index from the ledger, and repair the passage index"),

@@ -1,9 +1,8 @@
-"""The commands that look after ledger and index: `status`, `doctor`, `backup`, `reindex`, `forget`."""
+"""The commands that look after ledger and index: `doctor`, `backup`, `reindex`, `forget`."""
 
 import asyncio
 import json
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +12,12 @@ from neardup.app import open_app, open_ledger
 from neardup.cli import console
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
-from neardup.cli.status_sections import show_status
 from neardup.config import Config
 from neardup.errors import Misuse
 from neardup.ledger import forgotten, stories
 from neardup.ledger.lock import only_one
 from neardup.ops.backup import back_up
 from neardup.ops.reindex import reindex as rebuild
-from neardup.ops.status import status as read_status
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import catch_up
 from neardup.pipeline.passage_sync import PassageSync
@@ -30,17 +27,6 @@ if TYPE_CHECKING:
     from neardup.ops.check_result import Level
 
 WARNINGS = 3  # the exit code of `doctor` where nothing fails
-
-
-@command
-@json_option
-def status(config: Config, as_json: bool) -> None:
-    """Show stories, flags, runs, dead letters and the index."""
-    current = run_async(lambda _: read_status(config))
-    if as_json:
-        click.echo(json.dumps(asdict(current), ensure_ascii=False))
-    else:
-        show_status(current)
 
 
 @command

@@ -14,7 +14,7 @@ from neardup.cli.runs import run_and_print
 from neardup.config import Config, load
 from neardup.config.loading import PREFIX
 from neardup.core.page import Page, StoryText, text_of
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.core.text.title import opening
 from neardup.errors import Fatal, Misuse, NeardupError
 from neardup.languages import SHIPPED

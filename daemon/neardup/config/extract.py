@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from neardup.config.section import Section
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 
 
 class Extract(Section):

@@ -12,7 +12,8 @@ from neardup.core.fingerprint.compute import fingerprint_text, text_hash
 from neardup.core.marks import page_marks, text_marks
 from neardup.core.text.characters import Characters, characters
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode
-from neardup.core.text.html import Extracted, Extraction, extracted, extracted_from_file
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import Extracted, extracted, extracted_from_file
 from neardup.core.text.normalize import codes_of, tokens
 from neardup.core.text.reading_order import in_reading_order
 from neardup.core.text.scripts import script_of_codes

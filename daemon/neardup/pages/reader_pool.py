@@ -10,7 +10,7 @@ from typing import cast
 import structlog
 
 from neardup.core.page import PageFingerprinted
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.fork_server import start_server

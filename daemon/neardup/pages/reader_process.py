@@ -29,7 +29,7 @@ from neardup.core.page import (
     split_story,
     text_of,
 )
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.garbage_collection import collect_seldom
 from neardup.pages.fork_server import STDERR

@@ -11,22 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.core.page import Page
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.errors import Gone
 from neardup.extras import needs
 from neardup.pages.local import File, Files, Folder, Given
 from neardup.pages.plain_content import AnyContent
 from neardup.pages.text_file import TextFile
-from neardup.records import Story, is_work
+from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work
 from neardup.s3_errors import document_error
 
 if TYPE_CHECKING:
     from neardup.pages.curl_multi import Transfers
     from neardup.pages.s3 import Bucket, Get
 
-SUBMITTED = "submitted://"  # before the file name of a submitted page; no listed path has an empty segment
 REFERENCE = "reference://"  # before the path of a work's page, below the URL of the works
-TEXT_ENDING = ".txt"  # of a submitted page that is a plain text, not markup
 DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
 

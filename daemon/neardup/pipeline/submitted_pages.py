@@ -13,38 +13,22 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import mkstemp
+from typing import TYPE_CHECKING
 
-from neardup.core.page import Page, StoryText, text_of
-from neardup.core.text.html import Extraction
-from neardup.core.text.normalize import tokens
 from neardup.durability import sync_folder
-from neardup.errors import Fatal, Misuse, TooLarge
+from neardup.errors import Fatal
 from neardup.ledger import files
-from neardup.pages.store import SUBMITTED, TEXT_ENDING
+from neardup.records import SUBMITTED, TEXT_ENDING
+
+if TYPE_CHECKING:  # its module parses pages, which `status` does not
+    from neardup.core.page import Page
 
 DIGEST_BYTES = 8
 UNUSED_SECONDS = 3600.0  # after which a file that no story needs was left by a process that was killed
 IDS_A_QUERY = 1000
 
 
-def page_of(page: bytes | None, text: str, max_bytes: int) -> Page:
-    """What to keep of a submission: the page from which its text was read, or else the text.
-
-    A page is not parsed again: hostile markup can keep a parser busy for hours, and this process is to serve others.
-    Raises TooLarge for a text of more bytes, Misuse for a text that reads as another one.
-    """
-    if page is not None and len(page) <= max_bytes:
-        return Page(page)
-    kept = Page(text.encode("utf-8", "replace"), is_text=True)
-    if len(kept.body) > max_bytes:
-        raise TooLarge("larger than content.max_bytes")
-    found = text_of(kept, Extraction())
-    if not (isinstance(found, StoryText) and tokens(found.text) == tokens(text)):
-        raise Misuse("the text has so many unprintable characters that it is no text")
-    return kept
-
-
-def write(ledger: Path, story_id: int, page: Page) -> str:
+def write(ledger: Path, story_id: int, page: "Page") -> str:
     """Keep a page durably; returns its path.  Raises Fatal if the file cannot be written."""
     folder = files.submitted_folder(ledger)
     ending = TEXT_ENDING if page.is_text else ".html"

@@ -11,7 +11,7 @@ from neardup.config import Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.page import PageText, Unreadable, split_file
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Fatal, Misuse, Transient
 from neardup.ledger import common_passages, marked_stories, read, runs, stories, translate_errors

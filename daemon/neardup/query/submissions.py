@@ -11,9 +11,12 @@ from functools import partial
 
 from neardup.config import Detection
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.page import Page, StoryText, text_of
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.normalize import tokens
 from neardup.core.text.scripts import script_of_most
 from neardup.core.text.title import opening, page_title
-from neardup.errors import Misuse
+from neardup.errors import Misuse, TooLarge
 from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, forgotten, stories, submissions
 from neardup.ledger.candidates import Matches
@@ -77,7 +80,7 @@ class Submissions:
             await self._ledger.do(forgotten.refuse, story.id)
         story, text = await self._ledger.do(submissions.completed, story), submission.text.text
         submission = replace(submission, author_id=story.author_id, published_at=story.published_at)
-        kept = await asyncio.to_thread(submitted_pages.page_of, page, text, self._max_bytes)
+        kept = await asyncio.to_thread(_page_of, page, text, self._max_bytes)
         examined = await self.checker.examine(submission, deadline=deadline)
         kept_path = ""
         if path is None:
@@ -154,3 +157,20 @@ def _ordered(pair: Candidate, assessment: Assessment | None) -> Assessed:
     signals = assessment.signals
     turned = replace(signals, containment_a=signals.containment_b, containment_b=signals.containment_a)
     return exchanged, replace(assessment, signals=turned, spans_a=assessment.spans_b, spans_b=assessment.spans_a)
+
+
+def _page_of(page: bytes | None, text: str, max_bytes: int) -> Page:
+    """What to keep of a submission: the page from which its text was read, or else the text.
+
+    A page is not parsed again: hostile markup can keep a parser busy for hours, and this process is to serve others.
+    Raises TooLarge for a text of more bytes, Misuse for a text that reads as another one.
+    """
+    if page is not None and len(page) <= max_bytes:
+        return Page(page)
+    kept = Page(text.encode("utf-8", "replace"), is_text=True)
+    if len(kept.body) > max_bytes:
+        raise TooLarge("larger than content.max_bytes")
+    found = text_of(kept, Extraction())
+    if not (isinstance(found, StoryText) and tokens(found.text) == tokens(text)):
+        raise Misuse("the text has so many unprintable characters that it is no text")
+    return kept

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from neardup.core.text.decoding import NoStoryText
 from neardup.core.text.detect import UnknownScript, detect_language
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.records import BadRow, Checkpoint, Dead, Language, ListedRow, Story
 from neardup.source.parse import UNPRINTABLE
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from neardup.config import Config, Content
-from neardup.core.text.html import Extraction
+from neardup.core.text.extraction import Extraction
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import PageResult
 from neardup.pages.store import WorkPages

@@ -22,7 +22,8 @@ from neardup.core.fingerprint.word_hashes import hashed
 from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
 from neardup.core.jit import compiled
 from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, COMBINING, LONE_MARK, NUKTA, TABLE_END
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 from neardup.core.text.look_alikes import disguises, foreign
 from neardup.core.text.normalize import codes_of
 from neardup.core.text.normalize_kernel import normalise

@@ -14,7 +14,8 @@ from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.simhash import SCALE
 from neardup.core.fingerprint.simhash import simhash as simhash_of
 from neardup.core.fingerprint.word_hashes import hashed
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import hamming, hash_rows
 from neardup.records import Language

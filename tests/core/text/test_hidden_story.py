@@ -4,7 +4,8 @@ that is not known here; what a page hides beside a story, or a few words that it
 
 import pytest
 from neardup.core.marks import page_marks
-from neardup.core.text.html import Extraction, shown
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import shown
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language, MarkReason

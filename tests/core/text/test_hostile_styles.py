@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from neardup.core.text.css_values import LOGICAL, LONGHANDS, SHORTHANDS
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 
 LONG_NUMBER = "9" * 5_000
 VALUES = (

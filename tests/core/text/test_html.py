@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.text.decoding import NoStoryText, decode
-from neardup.core.text.html import Extraction, page_text, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language, Skip

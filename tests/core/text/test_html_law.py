@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.text.decoding import NoStoryText, decode
-from neardup.core.text.html import Extraction, page_text, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.records import Language, Skip
 from selectolax.lexbor import LexborHTMLParser

@@ -3,7 +3,8 @@
 import unicodedata
 
 import pytest
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.core.text.look_alikes import foreign, forms, undisguised
 from neardup.core.text.normalize import tokens
 from neardup.records import Language

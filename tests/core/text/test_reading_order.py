@@ -2,7 +2,8 @@
 
 import pytest
 import regex
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 from neardup.core.text.reading_order import in_reading_order
 from neardup.records import Language
 

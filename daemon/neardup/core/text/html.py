@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.text.cascade import HINTS, acting, hinted
 from neardup.core.text.css import declarations
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
 from neardup.core.text.elements import BLOCKS
+from neardup.core.text.extraction import Extraction
 from neardup.core.text.own_texts import is_marker, shows_text
 from neardup.core.text.parsing import parsed
 from neardup.core.text.rendering import rendered
@@ -50,23 +51,6 @@ LEAST_PAGE = 600  # if it has so many bytes of UTF-8
 MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
 LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
 MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a kilobyte of memory
-
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """The part of a page that is the story: a CSS selector ("" for the whole body), and selectors to remove."""
-
-    body: str = ""
-    strip: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for a selector that does not parse."""
-        empty = LexborHTMLParser("<p>")
-        for selector in filter(None, (self.body, *self.strip)):
-            try:
-                empty.css(selector)
-            except SelectolaxError as error:
-                raise ValueError(f"not a CSS selector: {selector!r}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from neardup.app import App, open_app
 from neardup.config import Config, Content, Detection, Export, Extract, Index, Ledger, Source
 from neardup.core.candidates.select import merge_found, nominate
 from neardup.core.fingerprint.compute import fingerprint_text
-from neardup.core.text.html import Extraction, page_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.index.protocol import BucketKind
 from neardup.index.statistics import bucket_sizes

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.core.text.html import Extraction, visible_text
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import visible_text
 from neardup.embedding.parts import Parts
 from neardup.meaning import comparison, neighbours, vectors
 from neardup.meaning.alignment import similarities
