@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
 from neardup.core.text.cascade import HINTS, acting, hinted
 from neardup.core.text.css import declarations
@@ -42,6 +42,8 @@ PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
 HIDING = frozenset(("hidden", "popover"))
 ATTRIBUTED = _tag_ids("embed font frame img input link object source")  # whose attributes decide
 PECULIAR_ATTRIBUTES = "[style], [hidden], [popover], [bgcolor]"
+# One for all pages: `node.css` makes one for each page, which takes 2 us.
+SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]
 OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
 # Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
 insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
@@ -162,7 +164,7 @@ def _needs_rendering(root: LexborNode, invisible: Sequence[LexborNode], others: 
         or sum(node.tag_id in ANNOTATIONS for node in (*others, *invisible)) > MOST_ANNOTATIONS
         or any(_holds_page(node) for node in invisible if node.tag_id in FRAMES)
         or acting(node for node in invisible if node.tag_id in STYLES)
-        or any(_may_hide(node.attributes) for node in root.css(PECULIAR_ATTRIBUTES))
+        or any(_may_hide(node.attributes) for node in SELECTOR.find(PECULIAR_ATTRIBUTES, root))
     )
 
 
