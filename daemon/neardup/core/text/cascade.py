@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborNode, SelectolaxError
 
 from neardup.core.text.boxes import Values
 from neardup.core.text.computed_style import DOUBT
-from neardup.core.text.css import Declaration, declarations, substituted
+from neardup.core.text.css import MARKING, Declaration, declarations, substituted
 from neardup.core.text.css_media import applies
 from neardup.core.text.css_values import GLOBAL, expanded
 from neardup.core.text.data_urls import data_url
@@ -27,6 +27,7 @@ NONE: Values = {}
 UNSTYLED = frozenset(("href", "src", "id", "title", "alt", "name", "rel"))  # attributes that are no styles
 MOST_MATCHES = 200_000  # of rules and elements; each takes 300 bytes
 MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
+LONG_MARKS = 100  # characters of the marks of lists and quotes; fewer are no part of a story
 COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all siblings of an element
 CONTROL = declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
 OVERRIDE = declarations("unicode-bidi: isolate-override").items
@@ -55,6 +56,7 @@ class Sheets:
         elements = sum(1 for _ in root.traverse())
         room, work = MOST_MATCHES, MOST_WORK
         found = _rules_of(root.css("style, link[href]"))
+        self.marking = _marking(found)
         self._is_whole = len(found) < MOST_RULES
         for order, rule in enumerate(found):
             work -= elements * (elements if COSTLY.search(rule.selector) else 1)
@@ -144,7 +146,12 @@ def acting(sheets: Iterable[LexborNode]) -> bool:
     if any("@counter-style" in sheet.text_lexbor() for sheet in sheets):
         return True
     found = _rules_of(sheets)
-    return len(found) == MOST_RULES or any(rule.declarations.acts for rule in found)
+    marked = sum(len(one.value) for one in _marking(found))
+    return len(found) == MOST_RULES or marked > LONG_MARKS or any(rule.declarations.acts for rule in found)
+
+
+def _marking(found: Iterable[Rule]) -> list[Declaration]:
+    return [one for rule in found for one in rule.declarations.items if one.name in MARKING]
 
 
 def _rules_of(sheets: Iterable[LexborNode]) -> list[Rule]:

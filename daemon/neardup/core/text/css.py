@@ -28,10 +28,12 @@ HIDING_TRANSFORM = re.compile(
     r"scale(x|y|3d)?\(\s*([\d.]+\s*,\s*)?0*(\.0+)?%?\s*[,)]|matrix\(\s*0\s*,\s*0\s*,|rotate[xy]\(\s*-?90deg"
 )
 
+MARKING = frozenset(("list-style", "list-style-type", "quotes"))  # properties whose strings are shown
+
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A declaration: `longhands` are empty where the value names a custom property, which the element decides."""
+    """A declaration; `longhands` are empty for MARKING, and where a custom property, which the element has, decides."""
 
     name: str
     value: str
@@ -96,7 +98,7 @@ def declarations_of(nodes: list[Any]) -> Declarations:
         value = tinycss2.serialize([one for one in node.value if one.type != "comment"]).strip()
         if node.name.startswith("--"):
             items.append(Declaration(node.name, value, node.important, ()))
-        elif "var(" in value.lower() and is_known(node.lower_name):
+        elif ("var(" in value.lower() and is_known(node.lower_name)) or (node.lower_name in MARKING and '"' in value):
             items.append(Declaration(node.lower_name, value, node.important, ()))
         elif longhands := expanded(node.lower_name, value):
             items.append(Declaration(node.lower_name, value, node.important, longhands))

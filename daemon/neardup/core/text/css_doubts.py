@@ -38,6 +38,7 @@ DOUBTS: dict[str, Callable[[str], bool]] = {
     "fill": lambda value: value in ("none", "transparent") or min((colour(value) or (0,))[:3]) > WHITISH,
     "contain": lambda value: any(word in value for word in ("strict", "size", "content")),
     "content": lambda value: value.startswith(("url(", "image-set(", "linear-")),
+    **dict.fromkeys(("grid-template-columns", "grid-template-rows"), lambda value: pixels(value.split()[0]) == 0),
     **dict.fromkeys(MOVING, _moves),
 }
 

@@ -2,17 +2,21 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 
 from selectolax.lexbor import LexborNode
 
 from neardup.core.text.boxes import Values
 from neardup.core.text.cascade import Attributes
+from neardup.core.text.css import MARKING, Declaration, declarations
 from neardup.core.text.data_urls import data_url
 from neardup.core.text.elements import LISTS, PERHAPS_SHOWN
 
 MARKER = re.compile(r"[\W\d_]*[a-zA-Z]?[\W\d_]*")  # of a footnote: digits, signs or one letter
+# What the value of `content` shows; the rest is what it is called.
+SHOWN = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?! / )[^\"'])*")
 # A string, or an attribute, whatever type it is said to have.
 CONTENT = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)[^)]*\)")
 ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
@@ -25,19 +29,20 @@ ADDRESSES = {
     "source": ("srcset",), "image": ("href", "xlink:href"),
 }  # fmt: skip
 ANY_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
-LISTED = re.compile(r"(?:list-style(?:-type)?|quotes)\s*:[^;\"']*(\"[^\"]*\"|'[^']*')")
 PICTURE = re.compile(r"url\(\s*[\"']?(data:image/svg[^\"')]*)")
-SYMBOLS = re.compile(r"symbols\s*:((?:\"[^\"]*\"|'[^']*'|[^;}\"'])*)")  # of a counter style
+# Of a counter style.
+SYMBOLS = re.compile(r"(?:symbols|prefix|suffix)\s*:((?:\"[^\"]*\"|'[^']*'|[^;}\"'])*)", re.IGNORECASE)
 PAGES = ("text/", "image/svg", "application/xhtml", "application/xml")
 
 
 def text_of_content(value: str, attributes: Attributes) -> str:
     """The value of the property `content` -> its text."""
-    value = value.partition(" / ")[0]  # the rest is what it is called
-    return "".join(
-        attributes.get(name) or "" if name else ESCAPE.sub(_unescaped, one or other)
-        for one, other, name in CONTENT.findall(value)
-    )
+    return "".join(_strings(SHOWN.match(value)[0], attributes))  # type: ignore[index]
+
+
+def _strings(value: str, attributes: Attributes) -> Iterator[str]:
+    for one, other, name in CONTENT.findall(value):
+        yield attributes.get(name) or "" if name else ESCAPE.sub(_unescaped, one or other)
 
 
 def _unescaped(escape: re.Match[str]) -> str:
@@ -67,12 +72,13 @@ def texts_perhaps_shown(node: LexborNode, attributes: Attributes) -> Iterator[st
 @lru_cache(4096)
 def shows_text(style: str) -> bool:
     """Whether the value of a `style` attribute has a text that may be shown."""
-    return LISTED.search(style) is not None or "data:image/svg" in style
+    return any(one.name in MARKING for one in declarations(style).items) or "data:image/svg" in style
 
 
-def strings_shown(attributes: Attributes) -> str:
-    """The strings in a `style` attribute that mark a list or quote, which may be shown."""
-    return " ".join(text_of_content(one, attributes) for one in LISTED.findall(attributes.get("style") or ""))
+def marks(declared: Iterable[Declaration], attributes: Attributes) -> str:
+    """The strings by which declarations mark lists and quotes, which may be words."""
+    values = (one.value for one in declared if one.name in MARKING)
+    return " ".join(chain.from_iterable(_strings(value, attributes) for value in values))
 
 
 def signs_of_counters(sheet: str) -> str:

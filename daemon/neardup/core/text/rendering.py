@@ -15,6 +15,7 @@ from selectolax.lexbor import LexborNode
 from neardup.core.text.boxes import covers, is_out_of_flow, is_unseen
 from neardup.core.text.cascade import Attributes, Sheets
 from neardup.core.text.computed_style import Style, computed
+from neardup.core.text.css import declarations
 from neardup.core.text.display import display_of, is_block
 from neardup.core.text.edges import Low, Override, edges
 from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
@@ -23,9 +24,9 @@ from neardup.core.text.layout_order import in_order_shown
 from neardup.core.text.looks import Looks
 from neardup.core.text.own_texts import (
     is_aside,
+    marks,
     page_within,
     signs_of_counters,
-    strings_shown,
     text_of_content,
     text_of_field,
     texts_perhaps_shown,
@@ -75,7 +76,8 @@ def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
     page = _Page(Sheets(root), bodies, 0, [], Counter(), Looks())
-    signs = " ".join(signs_of_counters(sheet.text_lexbor()) for sheet in root.css("style")).strip()
+    counters = (signs_of_counters(sheet.text_lexbor()) for sheet in root.css("style"))
+    signs = " ".join((*counters, marks(page.sheets.marking, {}))).strip()
     pieces, characters = [_shown(signs, Style().doubted("signs"), page), *_pieces(root, page)], page.characters
     texts = [written(pieces), *(written(pieces, layers) for layers in apart(characters))]
     return Rendered("\n".join(texts), not page.left_out, characters[HIDDEN] / max(1, characters.total()))
@@ -241,7 +243,7 @@ def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> I
 
 def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
     """The texts that an element shows in some cases."""
-    if text := strings_shown(attributes):
+    if text := marks(declarations(attributes.get("style") or "").items, attributes):
         yield _shown(f" {text} ", style.doubted("strings"), page)
     for text in texts_perhaps_shown(node, attributes):
         yield _shown(f"\n{text}\n", style.in_unseen_box(), page)

@@ -10,7 +10,7 @@ import tinycss2
 
 from neardup.core.text.css import NODES, Declaration, Declarations, declarations_of, parsable
 from neardup.core.text.css_media import applies
-from neardup.core.text.css_values import LONGHANDS
+from neardup.core.text.css_values import LONGHANDS, expanded
 from neardup.core.text.data_urls import data_url
 
 # What the parser raises for what is no selector; the last two are its own mistakes.
@@ -37,7 +37,8 @@ BARE_FUNCTION = re.compile(r"(?<![^\s>+~,(])(?=:(?:is|where|not|has|any|matches)
 ANY_NAMESPACE = re.compile(r"\*\|(?=[\w*-])")
 NAME = re.compile(r"(?<!\\)::?([a-z-]+)", re.IGNORECASE)
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
-LANGUAGE = re.compile(r":(lang|dir)\(\s*[\"']?([\w-]+)[\"']?\s*\)", re.IGNORECASE)
+LANGUAGE = re.compile(r":lang\(\s*[\"']?([\w-]+)[\"']?\s*\)", re.IGNORECASE)
+RIGHT_TO_LEFT, LEFT_TO_RIGHT = (re.compile(rf":dir\(\s*{one}\s*\)", re.IGNORECASE) for one in ("rtl", "ltr"))
 UNKNOWN_STATE = re.compile(rf":not\(\s*{STATES}\s*\)|{STATES}", re.IGNORECASE)
 SUPPORTED = re.compile(r"(not\s*)?\(\s*([\w-]+)\s*:([^()]*(?:\([^()]*\))?[^()]*)\)", re.IGNORECASE)
 KNOWN = re.compile(
@@ -151,8 +152,21 @@ def _imported(node: Any, scope: _Scope) -> Iterator[Rule]:
     if getattr(address, "type", "") == "function":
         value = next((one.value for one in address.arguments if one.type == "string"), None)
     found = data_url(value) if isinstance(value, str) and scope.depth < DEEPEST else None
-    if found is not None and applies(tinycss2.serialize(rest)):
-        yield from _of_sheet(found.text, scope._replace(depth=scope.depth + 1))
+    media: list[Any] = []
+    inside: _Scope | None = scope
+    for one in rest:
+        name = getattr(one, "lower_name", getattr(one, "lower_value", ""))
+        if inside is None or name not in ("layer", "supports"):
+            media.append(one)
+        else:
+            inside = _inside(name, f"({text})" if ":" in (text := _arguments(one)) else text, inside)
+    if found is not None and inside is not None and applies(tinycss2.serialize(media)):
+        yield from _of_sheet(found.text, inside._replace(depth=scope.depth + 1))
+
+
+def _arguments(node: Any) -> str:
+    """What stands between the brackets of a function; empty for a word."""
+    return str(tinycss2.serialize(getattr(node, "arguments", []))).strip()
 
 
 def _is_supported(condition: str) -> bool | None:
@@ -160,10 +174,10 @@ def _is_supported(condition: str) -> bool | None:
     asked = SUPPORTED.findall(condition)
     if not asked or SUPPORTED.sub("", condition).strip(" ()"):
         return None
-    (negation, name, _), *others = asked
-    if others:
+    (negation, name, value), *others = (tuple(map(str.lower, one)) for one in asked)
+    if others or (name not in LONGHANDS and KNOWN.match(name)):
         return None
-    return (name.lower() in LONGHANDS or KNOWN.match(name.lower()) is not None) != bool(negation)
+    return (name in LONGHANDS and expanded(name, value.strip()) != ()) != bool(negation)
 
 
 def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
@@ -175,7 +189,7 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
         if slotted := SLOTTED.search(selector):
             yield Rule(slotted[1], (0, 0, 0), "slotted", block)
             continue
-        plain = UNKNOWN_STATE.sub("", LANGUAGE.sub(r'[\1|="\2" i]', ANY_NAMESPACE.sub("", selector)))
+        plain = UNKNOWN_STATE.sub("", _by_attributes(ANY_NAMESPACE.sub("", selector)))
         try:
             (compiled,) = cssselect2.compile_selector_list(_completed(plain))
         except NO_SELECTOR:
@@ -195,6 +209,13 @@ def _is_known(selector: str) -> bool:
     """Whether browsers know all pseudo-classes and pseudo-elements of a selector."""
     names = NAME.findall(UNKNOWN_STATE.sub("", STRING.sub("", selector)))
     return all(name.lower() in OTHER_NAMES or name.startswith("-webkit-") for name in names)
+
+
+def _by_attributes(selector: str) -> str:
+    """A selector with the attributes of an element, or of one around it, for its language and its direction."""
+    selector = LANGUAGE.sub(r':is([lang|="\1" i], [lang|="\1" i] *)', selector)
+    selector = RIGHT_TO_LEFT.sub(":is([dir=rtl i], [dir=rtl i] *)", selector)
+    return LEFT_TO_RIGHT.sub(":not([dir=rtl i], [dir=rtl i] *)", selector)
 
 
 def _completed(selector: str) -> str:
