@@ -157,6 +157,11 @@ visibility, letters, spaces, order, scripts, labels = (
 
 CYRILLIC = str.maketrans("aceopxyiABCEHKMOPTX", "асеорхуіАВСЕНКМОРТХ")
 GREEK = str.maketrans("ovAEZIKMNOTXY", "ονΑΕΖΙΚΜΝΟΤΧΥ")
+LOWER_GREEK = str.maketrans("aeinoptuvx", "αειηορτυνχ")
+STROKES = str.maketrans("bdfghiklmnoptz", "ƀđƒɠħɨƙłɱɲøƥŧƶ")
+SYLLABICS = str.maketrans("BDJLPUVTX", "ᗷᗪᒍᒪᑭᑌᐯᎢᕽ")
+OLD_ITALIC = str.maketrans("ABCEIMTX", "𐌀𐌁𐌂𐌄𐌉𐌌𐌕𐌗")
+COPTIC = str.maketrans("ABCEHIKMNOPTX", "ⲀⲂⲤⲈⲎⲒⲔⲘⲚⲞⲢⲦⲬ")
 SMALL_CAPITALS = str.maketrans("abcdeghjkmnoprtuvwz", "ᴀʙᴄᴅᴇɢʜᴊᴋᴍɴᴏᴘʀᴛᴜᴠᴡᴢ")
 TWO_SIGNS = str.maketrans({"आ": "अा", "ओ": "अो", "औ": "अौ", "ऐ": "एे", "আ": "অা", "આ": "અા", "ଆ": "ଅା", "ਆ": "ਅਾ"})
 
@@ -212,6 +217,11 @@ DISGUISES = (
     letters("capitals", of_text(str.upper), LATIN),
     letters("Cyrillic look-alikes", translated(CYRILLIC), LATIN),
     letters("Greek look-alikes", translated(GREEK), LATIN),
+    letters("small Greek letters", translated(LOWER_GREEK), LATIN),
+    letters("letters with strokes and hooks", translated(STROKES), LATIN),
+    letters("capitals of syllabics", of_text(lambda text: text.upper().translate(SYLLABICS)), LATIN),
+    letters("capitals of Old Italic", of_text(lambda text: text.upper().translate(OLD_ITALIC)), LATIN),
+    letters("capitals of Coptic", of_text(lambda text: text.upper().translate(COPTIC)), LATIN),
     letters("fullwidth letters", translated(_block(0xFF21, 0xFF41)), LATIN),
     letters("mathematical letters", translated(_block(0x1D400, 0x1D41A)), LATIN),
     letters("small capitals", translated(SMALL_CAPITALS), LATIN),
