@@ -67,7 +67,8 @@ STORY_IN = {
     "the type of a list": "<ul style='list-style-type:\"STORY\"'><li></ul>",
     "the type of a list by a rule": "<style>li{LIST-STYLE/**/:'STORY'}</style><ul><li></ul>",
     "a quotation mark at the end, by a rule": "<style>q{quotes:'' 'STORY'}</style><q></q>",
-    "generated content behind a stroke": "<style>p::before{content:'a / STORY' / 'b'}</style><p></p>",
+    "generated content behind a stroke": '<style>p::before{content:"a / " attr(data-t) / "b"}</style>'
+    '<p data-t="STORY"></p>',
     "a quotation mark": '<q style=\'quotes:"STORY" ""\'></q>',
     "closed details": "<details><summary>1</summary>STORY</details>",
     "a slot": "<div><template shadowrootmode=open>JUNK<slot></slot></template>STORY</div>",
