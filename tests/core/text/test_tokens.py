@@ -28,7 +28,7 @@ GOLDEN = {
     "TAMIL": "கொக்கு கோவிலுக்குப் போனது கஉ நாட்கள் கழித்து ஸ்ரீ வந்தான்",
     "TELUGU": "రాజు కథ చెప్పాడు క్ష మరియు క్ష ౧౨ రోజులు గడిచాయి",
     "GUJARATI": "વાર્તા પૂરી થઈ ફોન વાગ્યો ૧ર વાગ્યે ક્ષણ આવી",
-    "ENGLISH": "the strasse s café isn t fair ms o neil walked 25km in the rain to school",
+    "ENGLISH": "the strasse s café isn t fair ms sorensen o neil walked 25km in the rain to school",
     "ODIA": "ବଡ ଘରେ ପଢା ସରିଲା ୧୨ଟା ବାଜିଛି ମୟୂର ନାଚିଲା",
     "PUNJABI": "ਸਹਿਰ ਦੀ ਜਮੀਨ ਖਬਰ ਤੇ ਫਸਲ ੧੨ ਵਜੇ ਪੱਗ ਬੰਨ੍ਹੀ",
     "KANNADA": "ಹಳ್ಳಿಯ ಶಾಲೆಯಲ್ಲಿ ೧೨ ಮಕ್ಕಳು ಓದಿದರು ಕ್ಷ ಮತ್ತು ಕ್ಷ ರ್ಯಾಂಕ್ ಫೋನ್ ಜಮೀನ್ ಕೋಳಿ ಕೋಳಿ ಕೋಳಿ ದುಃಖ",

@@ -28,7 +28,7 @@ PINNED = {
     "TAMIL": "2f3d4a925e3f5453",
     "TELUGU": "29d7969f2a33e615",
     "GUJARATI": "cc8fb4cfcd571455",
-    "ENGLISH": "f7bfbc76f511e9bb",
+    "ENGLISH": "d8535527ddb827e4",
     "ODIA": "b1a5503800262c45",
     "PUNJABI": "eccd3bd191c90dd9",
     "KANNADA": "604781d5bf44e54d",
