@@ -1,0 +1,95 @@
+"""The native core: a C library, its binding by ctypes, and the rule by which it stands in for its references.
+
+`neardup.h` documents the library, which is built when the package is, and knows nothing of Python.  Beside each `.c` file
+the module of the same name binds its functions.  Each function has a reference: a function in plain Python or numpy,
+in the module that uses it, which explains the algorithm and gives the same result bit by bit.  `in_c` puts the native
+function in the place of its reference, unless no library could be built; then the reference runs, which is slower.
+"""
+
+import ctypes
+from collections.abc import Callable
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+INTERFACE = 1  # ND_INTERFACE of neardup.h
+UNSUPPORTED, INVALID, ROOM, NO_MEMORY, DAMAGED = range(-1, -6, -1)
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result", covariant=True)
+
+Array = npt.NDArray[Any]
+
+
+class Accelerated(Protocol, Generic[Parameters, Result]):
+    """A function with its reference, by which the library is tested."""
+
+    reference: Callable[Parameters, Result]
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result: ...
+
+
+def in_c(
+    native: Callable[Parameters, Result],
+) -> Callable[[Callable[Parameters, Result]], Accelerated[Parameters, Result]]:
+    """The decorated function is the reference of `native`, which is called in its place where there is a library."""
+
+    def chosen(reference: Callable[Parameters, Result]) -> Accelerated[Parameters, Result]:
+        function: Any = native if LIBRARY is not None else reference
+        function.reference = reference
+        function.__doc__ = reference.__doc__
+        return function  # type: ignore[no-any-return]
+
+    return chosen
+
+
+def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., int]:
+    """The library's function of this name, which runs without the GIL; the types are those of ctypes.
+
+    Without a library, a function that no caller reaches.
+    """
+    if LIBRARY is None:
+        return _missing
+    function = LIBRARY[name]
+    function.argtypes, function.restype = arguments, result
+    return function
+
+
+def checked(code: int) -> int:
+    """What a function of the library returned, unless it is an error: NO_MEMORY is MemoryError, INVALID ValueError."""
+    if code == NO_MEMORY:
+        raise MemoryError
+    if code == INVALID:
+        raise ValueError("the native core was given input that contradicts itself")
+    return code
+
+
+def address(array: Array, dtype: npt.DTypeLike) -> int:
+    """The address of an array's first element.  Raises TypeError for another type, or for elements that lie apart."""
+    if array.dtype != dtype or not array.flags.c_contiguous:
+        raise TypeError(f"the native core takes contiguous arrays of {np.dtype(dtype)}, not of {array.dtype}")
+    return array.ctypes.data
+
+
+def _missing(*_: object) -> int:
+    raise RuntimeError("the native core is missing")
+
+
+def _loaded(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
+    """The library; or else None, and why there is none."""
+    paths = [path for suffix in EXTENSION_SUFFIXES if (path := folder / f"_neardup{suffix}").exists()]
+    if not paths:
+        return None, "the native core was not built: install a C compiler (Debian: gcc libc6-dev), and neardup again"
+    try:
+        library = ctypes.CDLL(str(paths[0]))
+    except OSError as error:
+        return None, f"the native core cannot be loaded: {error}"
+    if library.nd_interface() != INTERFACE:
+        return None, "the native core is of another version of neardup: install neardup again"
+    return library, None
+
+
+LIBRARY, WHY_MISSING = _loaded(Path(__file__).parent)

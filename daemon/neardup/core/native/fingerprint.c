@@ -1,0 +1,3 @@
+#include "internal.h"
+
+int nd_interface(void) { return ND_INTERFACE; }
